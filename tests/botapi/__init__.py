@@ -6,39 +6,16 @@ ways to run it:
 
 * ``async with BotApi() as api`` — in the test's own event loop;
 * ``with in_thread() as control`` — in a thread, for tests that are not asynchronous;
-* ``python -m tests.botapi --port 0`` — as a process of its own; it prints its URL as JSON.
+* ``python -m tests.botapi`` — as a process of its own; it prints its URL as JSON.
 
 The last two are driven over HTTP through ``Control``, which has the methods of ``BotApi``. What
 can be done is in ``People`` (users), ``Places`` (groups, topics) and ``Knobs`` (the server).
+It knows the methods of the Bot API that our channel calls.
 """
 
 from tests.botapi.control import Control, in_thread
-from tests.botapi.faults import DELIVERY, DOWNLOAD, Chaos, Fault, FaultKind
+from tests.botapi.faults import Fault, FaultKind
 from tests.botapi.files import FileKind, png
-from tests.botapi.people import OTHER
-from tests.botapi.records import Busiest, Call, Delivery, Sighting, most_in_window
 from tests.botapi.server import BotApi
-from tests.botapi.views import Button, Seen, SeenDraft, SeenFile
 
-__all__ = [
-    "DELIVERY",
-    "DOWNLOAD",
-    "OTHER",
-    "BotApi",
-    "Busiest",
-    "Button",
-    "Call",
-    "Chaos",
-    "Control",
-    "Delivery",
-    "Fault",
-    "FaultKind",
-    "FileKind",
-    "Seen",
-    "SeenDraft",
-    "SeenFile",
-    "Sighting",
-    "in_thread",
-    "most_in_window",
-    "png",
-]
+__all__ = ["BotApi", "Control", "Fault", "FaultKind", "FileKind", "in_thread", "png"]

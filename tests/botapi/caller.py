@@ -14,6 +14,8 @@ from tests.botapi.rules import Json, is_object
 from tests.botapi.server import BotApi
 from tests.botapi.webhook import SECRET_HEADER
 
+ANN, BOB, TEAM, OLD = 7, 8, -1005, -5
+
 
 class Wire:
     """Calls methods; ``refusal`` and ``result`` say which answer they expect."""

@@ -7,10 +7,8 @@ from collections.abc import AsyncIterator
 import aiohttp
 import pytest
 
-from tests.botapi.caller import Wire
+from tests.botapi.caller import ANN, Wire
 from tests.botapi.server import BotApi
-
-ANN = 7
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -56,23 +54,10 @@ class FaultKind(StrEnum):
     @property
     def after(self) -> bool:
         """Whether the call has its effect before it goes wrong."""
-        return self in _AFTER
+        return not (self.before or self is FaultKind.DELAY)
 
 
-_BEFORE = frozenset(
-    [FaultKind.RESET, FaultKind.PAGE, FaultKind.ERROR, FaultKind.FLOOD, FaultKind.HANG]
-)
-_AFTER = frozenset(
-    [
-        FaultKind.RESET_AFTER,
-        FaultKind.HANG_AFTER,
-        FaultKind.DELAY_AFTER,
-        FaultKind.GARBAGE_AFTER,
-        FaultKind.BROKEN_AFTER,
-        FaultKind.DRIP,
-        FaultKind.CUT,
-    ]
-)
+_BEFORE = frozenset(map(FaultKind, ("reset", "page", "error", "flood", "hang")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,46 +76,20 @@ class Fault:
     words: str = "Bad Gateway"
 
 
-@dataclass(frozen=True, slots=True)
-class Chaos:
-    """Random faults: each call of one of ``methods`` gets one of ``kinds`` with ``probability``.
-
-    The same seed gives the same faults to the same sequence of calls. ``*`` is any method.
-    """
-
-    seed: int
-    probability: float
-    kinds: Sequence[FaultKind]
-    methods: Sequence[str] = ("*",)
-    seconds: float = 0.05
-    chat: int | None = None
-
-
 class Faults:
     """The faults that are still to happen, first come, first served."""
 
     def __init__(self) -> None:
         self._left: list[tuple[Fault, int]] = []
-        self._chaos: Chaos | None = None
-        self._random = random.Random()
 
     def add(self, fault: Fault) -> None:
         self._left.append((fault, fault.count))
 
-    def chaos(self, chaos: Chaos | None) -> None:
-        """Begin random faults, or end them."""
-        self._chaos = chaos
-        if chaos is not None:
-            self._random.seed(chaos.seed)
-
     def clear(self) -> None:
         self._left.clear()
-        self._chaos = None
 
     def take(self, method: str, chat: int | None = None) -> Fault | None:
         """The fault for a call, if one is due; it counts as happened."""
-        if not self._left and self._chaos is None:
-            return None
         for place, (fault, left) in enumerate(self._left):
             if fault.method in ("*", method) and fault.chat in (None, chat):
                 if left > 1:
@@ -138,12 +97,4 @@ class Faults:
                 else:
                     del self._left[place]
                 return fault
-        return self._at_random(method, chat)
-
-    def _at_random(self, method: str, chat: int | None) -> Fault | None:
-        chaos = self._chaos
-        if chaos is None or chaos.chat not in (None, chat):
-            return None
-        if not {"*", method} & set(chaos.methods) or self._random.random() >= chaos.probability:
-            return None
-        return Fault(method, self._random.choice(chaos.kinds), seconds=chaos.seconds)
+        return None

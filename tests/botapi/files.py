@@ -27,9 +27,6 @@ class FileKind(StrEnum):
     VOICE = "voice"
     AUDIO = "audio"
     VIDEO = "video"
-    ANIMATION = "animation"
-    VIDEO_NOTE = "video_note"
-    STICKER = "sticker"
 
 
 Blob = Annotated[
@@ -38,20 +35,13 @@ Blob = Annotated[
     BeforeValidator(lambda value: bytes.fromhex(value) if isinstance(value, str) else value),
 ]
 
-_NAMES = {
-    FileKind.PHOTO: "Photo",
-    FileKind.VOICE: "VoiceNote",
-    FileKind.VIDEO_NOTE: "VideoNote",
-}
+_TYPES = {FileKind.VOICE: "VoiceNote"}
 _ENDINGS = {
     FileKind.PHOTO: ("photos", "jpg", "image/jpeg"),
     FileKind.DOCUMENT: ("documents", "bin", "application/octet-stream"),
     FileKind.VOICE: ("voice", "oga", "audio/ogg"),
     FileKind.AUDIO: ("music", "mp3", "audio/mpeg"),
     FileKind.VIDEO: ("videos", "mp4", "video/mp4"),
-    FileKind.ANIMATION: ("animations", "mp4", "video/mp4"),
-    FileKind.VIDEO_NOTE: ("video_notes", "mp4", "video/mp4"),
-    FileKind.STICKER: ("stickers", "webp", "image/webp"),
 }
 
 
@@ -79,29 +69,21 @@ class StoredFile:
 
     def json(self) -> object:
         """The field of a message: a list of sizes for a photo, else an object."""
-        shown: Json = {
-            "file_id": self.id,
-            "file_unique_id": self.unique_id,
-            "file_size": self.size,
-        }
+        shown: Json = {"file_id": self.id, "file_unique_id": self.unique_id, "file_size": self.size}
+        named = {"file_name": self.name, "mime_type": self.mime}
         match self.kind:
             case FileKind.PHOTO:
                 width, height = dimensions(self.content) or (90, 90)
                 small = {**shown, "file_id": f"{self.id}s", "file_size": 90}
-                return [{**small, "width": 1, "height": 1}, shown | _box(width, height)]
+                return [{**small, **_box(1, 1)}, shown | _box(width, height)]
             case FileKind.DOCUMENT:
-                return shown | {"file_name": self.name, "mime_type": self.mime}
+                return shown | named
             case FileKind.VOICE:
                 return shown | {"duration": 1, "mime_type": self.mime}
             case FileKind.AUDIO:
-                return shown | {"duration": 1, "mime_type": self.mime, "file_name": self.name}
-            case FileKind.VIDEO | FileKind.ANIMATION:
-                more = {"duration": 1, "mime_type": self.mime, "file_name": self.name}
-                return shown | _box(320, 240) | more
-            case FileKind.VIDEO_NOTE:
-                return shown | {"length": 240, "duration": 1}
-        still: Json = {"type": "regular", "is_animated": False, "is_video": False}
-        return shown | _box(512, 512) | still
+                return shown | {"duration": 1} | named
+            case FileKind.VIDEO:
+                return shown | _box(320, 240) | {"duration": 1} | named
 
 
 def _box(width: int, height: int) -> Json:
@@ -151,8 +133,8 @@ class Files:
         if file is None:
             raise bad_request("wrong file identifier/HTTP URL specified")
         if file.kind is not kind:
-            names = [_NAMES.get(k, k.value.capitalize()) for k in (file.kind, kind)]
-            raise bad_request(f"can't use file of type {names[0]} as {names[1]}")
+            types = [_TYPES.get(k, k.value.capitalize()) for k in (file.kind, kind)]
+            raise bad_request(f"can't use file of type {types[0]} as {types[1]}")
         return file
 
     def content(self, file_id: str) -> bytes:
@@ -195,9 +177,8 @@ def png(width: int = 1, height: int = 1) -> bytes:
     """A black picture of this size."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
-        return (
-            struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        )
+        check = struct.pack(">I", zlib.crc32(name + data))
+        return struct.pack(">I", len(data)) + name + data + check
 
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     rows = zlib.compress(bytes((width + 1) * height))
@@ -206,39 +187,19 @@ def png(width: int = 1, height: int = 1) -> bytes:
 
 def _check_photo(content: bytes) -> None:
     if len(content) > PHOTO_BYTES:
-        raise bad_request(
-            f"file of size {len(content)} bytes is too big for a photo; "
-            f"the maximum size is {PHOTO_BYTES} bytes"
-        )
-    size = dimensions(content)
-    if size is None:
+        size = f"file of size {len(content)} bytes is too big for a photo"
+        raise bad_request(f"{size}; the maximum size is {PHOTO_BYTES} bytes")
+    sides = dimensions(content)
+    if sides is None:
         raise bad_request("IMAGE_PROCESS_FAILED")
-    short, long = sorted(size)
+    short, long = sorted(sides)
     if short == 0 or short + long > _MOST_PIXELS or long > _MOST_RATIO * short:
         raise bad_request("PHOTO_INVALID_DIMENSIONS")
 
 
 def dimensions(content: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, JPEG, GIF or WebP; None if it is no such picture."""
-    if content.startswith(b"\x89PNG\r\n\x1a\n") and len(content) >= 24:
-        width, height = struct.unpack(">II", content[16:24])
-        return width, height
-    if content.startswith((b"GIF87a", b"GIF89a")) and len(content) >= 10:
-        width, height = struct.unpack("<HH", content[6:10])
-        return width, height
-    if content.startswith(b"\xff\xd8\xff"):
-        return _jpeg(content)
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return 1, 1
-    return None
-
-
-def _jpeg(content: bytes) -> tuple[int, int] | None:
-    at = 2
-    while at + 9 <= len(content) and content[at] == 0xFF:
-        marker = content[at + 1]
-        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
-            height, width = struct.unpack(">HH", content[at + 5 : at + 9])
-            return width, height
-        at += 2 + int.from_bytes(content[at + 2 : at + 4])
-    return None
+    """Width and height of a PNG; None if it is none."""
+    if not content.startswith(b"\x89PNG\r\n\x1a\n") or len(content) < 24:
+        return None
+    width, height = struct.unpack(">II", content[16:24])
+    return width, height

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from tests.botapi.faults import Chaos, Fault, Faults
+from tests.botapi.faults import Fault, Faults
 from tests.botapi.files import Blob
-from tests.botapi.limits import Limits
 from tests.botapi.places import Places
-from tests.botapi.records import MESSAGES, Busiest, Call, Delivery, Sighting, Transcript
-from tests.botapi.records import most_in_window as _most_in_window
+from tests.botapi.records import Call, Delivery, Sighting, Transcript
 from tests.botapi.rules import Json
 from tests.botapi.views import Seen, SeenDraft, drafts, view
 from tests.botapi.webhook import Courier
@@ -18,7 +16,6 @@ class Knobs(Places):
     """All controls that answer at once. ``BotApi`` has them here, ``Control`` over HTTP."""
 
     faults: Faults
-    limits: Limits
     records: Transcript
     courier: Courier
     token_refused: bool
@@ -55,26 +52,9 @@ class Knobs(Places):
         """Let the next calls go wrong."""
         self.faults.add(fault)
 
-    def chaos(self, chaos: Chaos | None) -> None:
-        """Let calls go wrong at random from now on; None ends it."""
-        self.faults.chaos(chaos)
-
     def clear_faults(self) -> None:
-        """No more faults, neither ordered nor at random."""
+        """No more faults."""
         self.faults.clear()
-
-    def limit(
-        self,
-        per_second: int | None = None,
-        *,
-        group_per_minute: int | None = None,
-        overall_per_second: int | None = None,
-    ) -> None:
-        """Refuse more messages than these with 429: in one chat, in one group, in all; None: none.
-
-        Only messages and edits count. What was sent before is forgotten.
-        """
-        self.limits = Limits(per_second, group_per_minute, overall_per_second)
 
     def revoke(self) -> None:
         """Make the token invalid."""
@@ -86,7 +66,7 @@ class Knobs(Places):
         self.token_refused = False
 
     def skip(self, seconds: float) -> None:
-        """Let this time have passed on the server: for drafts, presses, limits and dates."""
+        """Let this time have passed on the server: for drafts, presses and dates."""
         self.world.skipped_s += seconds
         self._notify()
 
@@ -96,10 +76,6 @@ class Knobs(Places):
         """Set a webhook, as another program might have done."""
         self.world.hook = Hook(url)
         self._hook_changed()
-
-    def take_any_webhook(self, local: bool = True) -> None:
-        """Be a server of one's own (``--local``), which takes webhooks without TLS, on any port."""
-        self.world.local = local
 
     def route(self, public: str, to: str | list[str]) -> None:
         """Deliver what goes to the address ``public`` to ``to`` instead, on this machine.
@@ -145,10 +121,6 @@ class Knobs(Places):
         """How often each method was called."""
         return self.records.counts()
 
-    def most_in_window(self, seconds: float) -> Busiest:
-        """The most messages and edits that came within any ``seconds``."""
-        return _most_in_window(self.records.calls, seconds, methods=MESSAGES)
-
     def texts(self, chat_id: int) -> list[str]:
         """What the bot wrote in a chat, as people see it now."""
         chat = self.world.chats.get(chat_id)
@@ -171,10 +143,6 @@ class Knobs(Places):
     def shown_twice(self, chat_id: int) -> list[str]:
         """Texts that ever stood in more than one message of a chat."""
         return self.world.sightings.twice(chat_id)
-
-    def menu(self, key: str = "default|") -> list[Json]:
-        """The commands of a scope and language: ``default|``, ``chat:7|de``."""
-        return self.world.menus.get(key, [])
 
     def file(self, file_id: str) -> Blob:
         """The content of a file that either side sent."""

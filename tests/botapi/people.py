@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
 from tests.botapi import markup
-from tests.botapi.entities import merged
 from tests.botapi.files import Blob, FileKind
-from tests.botapi.markup import Formatted
 from tests.botapi.rules import Json, units
 from tests.botapi.world import (
     TEXT_LIMIT,
@@ -23,9 +21,6 @@ from tests.botapi.world import (
     words_of,
 )
 
-ANONYMOUS_ADMIN = 1_087_968_824
-"""The user that stands for an administrator who writes as the group."""
-
 
 class Writing(TypedDict, total=False):
     """How somebody writes. Without ``chat_id`` it is in the private chat with the bot."""
@@ -38,12 +33,6 @@ class Writing(TypedDict, total=False):
     """A message of the same chat."""
     quote: str
     """The part of it that is quoted."""
-    anonymous: bool
-    """As an administrator in the name of the group."""
-    forwarded_from: int
-    """The user whose message it was; negative: the channel."""
-    entities: Sequence[Json]
-    """Beside those that are found in the text: a ``text_mention`` for instance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +57,8 @@ class People:
     def say(self, user_id: int, text: str, **how: Unpack[Writing]) -> list[Json]:
         """Let a user write, in as many messages as it takes; takes back a block of the bot."""
         pieces = [text[at : at + TEXT_LIMIT] for at in range(0, len(text), TEXT_LIMIT)]
-        marked = how.get("entities", ())
         return [
-            self._tell(user_id, with_text(_mentions(markup.plain_as_typed(piece), marked)), how)
-            for piece in pieces
+            self._tell(user_id, with_text(markup.plain_as_typed(piece)), how) for piece in pieces
         ]
 
     def send(
@@ -94,12 +81,9 @@ class People:
         """
         file = self.world.files.keep(kind, content, name=file_name, mime=mime, size=size)
         fields: Json = {kind.value: file.json()}
-        if kind is FileKind.ANIMATION:
-            # For older programs an animation is told as a document, too.
-            fields["document"] = file.json()
         if album is not None:
             fields["media_group_id"] = album
-        text = _mentions(markup.plain_as_typed(caption), how.get("entities", ()))
+        text = markup.plain_as_typed(caption)
         return self._tell(user_id, {**fields, **with_text(text, caption=True)}, how)
 
     def album(
@@ -229,23 +213,14 @@ class People:
         old, chat.standing = chat.standing, standing
         if old is standing:
             return
-        self.world.updates.tell(
-            "my_chat_member",
-            {
-                "chat": chat.json(),
-                "from": by,
-                "date": self.world.now(),
-                "old_chat_member": self._member(old),
-                "new_chat_member": self._member(standing),
-            },
-        )
+        change: Json = {"chat": chat.json(), "from": by, "date": self.world.now()}
+        change |= {"old_chat_member": self._member(old), "new_chat_member": self._member(standing)}
+        self.world.updates.tell("my_chat_member", change)
 
     def _member(self, standing: Standing) -> Json:
         member: Json = {"user": self.world.me(), "status": _STATUS[standing]}
         if standing in {Standing.BLOCKED, Standing.KICKED}:
             member["until_date"] = 0
-        if standing is Standing.MUTED:
-            member |= {"is_member": True, "until_date": 0} | dict.fromkeys(_PERMISSIONS, False)
         return member
 
     def _tell(self, user_id: int, content: Json, how: Writing) -> Json:
@@ -261,18 +236,9 @@ class People:
             chat = self._chat(chat_id)
         sender = user(user_id, name, username)
         fields = self.world.in_topic(chat, how.get("thread")) | self._reply(chat, how)
-        if how.get("anonymous"):
-            sender = {
-                "id": ANONYMOUS_ADMIN,
-                "is_bot": True,
-                "first_name": "Group",
-                "username": "GroupAnonymousBot",
-            }
-            fields["sender_chat"] = chat.json()
-        if origin := how.get("forwarded_from"):
-            fields["forward_origin"] = self._origin(origin)
         message = self.world.post(chat, sender, {**fields, **content})
-        if chat.standing not in _AWAY:
+        if chat.standing is not Standing.KICKED:
+            # The bot does not hear what is said where it was thrown out.
             self.world.updates.tell("message", dict(message))
         return message
 
@@ -289,67 +255,34 @@ class People:
             fields["quote"] = {"text": quote, "position": units(before), "is_manual": True}
         return fields
 
-    def _origin(self, origin: int) -> Json:
-        date = self.world.now() - 60
-        if origin > 0:
-            return {"type": "user", "date": date, "sender_user": user(origin, "Somebody", None)}
-        channel = {"id": origin, "type": "channel", "title": "News"}
-        return {"type": "channel", "date": date, "chat": channel, "message_id": 1}
 
-
+_NOT_SO = ("is_closed", "allows_multiple_answers", "members_only")
+_POLL: Json = {
+    "id": "1",
+    "question": "Tea?",
+    "options": [
+        {"persistent_id": str(place), "text": text, "voter_count": 0}
+        for place, text in enumerate(["yes", "no"])
+    ],
+    "total_voter_count": 0,
+    "type": "regular",
+    **dict.fromkeys(["is_anonymous", "allows_revoting"], True),
+    **dict.fromkeys(_NOT_SO, False),
+}
 OTHER: Mapping[str, Json] = {
     "location": {"location": {"latitude": 48.1, "longitude": 11.6}},
     "contact": {"contact": {"phone_number": "+4912345", "first_name": "Bob"}},
     "dice": {"dice": {"emoji": "🎲", "value": 4}},
-    "poll": {
-        "poll": {
-            "id": "1",
-            "question": "Tea?",
-            "options": [
-                {"persistent_id": "0", "text": "yes", "voter_count": 0},
-                {"persistent_id": "1", "text": "no", "voter_count": 0},
-            ],
-            "total_voter_count": 0,
-            "is_closed": False,
-            "is_anonymous": True,
-            "type": "regular",
-            "allows_multiple_answers": False,
-            "allows_revoting": True,
-            "members_only": False,
-        }
-    },
+    "poll": {"poll": _POLL},
 }
 """Messages that are no files, by kind."""
 
-_AWAY = frozenset([Standing.KICKED, Standing.LEFT, Standing.VANISHED])
-"""The bot does not hear what is said there."""
 _STATUS = {
     Standing.MEMBER: "member",
     Standing.BLOCKED: "kicked",
     Standing.KICKED: "kicked",
-    Standing.LEFT: "left",
-    Standing.MUTED: "restricted",
     Standing.DEACTIVATED: "left",
-    Standing.VANISHED: "left",
 }
-_PERMISSIONS = [
-    "can_send_messages",
-    "can_send_audios",
-    "can_send_documents",
-    "can_send_photos",
-    "can_send_videos",
-    "can_send_video_notes",
-    "can_send_voice_notes",
-    "can_send_polls",
-    "can_send_other_messages",
-    "can_add_web_page_previews",
-    "can_change_info",
-    "can_invite_users",
-    "can_pin_messages",
-    "can_manage_topics",
-    "can_edit_tag",
-    "can_react_to_messages",
-]
 
 
 def user(user_id: int, name: str, username: str | None) -> Json:
@@ -364,7 +297,3 @@ def _shown(chat: Chat, number: int) -> Json:
     if message is None:
         return {"chat": chat.json(), "message_id": number, "date": 0}
     return {key: value for key, value in message.items() if key != "reactions"}
-
-
-def _mentions(text: Formatted, marked: Sequence[Json]) -> Formatted:
-    return Formatted(text.text, merged(list(marked), text.entities)) if marked else text

@@ -1,4 +1,4 @@
-"""Groups and topics: made, renamed, closed, migrated; the bot added, muted, thrown out."""
+"""Groups and topics: made, closed, migrated; the bot added and thrown out."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tests.botapi.people import People, user
 from tests.botapi.rules import Json
-from tests.botapi.world import GENERAL_TOPIC, Chat, Standing, quoted
+from tests.botapi.world import GENERAL_TOPIC, Chat, Standing
 
 _ADMIN = 1
 
@@ -30,22 +30,14 @@ class Places(People):
         """Let somebody add the bot to a group."""
         chat = self._chat(chat_id)
         self._stand(chat, user(by, "Ada", None), Standing.MEMBER)
-        self.service(chat_id, {"new_chat_members": [self.world.me()]}, by=by)
+        self._service(chat_id, {"new_chat_members": [self.world.me()]}, by=by)
 
     def kick(self, chat_id: int, *, by: int = _ADMIN) -> None:
         """Let somebody ban the bot from a group."""
         self._stand(self._chat(chat_id), user(by, "Ada", None), Standing.KICKED)
 
-    def remove(self, chat_id: int, *, by: int = _ADMIN) -> None:
-        """Let somebody take the bot out of a group; it may come back."""
-        self._stand(self._chat(chat_id), user(by, "Ada", None), Standing.LEFT)
-
-    def mute(self, chat_id: int, *, by: int = _ADMIN) -> None:
-        """Take the right to write from the bot."""
-        self._stand(self._chat(chat_id), user(by, "Ada", None), Standing.MUTED)
-
     def unmute(self, chat_id: int, *, by: int = _ADMIN) -> None:
-        """Give it back."""
+        """Let it write again, without a word in the chat."""
         self._stand(self._chat(chat_id), user(by, "Ada", None), Standing.MEMBER)
 
     def promote(self, chat_id: int, user_id: int, *, name: str = "Ann") -> None:
@@ -56,58 +48,21 @@ class Places(People):
         """Make them a plain member again."""
         del self._chat(chat_id).admins[user_id]
 
-    def vanish(self, chat_id: int) -> None:
-        """Let a chat be gone for the bot, which is not told."""
-        self._chat(chat_id).standing = Standing.VANISHED
-
     def migrate(self, old: int, new: int, *, by: int = _ADMIN) -> None:
         """Turn a group into a supergroup, which has another id and begins empty."""
         before = self._chat(old)
         if before.kind != "group":
             raise ValueError("only a basic group can become a supergroup")
         after = self.world.chats[new] = Chat(new, "supergroup", before.title)
-        self.service(old, {"migrate_to_chat_id": new}, by=by)
+        self._service(old, {"migrate_to_chat_id": new}, by=by)
         before.moved_to = new
-        self.service(after.id, {"migrate_from_chat_id": old}, by=by)
-
-    def service(
-        self, chat_id: int, content: Json, *, by: int = _ADMIN, thread: int | None = None
-    ) -> Json:
-        """Post a service message: ``{"group_chat_created": True}``, whatever the server may say."""
-        chat = self._chat(chat_id)
-        fields = self.world.in_topic(chat, thread)
-        message = self.world.post(chat, user(by, "Ada", None), {**fields, **content})
-        self.world.updates.tell("message", dict(message))
-        return message
-
-    def join(self, chat_id: int, user_id: int, *, name: str = "Bob") -> Json:
-        """Let a user join a group."""
-        members = [user(user_id, name, None)]
-        return self.service(chat_id, {"new_chat_members": members}, by=user_id)
-
-    def leave(self, chat_id: int, user_id: int, *, name: str = "Bob") -> Json:
-        """Let a user leave a group."""
-        return self.service(chat_id, {"left_chat_member": user(user_id, name, None)}, by=user_id)
-
-    def rename(self, chat_id: int, title: str) -> Json:
-        """Give a group another title."""
-        self._chat(chat_id).title = title
-        return self.service(chat_id, {"new_chat_title": title})
-
-    def pin(self, chat_id: int, message_id: int) -> Json:
-        """Pin a message."""
-        pinned = quoted(self._chat(chat_id).messages[message_id])
-        return self.service(chat_id, {"pinned_message": pinned})
+        self._service(after.id, {"migrate_from_chat_id": old}, by=by)
 
     def open_topic(self, chat_id: int, thread: int, name: str = "Topic") -> None:
         """Make a topic, also in a private chat; its service message has the id ``thread``."""
         chat = self._chat(chat_id)
         chat.forum = True
         self.world.updates.tell("message", dict(self._open(chat, thread, name)))
-
-    def rename_topic(self, chat_id: int, thread: int, name: str) -> None:
-        """Give a topic another name; the service message of its beginning keeps the first one."""
-        self.service(chat_id, {"forum_topic_edited": {"name": name}}, thread=thread)
 
     def close_topic(self, chat_id: int, thread: int) -> None:
         """Close a topic; 1 is General."""
@@ -130,9 +85,19 @@ class Places(People):
             if message.get("message_thread_id") == thread:
                 self.world.remove(chat, number)
 
+    def _service(
+        self, chat_id: int, content: Json, *, by: int = _ADMIN, thread: int | None = None
+    ) -> Json:
+        """Post a service message."""
+        chat = self._chat(chat_id)
+        fields = self.world.in_topic(chat, thread)
+        message = self.world.post(chat, user(by, "Ada", None), {**fields, **content})
+        self.world.updates.tell("message", dict(message))
+        return message
+
     def _tell_topic(self, chat: Chat, thread: int, kind: str) -> None:
         # General has no thread: what happens to it is told in the chat itself.
-        self.service(chat.id, {kind: {}}, thread=None if thread == GENERAL_TOPIC else thread)
+        self._service(chat.id, {kind: {}}, thread=None if thread == GENERAL_TOPIC else thread)
 
     def _open(self, chat: Chat, thread: int, name: str) -> Json:
         chat.topics.add(thread)

@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tests.botapi.faults import FaultKind
-
-MESSAGES = frozenset(
-    [
-        "sendMessage",
-        "sendPhoto",
-        "sendDocument",
-        "sendVoice",
-        "sendMediaGroup",
-        "editMessageText",
-        "editMessageCaption",
-        "editMessageReplyMarkup",
-    ]
-)
-"""What Telegram's limits count. Typing, drafts, reactions and answers to presses are free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +27,6 @@ class Call:
     fault: FaultKind | None
     chat: int | None = None
 
-    @property
-    def weight(self) -> int:
-        """How many messages it counts for."""
-        if self.method != "sendMediaGroup":
-            return 1
-        return len(self.result) if isinstance(self.result, list) else 2
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
@@ -65,46 +44,6 @@ class Delivery:
     status: int
     error: str
     seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Busiest:
-    """The most messages within one window of time: in each chat, and in all together."""
-
-    chats: Mapping[int, int]
-    overall: int
-
-
-def most_in_window(
-    calls: Iterable[Call], seconds: float, *, methods: frozenset[str] = MESSAGES
-) -> Busiest:
-    """How many messages came within any ``seconds``; two calls ``seconds`` apart are apart."""
-    chats: dict[int, int] = {}
-    windows: dict[int, _Window] = defaultdict(_Window)
-    everywhere = _Window()
-    for call in sorted(calls, key=lambda call: call.at):
-        if call.method in methods:
-            everywhere.add(call.at, call.weight, seconds)
-            if call.chat is not None:
-                windows[call.chat].add(call.at, call.weight, seconds)
-                chats[call.chat] = windows[call.chat].most
-    return Busiest(chats, everywhere.most)
-
-
-class _Window:
-    """A window that slides over calls in the order of time."""
-
-    def __init__(self) -> None:
-        self._inside: deque[tuple[float, int]] = deque()
-        self._sum = 0
-        self.most = 0
-
-    def add(self, at: float, weight: int, seconds: float) -> None:
-        while self._inside and self._inside[0][0] <= at - seconds:
-            self._sum -= self._inside.popleft()[1]
-        self._inside.append((at, weight))
-        self._sum += weight
-        self.most = max(self.most, self._sum)
 
 
 class Transcript:

@@ -15,10 +15,9 @@ from aiohttp import web
 from tests.botapi import wire
 from tests.botapi.faults import DOWNLOAD, FaultKind, Faults
 from tests.botapi.knobs import Knobs
-from tests.botapi.limits import Limits
 from tests.botapi.methods import METHODS
 from tests.botapi.polling import Polls
-from tests.botapi.records import MESSAGES, Bell, Call, Delivery, Transcript
+from tests.botapi.records import Bell, Call, Delivery, Transcript
 from tests.botapi.routes import control
 from tests.botapi.rules import Json, Parameters, Refusal, Upload
 from tests.botapi.site import HOST, Site
@@ -37,26 +36,18 @@ T = TypeVar("T")
 class BotApi(Knobs):
     """The server and its controls. Use as an asynchronous context manager."""
 
-    def __init__(
-        self,
-        *,
-        token: str = TOKEN,
-        username: str = "GoclawTestBot",
-        port: int = 0,
-        local: bool = False,
-    ) -> None:
-        self.token = token
+    def __init__(self, *, local: bool = False) -> None:
+        self.token = TOKEN
         self.records = Transcript()
         self.faults = Faults()
-        self.limits = Limits()
         self.token_refused = False
-        self.world = World(int(token.partition(":")[0]), username, self._clock, local)
+        self.world = World(int(TOKEN.partition(":")[0]), "GoclawTestBot", self._clock, local)
         self.world.updates.on_new = self._told
         self.courier = Courier(self.world, self.faults, self._notify)
         self._bell = Bell()
         self._polls = Polls(self.world, self._bell)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._public = Site(self._handle, port)
+        self._public = Site(self._handle)
         self._private = Site(partial(control, self))
         self._coming_back: asyncio.Task[None] | None = None
 
@@ -210,8 +201,6 @@ class BotApi(Knobs):
         elif method not in METHODS:
             raise Refusal(404, "Not Found: method not found")
         else:
-            if method in MESSAGES:
-                self._check_flood(method, call)
             result = METHODS[method](self.world, call)
             if method in _HOOKED:
                 self._hook_changed()
@@ -230,10 +219,6 @@ class BotApi(Knobs):
             raise Refusal(404, "Not Found")
         if token != self.token or self.token_refused:
             raise Refusal(401, "Unauthorized")
-
-    def _check_flood(self, method: str, call: Parameters) -> None:
-        weight = len(call.items("media")) if method == "sendMediaGroup" else 1
-        self.limits.take(_number(call.written("chat_id")) or 0, weight, self._clock())
 
     # ------------------------------------------------------------------ inside
 

@@ -1,14 +1,15 @@
-"""Texts: sent, edited, deleted, drafted, with buttons and entities."""
+"""Texts and files of the bot: sent, edited, deleted, drafted, fetched."""
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 
-from tests.botapi import BotApi, Button
-from tests.botapi.caller import Wire, number
+from tests.botapi import BotApi, Fault, FaultKind, FileKind, png
+from tests.botapi.caller import ANN, TEAM, Wire
+from tests.botapi.files import DOWNLOAD_BYTES
 from tests.botapi.rules import Json
-
-ANN, TEAM = 7, -1005
+from tests.botapi.views import Button
 
 
 def buttons(data: str = "x", text: str = "ok") -> Json:
@@ -53,20 +54,6 @@ async def test_only_the_first_hundred_entities_are_kept(chat: Wire) -> None:
     assert len(chat.api.view(ANN)[-1].entities) == 100
 
 
-async def test_too_much_markup_is_refused(chat: Wire) -> None:
-    source = f'<a href="https://x.example/{"a" * 190}">x</a> ' * 50
-    words = await chat.refusal("sendMessage", chat_id=ANN, text=source, parse_mode="HTML")
-    assert words == "Bad Request: ENTITIES_TOO_LONG"
-
-
-async def test_entities_can_be_given_beside_the_text(chat: Wire) -> None:
-    bold = {"type": "bold", "offset": 0, "length": 1}
-    await chat.result("sendMessage", chat_id=ANN, text="a", entities=[bold])
-    assert chat.api.view(ANN)[-1].entities == [bold]
-    words = await chat.refusal("sendMessage", chat_id=ANN, text="a", entities=["bold"])
-    assert "can't parse MessageEntity" in words
-
-
 @pytest.mark.parametrize(
     "off", [{"link_preview_options": {"is_disabled": True}}, {"disable_web_page_preview": True}]
 )
@@ -74,27 +61,6 @@ async def test_previews_can_be_left_out(chat: Wire, off: Json) -> None:
     await chat.result("sendMessage", chat_id=ANN, text="https://x.example", **off)
     await chat.result("sendMessage", chat_id=ANN, text="https://x.example")
     assert [seen.preview for seen in chat.api.view(ANN)[-2:]] == [False, True]
-
-
-@pytest.mark.parametrize(
-    ("markup", "words"),
-    [
-        (buttons(""), "BUTTON_DATA_INVALID"),
-        (buttons("ü" * 33), "BUTTON_DATA_INVALID"),
-        (buttons(text=" "), "BUTTON_TEXT_INVALID"),
-        ({"inline_keyboard": [[{"text": "x"}]]}, "Text buttons are unallowed"),
-        ({"inline_keyboard": [[{"callback_data": "x"}]]}, 'Can\'t find field "text"'),
-        ({"inline_keyboard": [[{"text": 5}]]}, "must be of type String"),
-        ({"inline_keyboard": [[{"text": "x", "callback_data": 5}]]}, "must be of type String"),
-        ({"inline_keyboard": [["x"]]}, "must be an Object"),
-        ({"inline_keyboard": ["x"]}, "an Array of Arrays"),
-        ({"inline_keyboard": "x"}, "must be an Array"),
-        ([], "object expected as reply markup"),
-    ],
-)
-async def test_a_wrong_keyboard_is_refused(chat: Wire, markup: object, words: str) -> None:
-    said = await chat.refusal("sendMessage", chat_id=ANN, text="x", reply_markup=markup)
-    assert words in said
 
 
 async def test_a_keyboard_is_changed_and_taken_away(chat: Wire) -> None:
@@ -116,40 +82,6 @@ async def test_an_edit_that_changes_nothing_that_is_seen_is_refused(chat: Wire) 
         assert "not modified" in await chat.refusal("editMessageText", **edit, text=source)
     await chat.result("editMessageText", **edit, text="<i>x</i>")
     await chat.result("editMessageText", chat_id=ANN, message_id=2, text="x")
-
-
-async def test_what_cannot_be_edited_is_refused_in_the_servers_words(chat: Wire) -> None:
-    await chat.result("sendMessage", chat_id=ANN, text="x")
-    too_long = await chat.refusal("editMessageText", chat_id=ANN, message_id=2, text="x" * 4097)
-    assert too_long == "Bad Request: MESSAGE_TOO_LONG"
-    nameless = await chat.refusal("editMessageText", chat_id=ANN, text="y")
-    assert nameless == "Bad Request: message identifier is not specified"
-    caption = await chat.refusal("editMessageCaption", chat_id=ANN, message_id=2)
-    assert "there is no caption" in caption
-
-
-async def test_messages_are_deleted(chat: Wire) -> None:
-    for _ in range(3):
-        await chat.result("sendMessage", chat_id=ANN, text="x")
-    await chat.result("deleteMessage", chat_id=ANN, message_id=1)
-    again = await chat.refusal("deleteMessage", chat_id=ANN, message_id=1)
-    assert again == "Bad Request: message to delete not found"
-    await chat.result("deleteMessages", chat_id=ANN, message_ids=[1, 2, 3])
-    assert [seen.message_id for seen in chat.api.view(ANN)] == [4]
-    nothing = await chat.refusal("deleteMessages", chat_id=ANN)
-    assert nothing == "Bad Request: message identifiers are not specified"
-    many = await chat.refusal("deleteMessages", chat_id=ANN, message_ids=list(range(101)))
-    assert many == "Bad Request: too many message identifiers specified"
-    assert "not specified" in await chat.refusal("deleteMessage", chat_id=ANN)
-
-
-async def test_others_messages_in_a_group_cannot_be_deleted(api: BotApi, wire: Wire) -> None:
-    api.add_group(TEAM, "Team")
-    api.say(ANN, "x", chat_id=TEAM)
-    words = await wire.refusal("deleteMessage", chat_id=TEAM, message_id=1)
-    assert words == "Bad Request: message can't be deleted"
-    await wire.result("deleteMessages", chat_id=TEAM, message_ids=[1])
-    assert len(api.view(TEAM)) == 1
 
 
 async def test_a_reply_may_quote_a_part(chat: Wire) -> None:
@@ -199,19 +131,6 @@ async def test_a_draft_can_be_stopped_if_it_says_so(chat: Wire) -> None:
     assert [draft.id for draft in chat.api.drafts(ANN)] == [6]
 
 
-async def test_a_wrong_draft_is_refused(api: BotApi, wire: Wire) -> None:
-    api.say(ANN, "x")
-    api.add_group(TEAM, "Team")
-    words = await wire.refusal("sendMessageDraft", chat_id=TEAM, draft_id=5, text="x")
-    assert words == "Bad Request: TEXTDRAFT_PEER_INVALID"
-    assert "non-zero" in await wire.refusal("sendMessageDraft", chat_id=ANN, text="x")
-    place = {"chat_id": ANN, "draft_id": 5}
-    long = await wire.refusal("sendMessageDraft", **place, text="x" * 4097)
-    assert long == "Bad Request: message is too long"
-    lost = await wire.refusal("sendMessageDraft", **place, text="x", message_thread_id=9)
-    assert lost == "Bad Request: message thread not found"
-
-
 async def test_reactions_are_seen_but_not_told_in_messages(api: BotApi, wire: Wire) -> None:
     api.add_group(TEAM, "Team")
     api.say(ANN, "x", chat_id=TEAM)
@@ -231,10 +150,9 @@ async def test_reactions_are_seen_but_not_told_in_messages(api: BotApi, wire: Wi
 
 
 async def test_every_text_that_ever_stood_there_is_known(chat: Wire) -> None:
-    draft = await chat.result("sendMessage", chat_id=ANN, text="one")
-    await chat.result(
-        "editMessageText", chat_id=ANN, message_id=number(draft, "message_id"), text="two"
-    )
+    edit = {"chat_id": ANN, "message_id": 2}
+    await chat.result("sendMessage", chat_id=ANN, text="one")
+    await chat.result("editMessageText", **edit, text="two")
     await chat.result("sendMessage", chat_id=ANN, text="one")
     await chat.result("deleteMessage", chat_id=ANN, message_id=2)
     seen = [(s.message_id, s.text, s.until is None) for s in chat.api.sightings(ANN)]
@@ -242,20 +160,87 @@ async def test_every_text_that_ever_stood_there_is_known(chat: Wire) -> None:
     assert chat.api.shown_twice(ANN) == ["one"]
 
 
-async def test_menus_are_kept_by_scope_and_language(chat: Wire) -> None:
-    stop = [{"command": "stop", "description": "Stop"}]
-    place = {"scope": {"type": "chat", "chat_id": 7}, "language_code": "de"}
-    await chat.result("setMyCommands", commands=stop, **place)
-    assert (chat.api.menu("chat:7|de"), chat.api.menu()) == (stop, [])
-    assert (await chat.call("getMyCommands", **place))["result"] == stop
-    await chat.result("deleteMyCommands", **place)
-    assert (await chat.call("getMyCommands", **place))["result"] == []
-    for scope in ({"type": "moon"}, {"type": "chat"}):
-        words = await chat.refusal("setMyCommands", commands=stop, scope=scope)
-        assert "can't parse BotCommandScope" in words
+@pytest.mark.parametrize(
+    ("method", "field", "content", "kind"),
+    [
+        ("sendPhoto", "photo", png(), FileKind.PHOTO),
+        ("sendDocument", "document", b"abc", FileKind.DOCUMENT),
+        ("sendVoice", "voice", b"OggS...", FileKind.VOICE),
+        ("sendVoice", "voice", b"RIFF...", FileKind.DOCUMENT),
+    ],
+)
+async def test_an_upload_is_sent_and_can_be_sent_again_by_its_id(
+    chat: Wire, method: str, field: str, content: bytes, kind: FileKind
+) -> None:
+    caption = {"caption": "<b>see</b>", "parse_mode": "HTML"}
+    answer = await chat.upload(method, {field: ("a.bin", content)}, chat_id=ANN, **caption)
+    assert answer["ok"] is True, answer
+    seen = chat.api.view(ANN)[-1]
+    assert seen.file is not None
+    assert (seen.file.kind, seen.file.size, seen.text) == (kind, len(content), "see")
+    assert seen.html == "<b>see</b>"
+    assert chat.api.file(seen.file.file_id) == content
+    call = chat.api.transcript(method)[0]
+    assert call.parameters[field] == {
+        "name": "a.bin",
+        "mime": "application/octet-stream",
+        "size": len(content),
+    }
+    again = f"send{kind.value.capitalize()}"
+    await chat.result(again, chat_id=ANN, **{kind.value: seen.file.file_id})
 
 
-async def test_an_answer_to_a_press_has_at_most_200_characters(chat: Wire) -> None:
-    press = chat.api.press(ANN, 1, "x")
-    words = await chat.refusal("answerCallbackQuery", callback_query_id=press, text="x" * 201)
-    assert words == "Bad Request: MESSAGE_TOO_LONG"
+async def test_an_album_is_sent_in_one_call(chat: Wire) -> None:
+    media = '[{"type":"photo","media":"attach://a","caption":"all"},{"type":"photo","media":"%s"}]'
+    old = chat.api.send(ANN, FileKind.PHOTO)["photo"]
+    assert isinstance(old, list)
+    files = {"a": ("a.png", png())}
+    answer = await chat.upload(
+        "sendMediaGroup", files, chat_id=ANN, media=media % old[-1]["file_id"]
+    )
+    assert answer["ok"] is True, answer
+    seen = chat.api.view(ANN)[-2:]
+    assert [message.text for message in seen] == ["all", ""]
+    assert len({message.file.album for message in seen if message.file}) == 1
+
+
+async def test_a_file_over_20_mb_cannot_be_fetched(api: BotApi, wire: Wire) -> None:
+    message = api.send(ANN, FileKind.DOCUMENT, content=b"x", size=DOWNLOAD_BYTES + 1)
+    document = message["document"]
+    assert isinstance(document, dict)
+    words = await wire.refusal("getFile", file_id=document["file_id"])
+    assert words == "Bad Request: file is too big"
+    assert await wire.refusal("getFile", file_id="x") == "Bad Request: invalid file_id"
+    assert await wire.refusal("getFile") == "Bad Request: file_id not specified"
+
+
+async def test_only_files_that_were_asked_for_can_be_downloaded(api: BotApi, wire: Wire) -> None:
+    api.send(ANN, FileKind.DOCUMENT)
+    base = f"{api.url}/file/bot{api.token}"
+    async with wire.session.get(f"{base}/documents/file0001.bin") as answer:
+        assert answer.status == 404
+    await wire.result("getFile", file_id="file0001")
+    async with wire.session.get(f"{base}/documents/file0001.bin") as answer:
+        assert answer.status == 200
+    async with wire.session.get(f"{api.url}/file/bot4242:AAwrong-token/x") as answer:
+        assert answer.status == 401
+
+
+async def test_a_download_can_break_in_the_middle(api: BotApi, wire: Wire) -> None:
+    api.send(ANN, FileKind.DOCUMENT, content=bytes(1000))
+    file = await wire.result("getFile", file_id="file0001")
+    url = f"{api.url}/file/bot{api.token}/{file['file_path']}"
+    api.fault(Fault("download", FaultKind.CUT))
+    async with wire.session.get(url) as answer:
+        assert answer.content_length == 1000
+        assert len(await answer.content.readexactly(500)) == 500
+        assert not await _more(answer.content)
+    assert api.transcript("download")[0].parameters == {"path": file["file_path"]}
+
+
+async def _more(stream: object) -> bytes:
+    assert isinstance(stream, aiohttp.StreamReader)
+    try:
+        return await stream.read()
+    except aiohttp.ClientPayloadError:
+        return b""

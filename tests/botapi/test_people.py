@@ -1,15 +1,13 @@
-"""What people do reaches the bot in the server's shape."""
+"""What people do, in private and in groups, reaches the bot in the server's shape."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.botapi import OTHER, BotApi, FileKind
-from tests.botapi.caller import Wire, number
-from tests.botapi.people import ANONYMOUS_ADMIN
+from tests.botapi import BotApi, FileKind
+from tests.botapi.caller import ANN, BOB, OLD, TEAM, Wire
+from tests.botapi.people import OTHER
 from tests.botapi.rules import Json, is_object
-
-ANN, BOB, TEAM = 7, 8, -1005
 
 
 def inner(content: Json, *path: str) -> object:
@@ -36,13 +34,6 @@ def test_entities_are_found_in_what_is_typed(text: str, found: list[tuple[str, i
     entities = message.get("entities", [])
     assert isinstance(entities, list)
     assert [(e["type"], e["offset"], e["length"]) for e in entities] == found
-
-
-def test_a_text_mention_stands_beside_what_is_found() -> None:
-    bob: Json = {"type": "text_mention", "offset": 0, "length": 3, "user": {"id": BOB}}
-    message = BotApi().say(ANN, "Bob /x", entities=[bob])[0]
-    command = {"type": "bot_command", "offset": 4, "length": 2}
-    assert message["entities"] == [bob, command]
 
 
 async def test_a_reply_carries_the_message_and_the_quote(api: BotApi, wire: Wire) -> None:
@@ -98,22 +89,6 @@ async def test_what_is_no_file_is_told_too(api: BotApi, wire: Wire, kind: str) -
     assert kind in (await wire.new("message"))[0]
 
 
-async def test_a_forwarded_message_tells_where_it_is_from(api: BotApi, wire: Wire) -> None:
-    api.say(ANN, "x", forwarded_from=BOB)
-    api.say(ANN, "x", forwarded_from=-1007)
-    user, channel = await wire.new("message")
-    assert inner(user, "forward_origin", "sender_user", "id") == BOB
-    assert inner(channel, "forward_origin", "type") == "channel"
-
-
-async def test_an_anonymous_administrator_writes_as_the_group(api: BotApi, wire: Wire) -> None:
-    api.add_group(TEAM, "Team")
-    api.say(ANN, "x", chat_id=TEAM, anonymous=True)
-    message = (await wire.new("message"))[0]
-    assert inner(message, "from", "id") == ANONYMOUS_ADMIN
-    assert inner(message, "sender_chat", "id") == TEAM
-
-
 async def test_a_press_in_a_group_tells_who_and_where(api: BotApi, wire: Wire) -> None:
     api.add_group(TEAM, "Team", topics=[55])
     await wire.result("sendMessage", chat_id=TEAM, text="choose", message_thread_id=55)
@@ -153,23 +128,81 @@ async def test_a_deleted_account_takes_no_messages(chat: Wire) -> None:
     assert words == "Forbidden: user is deactivated"
 
 
-async def test_a_repeated_update_has_its_old_id(api: BotApi, wire: Wire) -> None:
-    api.say(ANN, "one")
-    api.say(ANN, "two")
-    before = await wire.updates()
-    last = number(before[-1], "update_id")
-    assert await wire.updates(offset=last + 1) == []
-    assert api.repeat(1) == 1
-    assert await wire.updates(offset=last + 1) == before[1:]
-    assert await wire.updates(offset=last + 1) == []
+async def test_a_migration_is_told_in_both_chats_and_refuses_the_old_one(
+    api: BotApi, wire: Wire
+) -> None:
+    api.add_group(OLD, "Team", kind="group")
+    api.migrate(OLD, TEAM)
+    before, after = await wire.new("message")
+    assert (before["migrate_to_chat_id"], inner(before, "chat", "id")) == (TEAM, OLD)
+    assert (after["migrate_from_chat_id"], inner(after, "chat", "type")) == (OLD, "supergroup")
+    refused = await wire.call("sendMessage", chat_id=OLD, text="x")
+    assert refused["description"] == ("Bad Request: group chat was upgraded to a supergroup chat")
+    assert refused["parameters"] == {"migrate_to_chat_id": TEAM}
+    await wire.result("sendMessage", chat_id=TEAM, text="x")
+    with pytest.raises(ValueError, match="only a basic group"):
+        api.migrate(TEAM, -1006)
 
 
-async def test_a_batch_can_come_twice_or_in_reverse(api: BotApi, wire: Wire) -> None:
-    api.double()
-    api.shuffle()
-    assert await wire.updates() == []
-    api.say(ANN, "one")
-    api.say(ANN, "two")
-    texts = [inner(u, "message", "text") for u in await wire.updates()]
-    assert texts == ["two", "two", "one", "one"]
-    assert len(await wire.updates()) == 2
+async def test_a_thrown_out_bot_is_told_so_and_hears_nothing(api: BotApi, wire: Wire) -> None:
+    api.add_group(TEAM, "Team")
+    api.kick(TEAM, by=BOB)
+    api.kick(TEAM)
+    api.say(ANN, "alone", chat_id=TEAM)
+    change = (await wire.new("my_chat_member"))[0]
+    assert inner(change, "new_chat_member", "status") == "kicked"
+    assert inner(change, "from", "id") == BOB
+    words = await wire.refusal("sendMessage", chat_id=TEAM, text="x")
+    assert words == "Forbidden: bot was kicked from the supergroup chat"
+    api.invite(TEAM)
+    await wire.result("sendMessage", chat_id=TEAM, text="x")
+    assert "new_chat_members" in (await wire.new("message"))[-1]
+
+
+async def test_a_topic_is_told_as_what_its_messages_reply_to(api: BotApi, wire: Wire) -> None:
+    api.add_group(TEAM, "Team", topics=[55])
+    api.say(ANN, "here", chat_id=TEAM, thread=55)
+    message = (await wire.new("message"))[0]
+    assert message["is_topic_message"] is True
+    assert "forum_topic_created" in str(message["reply_to_message"])
+    sent = await wire.result("sendMessage", chat_id=TEAM, text="x", message_thread_id=55)
+    assert inner(sent, "reply_to_message", "message_id") == 55
+    assert inner(sent, "chat", "is_forum") is True
+    assert [(seen.reply_to, seen.thread) for seen in api.view(TEAM)[1:]] == [(None, 55)] * 2
+
+
+async def test_a_closed_topic_refuses_and_a_deleted_one_is_not_found(
+    api: BotApi, wire: Wire
+) -> None:
+    api.add_group(TEAM, "Team", topics=[55])
+    api.say(ANN, "here", chat_id=TEAM, thread=55)
+    there = {"chat_id": TEAM, "text": "x", "message_thread_id": 55}
+    api.close_topic(TEAM, 55)
+    assert await wire.refusal("sendMessage", **there) == "Bad Request: TOPIC_CLOSED"
+    api.reopen_topic(TEAM, 55)
+    await wire.result("sendMessage", **there)
+    services = [seen.service for seen in api.view(TEAM) if seen.service]
+    assert services[1:] == ["forum_topic_closed", "forum_topic_reopened"]
+    api.delete_topic(TEAM, 55)
+    words = await wire.refusal("sendMessage", **there)
+    assert words == "Bad Request: message thread not found"
+    assert api.view(TEAM) == []
+
+
+async def test_a_closed_general_topic_refuses_messages_without_a_thread(
+    api: BotApi, wire: Wire
+) -> None:
+    api.add_group(TEAM, "Team", topics=[55])
+    api.close_topic(TEAM, 1)
+    words = await wire.refusal("sendMessage", chat_id=TEAM, text="x")
+    assert words == "Bad Request: TOPIC_CLOSED"
+    await wire.result("sendMessage", chat_id=TEAM, text="x", message_thread_id=55)
+
+
+async def test_a_private_chat_can_have_topics(chat: Wire) -> None:
+    chat.api.open_topic(ANN, 9, "Work")
+    assert "forum_topic_created" in (await chat.new("message"))[0]
+    chat.api.say(ANN, "x", thread=9)
+    await chat.result("sendMessage", chat_id=ANN, text="y", message_thread_id=9)
+    assert [seen.thread for seen in chat.api.view(ANN)] == [None, 9, 9, 9]
+    assert (await chat.result("getMe"))["has_topics_enabled"] is True

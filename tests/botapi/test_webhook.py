@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.botapi import DELIVERY, BotApi, Fault, FaultKind
-from tests.botapi.caller import Hooked, Wire, number
+from tests.botapi import BotApi, Fault, FaultKind
+from tests.botapi.caller import ANN, BOB, Hooked, Wire, number
+from tests.botapi.faults import DELIVERY
 from tests.botapi.site import Site
-
-ANN, BOB = 7, 8
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def hooked() -> Hooked:
 @pytest.fixture
 async def hook_url(api: BotApi, hooked: Hooked) -> AsyncIterator[str]:
     """The address of a webhook that answers, at an emulator that takes it."""
-    api.take_any_webhook()
+    api.world.local = True
     async with listening(hooked) as url:
         yield url
 
@@ -236,31 +234,6 @@ async def test_setting_the_same_webhook_again_changes_nothing(
     await wire.result("setWebhook", url=hook_url)
     await api.wait_confirmed()
     assert hooked.texts == ["x"]
-
-
-async def test_a_webhook_refuses_a_poll_that_is_under_way(api: BotApi, wire: Wire) -> None:
-    poll = asyncio.create_task(wire.refusal("getUpdates", timeout=10))
-    await api.wait_calls("getUpdates")
-    await wire.result("setWebhook", url="https://bot.example/")
-    assert await poll == "Conflict: terminated by setWebhook request"
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"url": "http://bot.example"}, "bad webhook: An HTTPS URL must be provided for webhook"),
-        ({"url": "bot.example"}, "bad webhook: An HTTPS URL must be provided for webhook"),
-        ({"url": "https://bot.example:1"}, "bad webhook: Webhook can be set up only on ports"),
-        ({"url": "https://bot.example:x"}, "bad webhook: URL is invalid"),
-        ({"url": "https://b.example", "secret_token": "ä"}, "contains unallowed characters"),
-        ({"url": "https://b.example", "secret_token": "a" * 257}, "secret token is too long"),
-    ],
-)
-async def test_a_wrong_webhook_is_refused(
-    wire: Wire, parameters: dict[str, str], words: str
-) -> None:
-    assert words in await wire.refusal("setWebhook", **parameters)
-    assert (await wire.result("getWebhookInfo"))["url"] == ""
 
 
 async def test_the_number_of_connections_is_clamped_and_kinds_are_kept(wire: Wire) -> None:

@@ -28,12 +28,8 @@ class Standing(StrEnum):
     MEMBER = "member"
     BLOCKED = "blocked"
     KICKED = "kicked"
-    LEFT = "left"
-    MUTED = "muted"
-    """It may read, but not write."""
     DEACTIVATED = "deactivated"
     """The user's account is deleted."""
-    VANISHED = "vanished"
 
 
 @dataclass(slots=True)
@@ -130,8 +126,8 @@ class World:
     sightings: Sightings = field(default_factory=Sightings)
     files: Files = field(default_factory=Files)
     hook: Hook = field(default_factory=Hook)
-    menus: dict[str, list[Json]] = field(default_factory=dict)
-    """Commands by scope and language: ``default|``, ``chat:7|de``."""
+    commands: list[Json] = field(default_factory=list)
+    """The menu that everybody sees."""
     presses: dict[str, Press] = field(default_factory=dict)
     skipped_s: float = 0.0
     _numbers: count[int] = field(default_factory=lambda: count(1))
@@ -144,22 +140,13 @@ class World:
         """Its URL; empty if none is set."""
         return self.hook.url
 
-    @property
-    def commands(self) -> list[Json]:
-        """The menu that everybody sees who has no other."""
-        return self.menus.get("default|", [])
-
     def number(self) -> int:
         """A number that was never given before."""
         return next(self._numbers)
 
     def me(self) -> Json:
-        return {
-            "id": self.bot_id,
-            "is_bot": True,
-            "first_name": "Test bot",
-            "username": self.username,
-        }
+        names = {"first_name": "Test bot", "username": self.username}
+        return {"id": self.bot_id, "is_bot": True, **names}
 
     def chat(self, chat_id: int) -> Chat:
         """The chat, if the bot may act in it. Raises ``Refusal``."""
@@ -169,19 +156,14 @@ class World:
         if chat.moved_to is not None:
             words = "Bad Request: group chat was upgraded to a supergroup chat"
             raise Refusal(400, words, migrate_to_chat_id=chat.moved_to)
-        kind = f"the {chat.kind} chat"
         match chat.standing:
-            case Standing.VANISHED:
-                raise bad_request("chat not found")
             case Standing.DEACTIVATED:
                 raise forbidden("user is deactivated")
             case Standing.BLOCKED:
                 raise forbidden("bot was blocked by the user")
             case Standing.KICKED:
-                raise forbidden(f"bot was kicked from {kind}")
-            case Standing.LEFT:
-                raise forbidden(f"bot is not a member of {kind}")
-            case Standing.MEMBER | Standing.MUTED:
+                raise forbidden(f"bot was kicked from the {chat.kind} chat")
+            case Standing.MEMBER:
                 return chat
 
     def post(self, chat: Chat, sender: Json, content: Json, *, number: int | None = None) -> Json:

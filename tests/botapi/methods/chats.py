@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from tests.botapi.methods.common import chat_of
 from tests.botapi.rules import Json, Parameters, bad_request
-from tests.botapi.world import GENERAL_TOPIC, PRESS_S, Standing, World
+from tests.botapi.world import GENERAL_TOPIC, PRESS_S, World
 
+_SENT = ("photo", "video", "voice", "document", "video_note")
+_RECORDED = ("video", "voice", "video_note")
 ACTIONS = frozenset(
-    [
-        "typing",
-        "upload_photo",
-        "record_video",
-        "upload_video",
-        "record_voice",
-        "upload_voice",
-        "upload_document",
-        "choose_sticker",
-        "find_location",
-        "record_video_note",
-        "upload_video_note",
-    ]
+    ["typing", "choose_sticker", "find_location"]
+    + [f"upload_{kind}" for kind in _SENT]
+    + [f"record_{kind}" for kind in _RECORDED]
 )
 REACTIONS = frozenset(
     "👍👎❤🔥🥰👏😁🤔🤯😱🤬😢🎉🤩🤮💩🙏👌👀🤝✍🤨🌚🌭💯🤣⚡🍌🏆💔😐🍓🍾💋🖕😈😴😭🤓👻🙈😇😨"
 )
 _ANSWER_LIMIT = 200
+_IN_GROUPS = ("manage_chat", "change_info", "delete_messages", "invite_users", "manage_video_chats")
+_OVER_PEOPLE = ("be_edited", "restrict_members", "promote_members")
+_IN_STORIES = ("post_stories", "edit_stories", "delete_stories")
+_RIGHTS = [f"can_{right}" for right in _IN_GROUPS + _OVER_PEOPLE + _IN_STORIES]
 
 
 def send_chat_action(world: World, call: Parameters) -> object:
@@ -66,52 +62,13 @@ def answer_callback_query(world: World, call: Parameters) -> object:
     return True
 
 
-def get_chat(world: World, call: Parameters) -> object:
-    chat = chat_of(world, call)
-    full: Json = {
-        **chat.json(),
-        "accent_color_id": 0,
-        "max_reaction_count": 11,
-        "accepted_gift_types": dict.fromkeys(
-            [
-                "unlimited_gifts",
-                "limited_gifts",
-                "unique_gifts",
-                "premium_subscription",
-                "gifts_from_channels",
-            ],
-            False,
-        ),
-    }
-    if not chat.private:
-        can_write = chat.standing is not Standing.MUTED
-        full["permissions"] = {"can_send_messages": can_write}
-    return full
-
-
 def get_chat_administrators(world: World, call: Parameters) -> object:
     chat = chat_of(world, call)
     if chat.private:
         raise bad_request("there are no administrators in the private chat")
-    rights = dict.fromkeys(
-        [
-            "can_be_edited",
-            "can_manage_chat",
-            "can_change_info",
-            "can_delete_messages",
-            "can_invite_users",
-            "can_restrict_members",
-            "can_promote_members",
-            "can_manage_video_chats",
-            "can_post_stories",
-            "can_edit_stories",
-            "can_delete_stories",
-        ],
-        False,
-    )
     creator, *_ = chat.admins
     owner: Json = {"status": "creator"}
-    other: Json = {"status": "administrator", **rights}
+    other: Json = {"status": "administrator", **dict.fromkeys(_RIGHTS, False)}
     return [
         {
             "user": {"id": user_id, "is_bot": False, "first_name": name},
@@ -120,11 +77,3 @@ def get_chat_administrators(world: World, call: Parameters) -> object:
         }
         for user_id, name in chat.admins.items()
     ]
-
-
-def leave_chat(world: World, call: Parameters) -> object:
-    chat = chat_of(world, call)
-    if chat.private:
-        raise bad_request("chat member status can't be changed in private chats")
-    chat.standing = Standing.LEFT
-    return True

@@ -9,7 +9,7 @@ from tests.botapi.buttons import keyboard
 from tests.botapi.entities import merged
 from tests.botapi.markup import Formatted
 from tests.botapi.rules import Json, Parameters, bad_request, is_object, units
-from tests.botapi.world import GENERAL_TOPIC, Chat, Standing, World, quoted, words_of
+from tests.botapi.world import GENERAL_TOPIC, Chat, World, quoted, words_of
 
 
 def chat_of(world: World, call: Parameters) -> Chat:
@@ -20,14 +20,6 @@ def chat_of(world: World, call: Parameters) -> Chat:
     if not place.removeprefix("-").isdigit():
         raise bad_request("chat not found")
     return world.chat(int(place))
-
-
-def chat_to_send(world: World, call: Parameters, what: str) -> Chat:
-    """As ``chat_of``, if the bot may send ``what`` there, as the server calls it."""
-    chat = chat_of(world, call)
-    if chat.standing is Standing.MUTED:
-        raise bad_request(f"not enough rights to send {what} to the chat")
-    return chat
 
 
 def formatted(call: Parameters, name: str) -> Formatted:

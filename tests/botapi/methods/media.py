@@ -3,47 +3,28 @@
 from __future__ import annotations
 
 from tests.botapi.files import FileKind, StoredFile, checked
-from tests.botapi.methods.common import chat_to_send, deliver, formatted, read
-from tests.botapi.rules import Json, Parameters, bad_request, is_object
+from tests.botapi.methods.common import chat_of, deliver, formatted, read
+from tests.botapi.rules import Json, Parameters, Upload, bad_request, is_object
 from tests.botapi.world import CAPTION_LIMIT, World, with_text
 
-_RIGHTS = {
-    FileKind.PHOTO: "photos",
-    FileKind.DOCUMENT: "documents",
-    FileKind.VOICE: "voice notes",
-    FileKind.VIDEO: "videos",
-    FileKind.AUDIO: "music",
-}
 _LEAST_IN_ALBUM, _MOST_IN_ALBUM = 2, 10
 """As documented; the real server takes one as well, and sends it as an ordinary message."""
 _ALONE = frozenset([FileKind.DOCUMENT, FileKind.AUDIO])
 """Kinds that an album holds only by themselves."""
 
 
-def send_photo(world: World, call: Parameters) -> object:
-    return _send(world, call, FileKind.PHOTO)
-
-
-def send_document(world: World, call: Parameters) -> object:
-    return _send(world, call, FileKind.DOCUMENT)
-
-
-def send_voice(world: World, call: Parameters) -> object:
-    return _send(world, call, FileKind.VOICE)
-
-
-def _send(world: World, call: Parameters, kind: FileKind) -> object:
-    chat = chat_to_send(world, call, _RIGHTS[kind])
+def send_file(world: World, call: Parameters, kind: FileKind) -> object:
+    chat = chat_of(world, call)
     caption = formatted(call, "caption")
     if len(caption.text) > CAPTION_LIMIT:
         raise bad_request("message caption is too long")
-    file = _file(world, call, kind.value, call.written(kind.value), kind)
+    file = _file(world, call, call.written(kind.value), kind)
     content: Json = {file.kind.value: file.json(), **with_text(caption, caption=True)}
     return deliver(world, call, chat, [content])[0]
 
 
 def send_media_group(world: World, call: Parameters) -> object:
-    chat = chat_to_send(world, call, "media messages")
+    chat = chat_of(world, call)
     items = call.items("media")
     if not items:
         raise bad_request("there are no messages to send")
@@ -87,29 +68,28 @@ def _attached(world: World, call: Parameters, value: str, kind: FileKind) -> Sto
     upload = call.uploads.get(value.removeprefix("attach://"))
     if upload is None:
         raise bad_request(f"there is no {kind.value} in the request")
-    return world.files.keep(
-        checked(kind, upload), upload.content, name=upload.name, mime=upload.mime
-    )
+    return _keep(world, upload, kind)
 
 
-def _file(world: World, call: Parameters, name: str, value: str, kind: FileKind) -> StoredFile:
+def _file(world: World, call: Parameters, value: str, kind: FileKind) -> StoredFile:
     """The file of a field: an upload, or one that is known by its id. Raises ``Refusal``."""
+    name = kind.value
     upload = call.uploads.get(value.removeprefix("attach://") or name) or call.uploads.get(name)
     if upload is not None:
-        shown = checked(kind, upload)
-        return world.files.keep(shown, upload.content, name=upload.name, mime=upload.mime)
+        return _keep(world, upload, kind)
     if not value or value.startswith("attach://"):
-        raise bad_request(f"there is no {kind.value} in the request")
+        raise bad_request(f"there is no {name} in the request")
     return world.files.known(value, kind)
+
+
+def _keep(world: World, upload: Upload, kind: FileKind) -> StoredFile:
+    shown = checked(kind, upload)
+    return world.files.keep(shown, upload.content, name=upload.name, mime=upload.mime)
 
 
 def get_file(world: World, call: Parameters) -> object:
     if not call.written("file_id"):
         raise bad_request("file_id not specified")
     file = world.files.open(call.written("file_id"))
-    return {
-        "file_id": file.id,
-        "file_unique_id": file.unique_id,
-        "file_size": file.size,
-        "file_path": file.path,
-    }
+    size = {"file_size": file.size, "file_path": file.path}
+    return {"file_id": file.id, "file_unique_id": file.unique_id, **size}

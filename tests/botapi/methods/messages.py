@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tests.botapi.buttons import keyboard
 from tests.botapi.markup import Formatted
-from tests.botapi.methods.common import chat_of, chat_to_send, deliver, formatted
+from tests.botapi.methods.common import chat_of, deliver, formatted
 from tests.botapi.rules import Json, Parameters, bad_request
 from tests.botapi.world import (
-    CAPTION_LIMIT,
     DRAFT_S,
     TEXT_LIMIT,
     Chat,
@@ -18,7 +17,6 @@ from tests.botapi.world import (
     words_of,
 )
 
-_MOST_AT_ONCE = 100
 _NOT_MODIFIED = (
     "message is not modified: specified new message content and reply markup are exactly the same "
     "as a current content and reply markup of the message"
@@ -26,7 +24,7 @@ _NOT_MODIFIED = (
 
 
 def send_message(world: World, call: Parameters) -> object:
-    chat = chat_to_send(world, call, "text messages")
+    chat = chat_of(world, call)
     text = _text(call, "message is too long")
     content = with_text(text)
     if preview := call.fields("link_preview_options"):
@@ -61,19 +59,7 @@ def edit_message_text(world: World, call: Parameters) -> object:
     if "text" not in message:
         raise bad_request("there is no text in the message to edit")
     _change(world, chat, message, with_text(text) | _buttons(call))
-    _keep_source(chat, message, call, "text")
-    return message
-
-
-def edit_message_caption(world: World, call: Parameters) -> object:
-    chat, message = _to_edit(world, call)
-    if "text" in message:
-        raise bad_request("there is no caption in the message to edit")
-    caption = formatted(call, "caption")
-    if len(caption.text) > CAPTION_LIMIT:
-        raise bad_request("message caption is too long")
-    _change(world, chat, message, with_text(caption, caption=True) | _buttons(call))
-    _keep_source(chat, message, call, "caption")
+    _keep_source(chat, message, call)
     return message
 
 
@@ -95,21 +81,6 @@ def delete_message(world: World, call: Parameters) -> object:
     if not _may_delete(world, chat, message):
         raise bad_request("message can't be deleted")
     world.remove(chat, number)
-    return True
-
-
-def delete_messages(world: World, call: Parameters) -> object:
-    chat = chat_of(world, call)
-    numbers = call.items("message_ids")
-    if not numbers:
-        raise bad_request("message identifiers are not specified")
-    if len(numbers) > _MOST_AT_ONCE:
-        raise bad_request("too many message identifiers specified")
-    for number in numbers:
-        message = chat.messages.get(int(str(number)))
-        # Those that are gone, or not ours, are skipped without a word.
-        if message is not None and _may_delete(world, chat, message):
-            world.remove(chat, int(str(number)))
     return True
 
 
@@ -154,12 +125,12 @@ def _change(world: World, chat: Chat, message: Json, new: Json) -> None:
         world.sightings.show(chat.id, number, words_of(message), world.clock())
 
 
-def _keep_source(chat: Chat, message: Json, call: Parameters, name: str) -> None:
+def _keep_source(chat: Chat, message: Json, call: Parameters) -> None:
     number = message["message_id"]
     assert isinstance(number, int)
     chat.source.pop(number, None)
     if call.text("parse_mode"):
-        chat.source[number] = call.text(name)
+        chat.source[number] = call.text("text")
 
 
 def _text(call: Parameters, too_long: str) -> Formatted:

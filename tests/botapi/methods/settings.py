@@ -13,15 +13,6 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]*")
 _SECRET_LIMIT = 256
 _PORTS = frozenset([None, 443, 80, 88, 8443])
 _MOST_CONNECTIONS = 100
-_SCOPES = {
-    "default": (),
-    "all_private_chats": (),
-    "all_group_chats": (),
-    "all_chat_administrators": (),
-    "chat": ("chat_id",),
-    "chat_administrators": ("chat_id",),
-    "chat_member": ("chat_id", "user_id"),
-}
 
 
 def get_me(world: World, _call: Parameters) -> object:
@@ -48,30 +39,8 @@ def set_my_commands(world: World, call: Parameters) -> object:
         commands.append(entry)
     if len(commands) > 100:
         raise bad_request("BOT_COMMANDS_TOO_MUCH")
-    world.menus[_menu(call)] = commands
+    world.commands = commands
     return True
-
-
-def get_my_commands(world: World, call: Parameters) -> object:
-    return world.menus.get(_menu(call), [])
-
-
-def delete_my_commands(world: World, call: Parameters) -> object:
-    world.menus.pop(_menu(call), None)
-    return True
-
-
-def _menu(call: Parameters) -> str:
-    """The key of the menu that a call is about."""
-    scope = call.fields("scope")
-    kind = str(scope.get("type", "default"))
-    if kind not in _SCOPES:
-        raise bad_request("can't parse BotCommandScope: Unsupported type specified")
-    for name in _SCOPES[kind]:
-        if name not in scope:
-            raise bad_request(f"can't parse BotCommandScope: Can't find field \"{name}\"")
-    place = ":".join([kind, *(str(scope[name]) for name in _SCOPES[kind])])
-    return f"{place}|{call.text('language_code')}"
 
 
 def set_webhook(world: World, call: Parameters) -> object:
