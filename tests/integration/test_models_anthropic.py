@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
 import pytest
-import pytest_asyncio
 
 from goclaw_py.agents import Thinking
 from goclaw_py.agents.models import Provider, RetryPolicy
 from goclaw_py.model.run_events import AgentEvent, TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import HistoryEntry, ModelStep
-from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, model_agents
+from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents
 from tests.support.model_server_orders import long_text
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, Events, request
@@ -24,12 +23,6 @@ pytestmark = pytest.mark.real_time
 
 MEGABYTES_2 = 2 * 2**20
 HANG_UP_S = 5
-
-
-@pytest_asyncio.fixture
-async def agents() -> AsyncIterator[ModelAgents]:
-    async with model_agents() as made:
-        yield made
 
 
 async def look_up(word: str) -> str:
@@ -50,12 +43,15 @@ def tools_order(*calls: tuple[str, object]) -> str:
 
 
 @pytest.mark.parametrize("provider", BOTH)
-async def test_the_reply_is_streamed_word_by_word(agents: ModelAgents, provider: Provider) -> None:
+async def test_the_reply_is_streamed_word_by_word_and_counted(
+    agents: ModelAgents, provider: Provider
+) -> None:
     events = Events()
-    result = await agents.make(provider).run(request("slow 4 0.01"), events)
-    said = [event for event in events if isinstance(event, TextDelta)]
-    assert said == [TextDelta(piece) for piece in ("w1", " w2", " w3", " w4")]
-    assert result.text == "w1 w2 w3 w4"
+    result = await agents.make(provider, "some-model").run(request("slow 4 0.01"), events)
+    assert events == [TextDelta(piece) for piece in ("w1", " w2", " w3", " w4")]
+    assert (result.text, result.model) == ("w1 w2 w3 w4", "some-model")
+    usage = result.usage
+    assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 10, 4)
 
 
 @pytest.mark.parametrize("provider", BOTH)
@@ -63,24 +59,13 @@ async def test_prompt_system_lines_key_and_headers_reach_the_server(
     agents: ModelAgents, provider: Provider
 ) -> None:
     agent = agents.make(provider, system_prompt="Be terse.", headers={"X-Team": "blue"})
-    await agent.run(request("say hello", system=("It is Monday.",)), Events())
+    await agent.run(request("say hello", "you", system=("It is Monday.", " ")), Events())
     seen = agents.server.seen[0]
-    assert seen.order == "say hello"
-    assert "Be terse.\n\nIt is Monday." in orjson.dumps(seen.body).decode().replace("\\n", "\n")
+    assert seen.order == "say hello\nyou"
+    assert r'"Be terse.\n\nIt is Monday."' in orjson.dumps(seen.body).decode()
+    assert seen.body["model"] == "some-model"
     assert seen.headers["x-team"] == "blue"
     assert KEY in seen.headers.get("x-api-key", seen.headers["authorization"])
-
-
-@pytest.mark.parametrize("provider", BOTH)
-async def test_tokens_are_counted(agents: ModelAgents, provider: Provider) -> None:
-    usage = (await agents.make(provider).run(request("say a b c"), Events())).usage
-    assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 10, 3)
-
-
-@pytest.mark.parametrize("provider", BOTH)
-async def test_the_model_that_answered_is_named(agents: ModelAgents, provider: Provider) -> None:
-    result = await agents.make(provider, "some-model").run(request("say a"), Events())
-    assert result.model == "some-model"
 
 
 @pytest.mark.parametrize("provider", BOTH)
@@ -259,19 +244,13 @@ async def test_cancelling_ends_a_run_at_once(
 
 
 @pytest.mark.parametrize("provider", BOTH)
-async def test_nothing_is_asked_of_a_model_that_the_settings_do_not_say(
+async def test_the_temperature_goes_with_each_request_if_it_is_set(
     agents: ModelAgents, provider: Provider
 ) -> None:
     await agents.make(provider).run(request("say a"), Events())
     assert not agents.server.seen[0].body.keys() & {"temperature", "thinking", "reasoning_effort"}
-
-
-@pytest.mark.parametrize("provider", BOTH)
-async def test_the_temperature_goes_with_each_request(
-    agents: ModelAgents, provider: Provider
-) -> None:
     await agents.make(provider, temperature=0.25).run(request("say a"), Events())
-    assert agents.server.seen[0].body["temperature"] == 0.25
+    assert agents.server.seen[1].body["temperature"] == 0.25
 
 
 EFFORTS = {Thinking.LOW: "low", Thinking.MEDIUM: "medium", Thinking.HIGH: "high"}

@@ -16,7 +16,7 @@ from goclaw_py.agents.models.engine import Engine
 from goclaw_py.agents.models.engines import MOST_OTHERS
 from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.agent import AgentResult
-from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, model_agents, url
+from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, url
 from tests.support.model_server import ModelServer
 from tests.unit.agents.builders import Events, request
 
@@ -24,12 +24,6 @@ pytestmark = pytest.mark.real_time
 
 OPENAI, ANTHROPIC = BOTH
 OTHER_KEY = "sk-ant-other-ZYXWVUTSRQPONMLK"
-
-
-@pytest_asyncio.fixture
-async def agents() -> AsyncIterator[ModelAgents]:
-    async with model_agents() as made:
-        yield made
 
 
 @pytest_asyncio.fixture

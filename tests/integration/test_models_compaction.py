@@ -126,19 +126,21 @@ def talk(agent: ModelAgent) -> Talk:
 FIVE = ("say one", "say two", "say three", "say four", "say five")
 
 
-async def test_nothing_is_summed_up_while_all_of_it_fits(server: SummingServer, talk: Talk) -> None:
-    await talk.say_all(*FIVE)
-    assert server.questions == []
-    assert len(server.seen[-1].roles) == 9
-
-
 async def test_the_older_part_becomes_a_summary_before_the_window_is_full(
     server: SummingServer, talk: Talk
 ) -> None:
     await talk.say_all(*FIVE)
+    assert server.questions == []
+    assert len(server.seen[-1].roles) == 9
     result = await talk.say("say six")
     assert result.text == "six"
-    assert talk.compacted == [Compacted(6, "summary 1")]
+    assert talk.events == [Compacted(6, "summary 1"), TextDelta("six")]
+    assert result.usage.requests == 2, "it is paid for"
+    assert [(step.usage.requests, step.done) for step in talk.events.steps] == [
+        (0, False),
+        (1, False),
+        (2, True),
+    ]
     [question] = server.questions
     assert "Person: say one\nAssistant: one" in question
     assert "Person: say three\nAssistant: three" in question
@@ -147,26 +149,6 @@ async def test_the_older_part_becomes_a_summary_before_the_window_is_full(
     assert last.roles == ["user", "user", "assistant", "user", "assistant", "user"]
     assert "summary 1" in last.texts[0]
     assert last.texts[1:] == ["say four", "four", "say five", "five", "say six"]
-
-
-async def test_the_summary_is_paid_for_and_reported_before_the_answer(talk: Talk) -> None:
-    await talk.say_all(*FIVE)
-    result = await talk.say("say six")
-    assert result.usage.requests == 2
-    assert [step.usage.requests for step in talk.events.steps] == [0, 1, 2]
-    assert [step.done for step in talk.events.steps] == [False, False, True]
-    assert [type(event) for event in talk.events] == [Compacted, TextDelta]
-
-
-async def test_a_summary_is_not_made_again_for_what_was_counted_before_it(
-    server: SummingServer, talk: Talk
-) -> None:
-    """The run that made it may have failed after that; its size was never counted."""
-    await talk.say_all(*FIVE)
-    talk.summary, talk.history = "what was said", talk.history[6:]
-    await talk.say("say six")
-    assert server.questions == []
-    assert "what was said" in server.seen[-1].texts[0]
 
 
 async def test_a_conversation_may_go_on_for_ever(server: SummingServer, talk: Talk) -> None:
@@ -232,21 +214,17 @@ async def test_what_the_server_finds_too_long_is_compacted_harder_and_tried_once
     assert [len(seen.roles) for seen in server.others[-2:]] == [7, 2]
 
 
-async def test_what_is_too_long_after_that_is_told(server: SummingServer, talk: Talk) -> None:
-    await talk.say_all("say one", "say two", "say three")
-    server.most = 1
+@pytest.mark.parametrize(("before", "most", "requests"), [(3, 1, 5), (0, 0, 1)])
+async def test_what_is_too_long_after_that_is_told(
+    server: SummingServer, talk: Talk, before: int, most: int, requests: int
+) -> None:
+    """Of one message that does not fit nothing can be left out."""
+    await talk.say_all(*FIVE[:before])
+    server.most = most
     with pytest.raises(AgentError) as caught:
-        await talk.say("say four")
+        await talk.say("say more")
     assert "too long" in caught.value.friendly
-    assert len(server.others) == 5
-
-
-async def test_one_message_that_does_not_fit_is_told(server: SummingServer, talk: Talk) -> None:
-    server.most = 0
-    with pytest.raises(AgentError) as caught:
-        await talk.say("say one")
-    assert "too long" in caught.value.friendly
-    assert len(server.seen) == 1
+    assert len(server.others) == requests
 
 
 async def test_a_summary_counts_for_the_budget(server: SummingServer, talk: Talk) -> None:

@@ -14,16 +14,9 @@ import pytest_asyncio
 from goclaw_py.agents.models import Provider, RetryPolicy
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.run_events import TextDelta
-from tests.support.model_agents import (
-    BOTH,
-    KEY,
-    WAIT_S,
-    ModelAgents,
-    fails,
-    model_agents,
-    url,
-)
+from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, fails, url
 from tests.support.model_server import ModelServer
+from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Events, request
 
 pytestmark = pytest.mark.real_time
@@ -31,12 +24,6 @@ pytestmark = pytest.mark.real_time
 OPENAI, ANTHROPIC = BOTH
 CLAUDE = "anthropic:claude-other"
 OTHER_KEY = "sk-ant-other-ZYXWVUTSRQPONMLK"
-
-
-@pytest_asyncio.fixture
-async def agents() -> AsyncIterator[ModelAgents]:
-    async with model_agents() as made:
-        yield made
 
 
 async def look_up(word: str) -> str:
@@ -70,7 +57,11 @@ async def look_up(word: str) -> str:
         ("status 422", "did not accept the request", False, 1),
         ("status 413", "too long for the model", False, 1),
         ("overflow", "too long for the model", False, 1),
+        ("status 418", "did not accept the request", False, 1),
         ("refuse", "content filter", False, 1),
+        # The server itself says whether trying again may help.
+        ("advise 500 false", "has a problem", True, 1),
+        ("advise 400 true", "did not accept the request", False, 3),
     ],
 )
 async def test_a_failure_is_one_friendly_sentence_after_so_many_requests(
@@ -89,6 +80,7 @@ async def test_a_failure_is_one_friendly_sentence_after_so_many_requests(
     assert error.retryable is retryable
     assert len(agents.server.seen) == requests
     assert str(error)
+    assert "status_code" not in error.friendly
 
 
 @pytest.mark.parametrize(("provider", "requests"), [(OPENAI, 3), (ANTHROPIC, 1)])
@@ -114,11 +106,14 @@ async def test_retry_after_is_waited_for(agents: ModelAgents, provider: Provider
 @pytest.mark.parametrize("provider", BOTH)
 @pytest.mark.parametrize("status", [429, 500, 529])
 async def test_two_errors_that_pass_are_overcome(
-    agents: ModelAgents, provider: Provider, status: int
+    agents: ModelAgents, provider: Provider, status: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = await agents.make(provider).run(request(f"fail {status} 2"), Events())
+    with caplog.at_level(logging.WARNING, "goclaw_py"):
+        result = await agents.make(provider).run(request(f"fail {status} 2"), Events())
     assert result.text == "ok"
     assert len(agents.server.seen) == 3
+    notes = [vars(record) for record in caplog.records if record.name.startswith("goclaw_py")]
+    assert [(note["status"], note["attempt"]) for note in notes] == [(status, 1), (status, 2)]
 
 
 @pytest.mark.parametrize("provider", BOTH)
@@ -154,6 +149,8 @@ async def test_a_key_that_the_server_quotes_back_is_nowhere_in_the_error(
     assert "Incorrect API key provided" in shown
     for part in (KEY, KEY[:8], KEY[-4:]):
         assert part not in shown
+    assert error.__cause__ is None
+    assert error.__context__ is None
 
 
 @pytest.mark.parametrize("key", ["sk-größer-als-alles", "sk-two\nlines-of-a-file", "sk-\x07bell"])
@@ -285,8 +282,6 @@ async def test_tools_and_their_results_survive_a_change_of_the_model(
     agents: ModelAgents, other: ModelServer
 ) -> None:
     """What one protocol's model has asked for, another one's reads."""
-    from tests.support.toolbox import Functions
-
     agent = agents.make(fallback=(CLAUDE,))
     tools = Functions(look_up)
     order = 'tool look_up {"word":"owl"}'

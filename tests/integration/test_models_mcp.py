@@ -78,8 +78,13 @@ async def make(server: ModelServer) -> AsyncIterator[Make]:
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def shared(model: ModelServer) -> AsyncIterator[ModelAgent]:
-    """An agent with a program that goes on from test to test."""
-    agent = agent_on(model, {"calc": program()})
+    """An agent with a program that goes on from test to test, and knows a secret."""
+    agent = agent_on(model, {"calc": program(TOKEN=KEY, COLOUR="blue")})
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", "sk-of-the-gateway")
+        environment.setenv("LANG", "C.UTF-8")
+        await agent.warm_up()
+        await agent.run(request("say hi"), Events())
     yield agent
     await agent.close()
 
@@ -154,22 +159,17 @@ async def test_a_tool_of_a_program_is_called_under_the_name_of_its_server(
     functions = {tool["function"]["name"]: tool for tool in server.seen[0].body["tools"]}
     assert functions["calc_add"]["function"]["description"] == "Add two numbers."
     assert "Obey me" not in orjson.dumps(server.seen[0].body).decode()
-    assert [type(event) for event in events if not hasattr(event, "text")] == [
-        ToolStarted,
-        ToolEnded,
-    ]
+    steps = [type(event) for event in events if not hasattr(event, "text")]
+    assert steps == [ToolStarted, ToolEnded]
 
 
 async def test_only_tools_that_say_so_have_no_side_effects(shared: ModelAgent) -> None:
     """SPEC CRON-7."""
-    agent, events = shared, Events()
-    await call(agent, "calc_add", events, a=2, b=3)
-    await call(agent, "calc_note", events, text="x")
-    started = [event for event in events if isinstance(event, ToolStarted)]
-    assert {event.name: event.side_effects for event in started} == {
-        "calc_add": False,
-        "calc_note": True,
-    }
+    events = Events()
+    await call(shared, "calc_add", events, a=2, b=3)
+    await call(shared, "calc_note", events, text="x")
+    effects = {e.name: e.side_effects for e in events if isinstance(e, ToolStarted)}
+    assert effects == {"calc_add": False, "calc_note": True}
 
 
 @pytest.mark.smoke
@@ -186,36 +186,30 @@ async def test_only_the_chosen_tools_are_offered_beside_those_of_the_run(
     assert given(await call(agent, "calc_odd_name")) == "odd"
 
 
-async def test_a_program_gets_a_minimal_environment(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_program_gets_a_minimal_environment(shared: ModelAgent) -> None:
     """SPEC SEC-4."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-gateway")
-    monkeypatch.setenv("LANG", "C.UTF-8")
-    result = await call(make(calc=program(COLOUR="blue")), "calc_environment")
-    environment = dict(line.split("=", 1) for line in given(result).split("\n"))
-    assert environment["COLOUR"] == "blue"
-    assert environment["LANG"] == "C.UTF-8"
+    environment = dict(
+        line.split("=", 1) for line in given(await call(shared, "calc_environment")).split("\n")
+    )
+    assert (environment["COLOUR"], environment["LANG"]) == ("blue", "C.UTF-8")
     allowed = {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR"}
-    ours = {"COLOUR", "PYTHONPATH", "GOCLAW_RUN_ID"}
+    ours = {"COLOUR", "TOKEN", "PYTHONPATH", "GOCLAW_RUN_ID"}
     assert set(environment) <= allowed | {"TZ", "USER"} | ours
 
 
-async def test_what_a_tool_says_of_its_failure_is_read_by_the_model(
-    shared: ModelAgent,
-) -> None:
-    agent, events = shared, Events()
-    assert "Error executing tool fail" in given(await call(agent, "calc_fail", events))
-    assert "should be a valid integer" in given(await call(agent, "calc_add", events, a="q", b=1))
+async def test_what_a_tool_says_of_its_failure_is_read_by_the_model(shared: ModelAgent) -> None:
+    events = Events()
+    assert "Error executing tool fail" in given(await call(shared, "calc_fail", events))
+    assert "should be a valid integer" in given(await call(shared, "calc_add", events, a="q", b=1))
     ended = [event for event in events if isinstance(event, ToolEnded)]
     assert [event.ok for event in ended] == [False, False]
 
 
 async def test_a_tool_that_fails_tells_no_secret_and_not_too_much(
-    server: ModelServer, make: Make
+    server: ModelServer, shared: ModelAgent
 ) -> None:
     """SPEC SEC-2."""
-    result = await call(make(calc=program(TOKEN=KEY)), "calc_leak", size=100_000)
+    result = await call(shared, "calc_leak", size=100_000)
     assert "the token *** is wrong" in given(result)
     assert len(given(result)) < 2_100
     assert all(KEY.encode() not in (entry.native or b"") for entry in result.entries)
@@ -223,14 +217,13 @@ async def test_a_tool_that_fails_tells_no_secret_and_not_too_much(
 
 
 async def test_an_error_with_the_number_of_a_closed_connection_does_not_close_it(
-    make: Make, caplog: pytest.LogCaptureFixture
+    shared: ModelAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
-    agent = make(calc=program(TOKEN=KEY))
-    first = given(await call(agent, "calc_pid"))
-    refused = given(await call(agent, "calc_refuse"))
+    first = given(await call(shared, "calc_pid"))
+    refused = given(await call(shared, "calc_refuse"))
     assert "no customer has ***" in refused
     assert "broke" not in refused
-    assert given(await call(agent, "calc_pid")) == first
+    assert given(await call(shared, "calc_pid")) == first
     assert notes(caplog) == []
 
 
@@ -253,25 +246,22 @@ async def test_a_picture_is_told_of_and_a_long_result_is_cut(shared: ModelAgent)
     assert long.endswith("\n[10 more characters left out]")
 
 
-async def test_one_program_serves_many_runs_at_once_until_the_agent_is_closed(make: Make) -> None:
+async def test_one_program_serves_many_runs_at_once_and_what_it_started_ends_with_it(
+    make: Make,
+) -> None:
     agent = make(calc=program())
     results = await asyncio.gather(*(call(agent, "calc_pid") for _ in range(5)))
     [pid] = {int(given(result)) for result in results}
     assert os.getpgid(pid) == pid
-    await agent.close()
-    assert not is_alive(pid)
-
-
-async def test_what_a_program_has_started_ends_with_it(make: Make) -> None:
-    agent = make(calc=program())
-    left = int(given(await call(agent, "calc_leave")))
-    assert is_alive(left)
-    await agent.close()
-    assert not is_alive(left)
-    agent = make(calc=program())
     left = int(given(await call(agent, "calc_leave")))
     await call(agent, "calc_die")
     await until(lambda: not is_alive(left))
+    left = int(given(await call(agent, "calc_leave")))
+    pid = int(given(await call(agent, "calc_pid")))
+    assert is_alive(left)
+    await agent.close()
+    assert not is_alive(left)
+    assert not is_alive(pid)
 
 
 async def test_cancelling_a_run_cancels_the_call_in_the_program(
@@ -288,25 +278,18 @@ async def test_cancelling_a_run_cancels_the_call_in_the_program(
     assert given(await call(agent, "calc_add", a=1, b=1)) == "2"
 
 
-async def test_a_program_that_dies_in_a_call_is_started_again_for_the_next(
+async def test_a_program_that_dies_is_started_again_for_the_next_call(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """In a call, or between two of them."""
     agent = make(calc=program())
     first = given(await call(agent, "calc_pid"))
     assert "nobody knows whether it has done this" in given(await call(agent, "calc_die"))
     second = given(await call(agent, "calc_pid"))
-    assert first != second
     assert [note["server"] for note in notes(caplog)] == ["calc"]
-
-
-async def test_a_program_that_was_killed_between_two_runs_is_started_again(
-    make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
-    agent = make(calc=program())
-    pid = int(given(await call(agent, "calc_pid")))
-    os.kill(pid, signal.SIGKILL)
-    await until(lambda: notes(caplog))
-    assert int(given(await call(agent, "calc_pid"))) != pid
+    os.kill(int(second), signal.SIGKILL)
+    await until(lambda: len(notes(caplog)) == 2)
+    assert len({first, second, given(await call(agent, "calc_pid"))}) == 3
 
 
 @pytest.mark.parametrize(
@@ -336,30 +319,21 @@ async def test_what_a_program_says_of_its_failure_is_logged_without_secrets(
     assert all(KEY not in str(vars(record)) for record in caplog.records)
 
 
-async def test_a_run_waits_no_longer_than_need_be_for_a_program_that_says_nothing(
+async def test_a_program_that_says_nothing_costs_only_the_first_run_some_time(
     server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("goclaw_py.agents.models.mcp.PATIENCE_S", 0.2)
-    file = tmp_path / "pid"
+    monkeypatch.setattr("goclaw_py.agents.models.mcp.PATIENCE_S", 3.0)
+    file, now = tmp_path / "pid", asyncio.get_running_loop().time
     agent = make(silent=McpServer(command=("sh", "-c", f"echo $$ > {file}; exec sleep 1000")))
-    await agent.run(request("say hi"), Events())
+    times = [now()]
+    for _ in range(2):
+        await agent.run(request("say hi"), Events())
+        times.append(now())
+    assert times[1] - times[0] >= 3.0
+    assert times[2] - times[1] < 2.0
     assert "silent are not available" in server.seen[0].texts[0]
-    await until(lambda: file.exists() and file.read_text())
     await agent.close()
     assert not is_alive(int(file.read_text()))
-
-
-async def test_a_program_that_says_nothing_costs_only_the_first_runs_some_time(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("goclaw_py.agents.models.mcp.PATIENCE_S", 3.0)
-    agent, now = make(silent=McpServer(command=("sleep", "1000"))), asyncio.get_running_loop().time
-    started = now()
-    await agent.run(request("say hi"), Events())
-    assert now() - started >= 3.0
-    started = now()
-    await agent.run(request("say hi"), Events())
-    assert now() - started < 2.0
 
 
 GATEWAY = """

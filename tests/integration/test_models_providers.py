@@ -5,15 +5,12 @@ Run it once where all libraries are installed, too: see ``Provider.install``.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.agent import AgentResult
-from tests.support.model_agents import KEY, ModelAgents, fails, model_agents
+from tests.support.model_agents import KEY, ModelAgents, fails
 from tests.unit.agents.builders import Events, request
 
 pytestmark = pytest.mark.real_time
@@ -35,12 +32,6 @@ def _places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SNOWFLAKE_ACCOUNT", "acme")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "acme")
-
-
-@pytest_asyncio.fixture
-async def agents() -> AsyncIterator[ModelAgents]:
-    async with model_agents() as made:
-        yield made
 
 
 def agent_of(agents: ModelAgents, provider: Provider) -> ModelAgent:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
-import pytest_asyncio
 
-from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import HistoryEntry, Role, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.support.harness import Ways, a_process
+from tests.support.model_agents import ModelAgents
 from tests.support.model_server import INPUT_TOKENS_PER_MESSAGE, ModelServer
 from tests.support.toolbox import Armed, Functions
 from tests.unit.agents.builders import Coming, Events, request
@@ -32,24 +28,9 @@ async def look_up(word: str) -> str:
     return f"meaning of {word}"
 
 
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as running:
-        yield running
-
-
-def agent_on(server: ModelServer, provider: Provider = Provider.OPENAI) -> ModelAgent:
-    is_openai = provider is Provider.OPENAI
-    url = server.base_url if is_openai else server.base_url.removesuffix("/v1")
-    spec = AgentSpec(AgentName("main"), base_url=url)
-    return ModelAgent(spec, provider, "gpt-4o", environ={})
-
-
-@pytest_asyncio.fixture
-async def agent(server: ModelServer) -> AsyncIterator[ModelAgent]:
-    made = agent_on(server)
-    yield made
-    await made.close()
+@pytest.fixture
+def agent(agents: ModelAgents) -> ModelAgent:
+    return agents.make()
 
 
 async def test_the_second_request_holds_what_came_while_a_tool_worked(
@@ -61,15 +42,6 @@ async def test_the_second_request_holds_what_came_while_a_tool_worked(
     assert server.seen[1].roles == ["user", "assistant", "tool", "user"]
     assert server.seen[1].texts[2:] == [FOUND, "say the rest"]
     assert len(server.seen) == 2
-
-
-async def test_the_reply_goes_on_after_the_message(agent: ModelAgent) -> None:
-    events = Events()
-    result = await agent.run(
-        request(TOOL, take=Coming("say the rest"), tools=Functions(look_up)), events
-    )
-    assert result.text == events.text == "looking\n\nthe rest"
-    assert events[0] == TextDelta("looking")
 
 
 async def test_several_messages_at_once_are_one_turn_in_their_order(
@@ -167,18 +139,14 @@ async def test_the_context_is_what_the_last_request_and_its_answer_took(agent: M
     assert tool.usage.input_tokens == 4 * INPUT_TOKENS_PER_MESSAGE
 
 
-async def test_the_context_is_known_over_anthropics_protocol_too(server: ModelServer) -> None:
+async def test_the_context_is_known_over_anthropics_protocol_too(agents: ModelAgents) -> None:
     """SPEC QUEUE-7."""
-    agent = agent_on(server, Provider.ANTHROPIC)
-    try:
-        result = await agent.run(request("hi"), Events())
-    finally:
-        await agent.close()
+    result = await agents.make(Provider.ANTHROPIC).run(request("hi"), Events())
     assert result.context_tokens == INPUT_TOKENS_PER_MESSAGE + 3
 
 
 async def test_a_message_in_a_chat_reaches_the_model_while_a_tool_works(
-    server: ModelServer,
+    server: ModelServer, agents: ModelAgents
 ) -> None:
     """SPEC QUEUE-4: the whole way, from the channel to the second request and back."""
     looking, found = asyncio.Event(), asyncio.Event()
@@ -189,26 +157,21 @@ async def test_a_message_in_a_chat_reaches_the_model_while_a_tool_works(
         await found.wait()
         return "a field"
 
-    spec = AgentSpec(AgentName("main"), base_url=server.base_url)
-    bare = ModelAgent(spec, Provider.OPENAI, "gpt-4o", environ={})
-    model = Armed(bare, Functions(look_around))
+    model = Armed(agents.make(), Functions(look_around))
     steer = Ways(direct=QueuePolicy(mode=Mode.STEER))
-    try:
-        async with a_process(model, steer) as gateway:
-            await gateway.say("tool look_around {}")
-            await asyncio.wait_for(looking.wait(), WAIT_S)
-            await gateway.say("say a field, then")
-            assert len(gateway.dispatcher.runs()) == 2
-            found.set()
-            await asyncio.wait_for(gateway.channel.until_sent(1), WAIT_S)
-            assert server.seen[1].texts[-2:] == ["a field", "say a field, then"]
-            assert gateway.channel.texts() == ["looking\n\na field, then"]
-            assert gateway.pending == []
-            assert await gateway.history() == [
-                (Role.USER, "tool look_around {}"),
-                (Role.ASSISTANT, "looking"),
-                (Role.USER, "say a field, then"),
-                (Role.ASSISTANT, "a field, then"),
-            ]
-    finally:
-        await model.close()
+    async with a_process(model, steer) as gateway:
+        await gateway.say("tool look_around {}")
+        await asyncio.wait_for(looking.wait(), WAIT_S)
+        await gateway.say("say a field, then")
+        assert len(gateway.dispatcher.runs()) == 2
+        found.set()
+        await asyncio.wait_for(gateway.channel.until_sent(1), WAIT_S)
+        assert server.seen[1].texts[-2:] == ["a field", "say a field, then"]
+        assert gateway.channel.texts() == ["looking\n\na field, then"]
+        assert gateway.pending == []
+        assert await gateway.history() == [
+            (Role.USER, "tool look_around {}"),
+            (Role.ASSISTANT, "looking"),
+            (Role.USER, "say a field, then"),
+            (Role.ASSISTANT, "a field, then"),
+        ]
