@@ -15,10 +15,14 @@ from goclaw_py.ports.store import Draft, InboxRow, SeenChat, Summary
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.pool import DatabaseError
 from goclaw_py.store.sql import queries
-from tests.support.postgres import Database, run_sql
+from tests.integration.postgres_work import (
+    changes_all_or_nothing,
+    refusing,
+    until_somebody_waits,
+)
+from tests.support.postgres import Database
 from tests.support.stores import (
     ANN,
-    PATIENCE_S,
     PLACES,
     T0,
     A,
@@ -34,7 +38,7 @@ from tests.support.stores import (
 pytestmark = pytest.mark.real_time
 
 R1, R2 = RunId("r1"), RunId("r2")
-TABLES = (
+TABLES = [
     "nodes",
     "sessions",
     "moved_sessions",
@@ -44,15 +48,7 @@ TABLES = (
     "drafts",
     "outbox",
     "chats",
-)
-
-REFUSE = """
-create function refuse() returns trigger language plpgsql as $$
-begin
-    raise exception 'no more';
-end
-$$;
-"""
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +92,6 @@ async def fill(store: PostgresStore) -> Busy:
     return Busy(store, first, second, edited, cut, place)
 
 
-async def everything(database: Database) -> dict[str, list[str]]:
-    """What all tables hold."""
-    async with connection(database.address) as opened:
-        return {
-            table: sorted(
-                row["text"] for row in await opened.fetch(f"select t::text as text from {table} t")
-            )
-            for table in TABLES
-        }
-
-
-async def _move(busy: Busy) -> object:
-    return await busy.store.move_chat("telegram", "default", old="100", new="300", now=at(5))
-
-
 async def _finish(busy: Busy) -> None:
     finished = replace(end("r1", Outcome.COMPLETED, "done"), history=(entry("done"),))
     await busy.store.finish_run(finished, node=A)
@@ -121,64 +102,61 @@ async def _sum_up(busy: Busy) -> None:
     await busy.store.finish_run(finished, node=A)
 
 
-async def _begin(busy: Busy) -> object:
-    return await busy.store.begin_run(new_run("r2", busy.cut), node=A)
-
-
-async def _note(busy: Busy) -> None:
-    await busy.store.note(key_of(ANN), entry("noted"), rows=[busy.second.id], now=at(5))
-
-
-async def _amend(busy: Busy) -> object:
-    return await busy.store.amend(busy.edit)
+async def _move(busy: Busy) -> object:
+    return await busy.store.move_chat("telegram", "default", old="100", new="300", now=at(5))
 
 
 Change = Callable[[Busy], Awaitable[object]]
-
-CASES: list[tuple[Change, str]] = [
-    *((_move, table) for table in TABLES if table != "nodes"),
-    *((_finish, table) for table in ("runs", "inbox", "drafts", "history", "outbox")),
-    *((_sum_up, table) for table in ("sessions", "runs", "inbox")),
-    *((_begin, table) for table in ("runs", "inbox", "drafts", "sessions")),
-    *((_note, table) for table in ("inbox", "history")),
-    (_amend, "inbox"),
-]
+CHANGES: dict[str, tuple[Change, str]] = {
+    "move": (_move, "sessions moved_sessions history inbox runs drafts outbox chats"),
+    "finish": (_finish, "runs inbox drafts history outbox"),
+    "sum up": (_sum_up, "sessions runs inbox"),
+    "begin": (
+        lambda b: b.store.begin_run(new_run("r2", b.cut), node=A),
+        "runs inbox drafts sessions",
+    ),
+    "note": (
+        lambda b: b.store.note(key_of(ANN), entry("noted"), rows=[b.second.id], now=at(5)),
+        "inbox history",
+    ),
+    "amend": (lambda b: b.store.amend(b.edit), "inbox"),
+}
 
 
 @pytest.mark.parametrize(
-    ("change", "table"), CASES, ids=[f"{change.__name__[1:]}-{table}" for change, table in CASES]
+    ("name", "table"),
+    [(name, table) for name, (_, tables) in CHANGES.items() for table in tables.split()],
 )
 async def test_a_change_that_fails_at_one_table_changes_no_other(
-    busy: Busy, postgres_database: Database, change: Change, table: str
+    busy: Busy, postgres_database: Database, name: str, table: str
 ) -> None:
     """IO-2: the same as when the process or the server dies there."""
-    before = await everything(postgres_database)
-    refusal = (
-        f"create trigger refuse before insert or update or delete on {table} "
-        "execute function refuse()"
-    )
-    await run_sql(postgres_database.address, REFUSE, refusal)
-    with pytest.raises(DatabaseError, match="no more"):
-        await change(busy)
-    assert await everything(postgres_database) == before
-    await run_sql(postgres_database.address, f"drop trigger refuse on {table}")
-    await change(busy)
-    assert await everything(postgres_database) != before
+    await changes_all_or_nothing(postgres_database, lambda: CHANGES[name][0](busy), TABLES, table)
 
 
 async def test_an_edit_that_cannot_be_ended_is_not_brought_in(
     busy: Busy, postgres_database: Database
 ) -> None:
     """CHAN-6: both rows change or none."""
-    refusal = (
-        "create trigger refuse before update on inbox for each row "
-        "when (new.state = 'done') execute function refuse()"
-    )
-    await run_sql(postgres_database.address, REFUSE, refusal)
-    with pytest.raises(DatabaseError, match="no more"):
-        await busy.store.amend(busy.edit)
+    done = "for each row when (new.state = 'done')"
+    async with refusing(postgres_database, "inbox", "update", done):
+        with pytest.raises(DatabaseError, match="no more"):
+            await busy.store.amend(busy.edit)
     pending = await busy.store.claim_pending(A, now=T0, places=PLACES)
     assert [row.message.text for row in pending] == ["hello", "hello", "better", "hello"]
+
+
+async def test_what_a_move_that_failed_left_can_be_worked_on(
+    busy: Busy, postgres_database: Database
+) -> None:
+    async with refusing(postgres_database, "chats"):
+        with pytest.raises(DatabaseError, match="no more"):
+            await _move(busy)
+    await _finish(busy)
+    begun = await busy.store.begin_run(new_run("r2", busy.cut), node=A)
+    assert [stored.text for stored in begun.history] == ["before", "done"]
+    assert begun.lost is not None
+    assert await busy.store.drafts() == [Draft(R2, ANN, None)]
 
 
 async def test_a_draft_that_is_being_opened_while_its_run_ends_ends_with_it(
@@ -191,30 +169,6 @@ async def test_a_draft_that_is_being_opened_while_its_run_ends_ends_with_it(
             opening = (R2, ANN.channel, ANN.account, ANN.chat, None, T0)
             await other.fetch(queries("drafts")["open"], *opening)
             ending = asyncio.create_task(busy.store.finish_run(end("r2"), node=A))
-            await _until_somebody_waits(postgres_database)
+            await until_somebody_waits(postgres_database)
         await ending
     assert R2 not in [draft.run_id for draft in await busy.store.drafts()]
-
-
-async def _until_somebody_waits(database: Database) -> None:
-    async with connection(database.address) as watching, asyncio.timeout(PATIENCE_S):
-        while not await watching.fetch("select from pg_locks where not granted"):
-            await asyncio.sleep(0.005)
-
-
-async def test_what_a_move_that_failed_left_can_be_worked_on(
-    busy: Busy, postgres_database: Database
-) -> None:
-    await run_sql(
-        postgres_database.address,
-        REFUSE,
-        "create trigger refuse before insert or update or delete on chats "
-        "execute function refuse()",
-    )
-    with pytest.raises(DatabaseError, match="no more"):
-        await _move(busy)
-    await _finish(busy)
-    begun = await busy.store.begin_run(new_run("r2", busy.cut), node=A)
-    assert [stored.text for stored in begun.history] == ["before", "done"]
-    assert begun.lost is not None
-    assert await busy.store.drafts() == [Draft(R2, ANN, None)]
