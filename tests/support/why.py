@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from goclaw_py.gateway.service import GatewayControl, StoreControl
@@ -69,3 +69,28 @@ async def check(case: Case) -> None:
     assert found.answer.endswith("."), told
     assert found.chain, told
     assert any(case.cure in f"{cure.words}: {cure.command}" for cure in found.cures), told
+
+
+class Cases(list[Case]):
+    """The cases of a file. Decorators tell of each function what it provokes."""
+
+    def question(self, words: str) -> Callable[[Provoke], Provoke]:
+        """Above ``answer``: the words of the guide, if it has the question."""
+
+        def named(provoke: Provoke) -> Provoke:
+            self[-1] = replace(self[-1], question=words)
+            return provoke
+
+        return named
+
+    def answer(self, code: str, says: str, cure: str = "") -> Callable[[Provoke], Provoke]:
+        """What the gateway answers to the question; see ``Row``."""
+
+        def answered(provoke: Provoke) -> Provoke:
+            self.append(Case(EXTRA, provoke, code, says, cure))
+            return provoke
+
+        return answered
+
+
+Provoke = Callable[[], Awaitable[Explanation]]

@@ -15,11 +15,12 @@ from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message
-from tests.support.why import Case, ask, check
+from tests.support.why import Case, Cases, ask, check
 from tests.unit.chats.test_pairing import code_in
 
 AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
 GROUP = "-100200"
+CASES = Cases()
 
 
 @dataclass(slots=True)
@@ -45,12 +46,18 @@ def said(text: str, *, addressed: bool = True) -> InboundMessage:
 # ---------------------------------------------------------------------------- direct chats
 
 
+@CASES.question("The bot answers with a code and nothing else")
+@CASES.answer(
+    "person.asks", "Ann is not approved yet: a pairing code was sent", "goclaw pairing approve CODE"
+)
 async def only_a_code() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         await gateway.ask("hello")
         return await ask(gateway, "ann")
 
 
+@CASES.question("The code is refused, or nobody approved it in time")
+@CASES.answer("person.unknown", "has no valid pairing code", "Ask them to write again")
 async def code_too_old() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         await gateway.ask("hello")
@@ -58,6 +65,12 @@ async def code_too_old() -> Explanation:
         return await ask(gateway, "telegram:ann")
 
 
+@CASES.question("The bot never answers one person, not even with a code")
+@CASES.answer(
+    "chat.not_listed",
+    "only those listed in allow may write (direct = allowlist)",
+    'Add "ann" to allow under [channels.telegram]',
+)
 async def not_listed() -> Explanation:
     ways = replace(AT_ONCE, access=DirectPolicy.ALLOWLIST)
     async with a_process(ways=ways, channels=strangers()) as gateway:
@@ -66,6 +79,8 @@ async def not_listed() -> Explanation:
         return await ask(gateway, "telegram:ann")
 
 
+@CASES.question("The bot answered somebody once and is silent now")
+@CASES.answer("chat.denied", "an operator has denied this person", "goclaw pairing allow ann")
 async def denied_person() -> Explanation:
     ways = replace(AT_ONCE, access=DirectPolicy.OPEN)
     async with a_process(ways=ways, channels=strangers()) as gateway:
@@ -77,6 +92,10 @@ async def denied_person() -> Explanation:
         return await ask(gateway, "telegram:ann")
 
 
+@CASES.question("The bot says that only an owner may do this")
+@CASES.answer(
+    "person.guest", "Ann is a guest: they may talk, but owner commands", "goclaw pairing revoke ann"
+)
 async def guest() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         for chat, is_guest in (("bob", False), ("ann", True)):
@@ -87,6 +106,10 @@ async def guest() -> Explanation:
         return await ask(gateway, "person:telegram/default/ann")
 
 
+@CASES.question("The bot is deaf: its token was changed")
+@CASES.answer(
+    "channel.stopped", "Channel telegram/default (stopped): the token is refused", "token_file"
+)
 async def token_refused() -> Explanation:
     health = ChannelHealth(ChannelState.STOPPED, "the token is refused (401 Unauthorized)")
     async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
@@ -94,6 +117,12 @@ async def token_refused() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.question("Only some of my messages are answered, and by turns")
+@CASES.answer(
+    "channel.conflict",
+    "another program takes this bot's updates",
+    "Stop the other program that uses this bot's token",
+)
 async def another_program() -> Explanation:
     health = ChannelHealth(ChannelState.CONFLICT, "another program takes this bot's updates")
     async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
@@ -101,6 +130,8 @@ async def another_program() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.question("The webhook is called and nothing comes in")
+@CASES.answer("channel.warning", "had another secret", "goclaw doctor")
 async def webhook_with_another_secret() -> Explanation:
     told = "3 calls of the webhook within the last hour had another secret"
     async with a_process(ways=AT_ONCE, channels=(Troubled(told=ChannelHealth(warning=told)),)) as g:
@@ -117,11 +148,21 @@ async def heard(gateway: GatewayProcess, *, addressed: bool = True) -> Explanati
     return await ask(gateway, "Family")
 
 
+@CASES.question("A new group gets no answer")
+@CASES.answer(
+    "chat.undecided", "The group Family waits for a decision", f"goclaw groups allow {GROUP}"
+)
 async def undecided_group() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         return await heard(gateway)
 
 
+@CASES.question("A group was answered once and is not any more")
+@CASES.answer(
+    "chat.denied",
+    "The group Family is ignored: an operator has denied it",
+    f"goclaw groups allow {GROUP}",
+)
 async def denied_group() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         await heard(gateway)
@@ -129,6 +170,12 @@ async def denied_group() -> Explanation:
         return await heard(gateway)
 
 
+@CASES.question("A message in a group gets no answer")
+@CASES.answer(
+    "chat.unmentioned",
+    "The group Family got a message 3 minutes ago: the message did not mention @our_bot",
+    "mention = false",
+)
 async def not_mentioned() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         await heard(gateway)
@@ -137,6 +184,10 @@ async def not_mentioned() -> Explanation:
         return await heard(gateway, addressed=False)
 
 
+@CASES.question("No group gets an answer")
+@CASES.answer(
+    "chat.groups_disabled", "groups = disabled in [channels.telegram]", 'Set groups = "allowlist"'
+)
 async def groups_off() -> Explanation:
     ways = replace(AT_ONCE, groups=GroupPolicy.DISABLED)
     async with a_process(ways=ways, channels=strangers()) as gateway:
@@ -154,12 +205,24 @@ class Listing(GatewayProcess):
         return replace(rules, narrower={GROUP: off})
 
 
+@CASES.question("I allowed the group, and it gets no answer")
+@CASES.answer(
+    "chat.disabled_in_settings",
+    f'enabled = false is set for it under chats."{GROUP}"',
+    "Set enabled = true",
+)
 async def settings_go_before() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers(), kind=Listing) as gateway:
         await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
         return await ask(gateway, f"telegram:{GROUP}")
 
 
+@CASES.question("Nothing is sent to a group any more")
+@CASES.answer(
+    "chat.gone",
+    "cannot receive messages: Forbidden: bot was kicked from the supergroup chat",
+    "add it again",
+)
 async def bot_removed() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
         await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
@@ -167,108 +230,6 @@ async def bot_removed() -> Explanation:
         gone = "Forbidden: bot was kicked from the supergroup chat"
         await gateway.gateway.accept([ChatReached(place, PeerKind.GROUP, gone, "Family")])
         return await ask(gateway, "Family")
-
-
-CASES = [
-    Case(
-        "The bot answers with a code and nothing else",
-        only_a_code,
-        "person.asks",
-        "Ann is not approved yet: a pairing code was sent",
-        "goclaw pairing approve CODE",
-    ),
-    Case(
-        "The code is refused, or nobody approved it in time",
-        code_too_old,
-        "person.unknown",
-        "has no valid pairing code",
-        "Ask them to write again",
-    ),
-    Case(
-        "The bot never answers one person, not even with a code",
-        not_listed,
-        "chat.not_listed",
-        "only those listed in allow may write (direct = allowlist)",
-        'Add "ann" to allow under [channels.telegram]',
-    ),
-    Case(
-        "The bot answered somebody once and is silent now",
-        denied_person,
-        "chat.denied",
-        "an operator has denied this person",
-        "goclaw pairing allow ann",
-    ),
-    Case(
-        "The bot says that only an owner may do this",
-        guest,
-        "person.guest",
-        "Ann is a guest: they may talk, but owner commands",
-        "goclaw pairing revoke ann",
-    ),
-    Case(
-        "The bot is deaf: its token was changed",
-        token_refused,
-        "channel.stopped",
-        "Channel telegram/default (stopped): the token is refused",
-        "token_file",
-    ),
-    Case(
-        "Only some of my messages are answered, and by turns",
-        another_program,
-        "channel.conflict",
-        "another program takes this bot's updates",
-        "Stop the other program that uses this bot's token",
-    ),
-    Case(
-        "The webhook is called and nothing comes in",
-        webhook_with_another_secret,
-        "channel.warning",
-        "had another secret",
-        "goclaw doctor",
-    ),
-    Case(
-        "A new group gets no answer",
-        undecided_group,
-        "chat.undecided",
-        "The group Family waits for a decision",
-        f"goclaw groups allow {GROUP}",
-    ),
-    Case(
-        "A group was answered once and is not any more",
-        denied_group,
-        "chat.denied",
-        "The group Family is ignored: an operator has denied it",
-        f"goclaw groups allow {GROUP}",
-    ),
-    Case(
-        "A message in a group gets no answer",
-        not_mentioned,
-        "chat.unmentioned",
-        "The group Family got a message 3 minutes ago: the message did not mention @our_bot",
-        "mention = false",
-    ),
-    Case(
-        "No group gets an answer",
-        groups_off,
-        "chat.groups_disabled",
-        "groups = disabled in [channels.telegram]",
-        'Set groups = "allowlist"',
-    ),
-    Case(
-        "I allowed the group, and it gets no answer",
-        settings_go_before,
-        "chat.disabled_in_settings",
-        f'enabled = false is set for it under chats."{GROUP}"',
-        "Set enabled = true",
-    ),
-    Case(
-        "Nothing is sent to a group any more",
-        bot_removed,
-        "chat.gone",
-        "cannot receive messages: Forbidden: bot was kicked from the supergroup chat",
-        "add it again",
-    ),
-]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -14,11 +14,14 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process
-from tests.support.why import EXTRA, Case, ask, ask_database, check
+from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
+CASES = Cases()
 
 
+@CASES.question("Nothing comes back from any chat")
+@CASES.answer("gateway.none", "No gateway is running here", "goclaw run")
 async def no_gateway() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ways=AT_ONCE, database=database) as gateway:
@@ -33,6 +36,9 @@ async def all_is_well() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.answer(
+    "gateway.dead_deliveries", "1 message could not be delivered", "goclaw outbox list --state dead"
+)
 async def dead_deliveries() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(Undeliverable("Bad Request: chat not found"), chat="ann")
@@ -41,6 +47,7 @@ async def dead_deliveries() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.answer("gateway.unanswered", "1 message got no answer", "goclaw inbox list")
 async def unanswered_messages() -> Explanation:
     agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
     async with a_process(agent, AT_ONCE) as gateway:
@@ -48,6 +55,7 @@ async def unanswered_messages() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.answer("gateway.lane_full", "Lane main is full (1 of 1) and 1 waits", "goclaw lanes")
 async def busy_lane() -> Explanation:
     async with a_process(ScriptedAgent(Block()), replace(AT_ONCE, main_lane=1)) as gateway:
         await gateway.say("long", chat="bob")
@@ -57,6 +65,7 @@ async def busy_lane() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.answer("gateway.draining", "The gateway is shutting down", "goclaw run")
 async def shutting_down() -> Explanation:
     async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
         await gateway.say("long")
@@ -69,6 +78,8 @@ async def shutting_down() -> Explanation:
         return found
 
 
+@CASES.question("The gateway runs, and nothing is taken in")
+@CASES.answer("gateway.database", "does not answer", "goclaw doctor")
 async def database_away() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.away = True
@@ -76,6 +87,8 @@ async def database_away() -> Explanation:
         return await ask(gateway)
 
 
+@CASES.question("One of several gateways does not answer")
+@CASES.answer("node.expired", "does not respond: its lease ended", "goclaw nodes list")
 async def dead_node() -> Explanation:
     database = MemoryDatabase()
     async with (
@@ -91,6 +104,7 @@ async def dead_node() -> Explanation:
         return await ask(second, f"node:{node}")
 
 
+@CASES.answer("waits.node", "Its conversation belongs to node", "goclaw why node:")
 async def another_node_has_it() -> Explanation:
     database = MemoryDatabase()
     async with (
@@ -103,6 +117,7 @@ async def another_node_has_it() -> Explanation:
         return await ask(other, "telegram:ann")
 
 
+@CASES.answer("delivery.behind", "waits behind message 1 to the same chat", "goclaw why outbox:1")
 async def behind_a_message() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(*[NotSent("no route to host")] * 5, chat="ann")
@@ -111,6 +126,11 @@ async def behind_a_message() -> Explanation:
         return await ask(gateway, "outbox:2")
 
 
+@CASES.answer(
+    "waits.account",
+    "waits for a gateway with the account telegram/default",
+    "Set up telegram/default",
+)
 async def account_is_gone() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
@@ -119,80 +139,6 @@ async def account_is_gone() -> Explanation:
     web = RecordingChannel("web")
     async with a_process(ways=AT_ONCE, database=database, channels=(web,)) as other:
         return await ask(other, "inbox:1")
-
-
-CASES = [
-    Case(
-        "Nothing comes back from any chat",
-        no_gateway,
-        "gateway.none",
-        "No gateway is running here",
-        "goclaw run",
-    ),
-    Case(
-        EXTRA,
-        dead_deliveries,
-        "gateway.dead_deliveries",
-        "1 message could not be delivered",
-        "goclaw outbox list --state dead",
-    ),
-    Case(
-        EXTRA,
-        unanswered_messages,
-        "gateway.unanswered",
-        "1 message got no answer",
-        "goclaw inbox list",
-    ),
-    Case(
-        EXTRA,
-        busy_lane,
-        "gateway.lane_full",
-        "Lane main is full (1 of 1) and 1 waits",
-        "goclaw lanes",
-    ),
-    Case(
-        EXTRA,
-        shutting_down,
-        "gateway.draining",
-        "The gateway is shutting down",
-        "goclaw run",
-    ),
-    Case(
-        "The gateway runs, and nothing is taken in",
-        database_away,
-        "gateway.database",
-        "does not answer",
-        "goclaw doctor",
-    ),
-    Case(
-        "One of several gateways does not answer",
-        dead_node,
-        "node.expired",
-        "does not respond: its lease ended",
-        "goclaw nodes list",
-    ),
-    Case(
-        EXTRA,
-        another_node_has_it,
-        "waits.node",
-        "Its conversation belongs to node",
-        "goclaw why node:",
-    ),
-    Case(
-        EXTRA,
-        behind_a_message,
-        "delivery.behind",
-        "waits behind message 1 to the same chat",
-        "goclaw why outbox:1",
-    ),
-    Case(
-        EXTRA,
-        account_is_gone,
-        "waits.account",
-        "waits for a gateway with the account telegram/default",
-        "Set up telegram/default",
-    ),
-]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -27,7 +27,9 @@ from tests.support.heartbeat_gateway import (
     until_ended,
     write,
 )
-from tests.support.why import EXTRA, Case, ask, check
+from tests.support.why import Case, Cases, ask, check
+
+CASES = Cases()
 
 
 async def after_heartbeat_runs(
@@ -51,17 +53,25 @@ async def hello(gateway: GatewayProcess) -> object:
     return await gateway.ask("hello")
 
 
+@CASES.question("The heartbeat is silent: somebody turned it off")
+@CASES.answer("heartbeat.off", "the heartbeat was turned off", "goclaw heartbeat on main")
 async def switched_off() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         await gateway.container.heartbeats.service.switch(MAIN_AGENT, on=False)
         return await ask(gateway, "main")
 
 
+@CASES.answer(
+    "heartbeat.off_by_settings",
+    "the heartbeat is turned off in the settings",
+    "[heartbeat] in goclaw.toml",
+)
 async def off_by_settings() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(interval=None)) as gateway:
         return await ask(gateway, "main")
 
 
+@CASES.answer("heartbeat.muted", "it is muted until", "goclaw heartbeat mute off --agent main")
 async def muted() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway()) as gateway:
         until = gateway.clock.now() + timedelta(hours=2)
@@ -69,37 +79,63 @@ async def muted() -> Explanation:
         return await ask(gateway, "main")
 
 
+@CASES.question("The heartbeat is silent at night")
+@CASES.answer(
+    "heartbeat.quiet_hours", "It was skipped: the time was outside the active hours", "active_hours"
+)
 async def at_night() -> Explanation:
     policy = HeartbeatPolicy(interval=EVERY, hours=ActiveHours(8 * 60, 22 * 60, "UTC"))
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, policy=policy)
 
 
+@CASES.question("The heartbeat does nothing")
+@CASES.answer(
+    "heartbeat.empty", "HEARTBEAT.md has nothing to check", "goclaw heartbeat add --agent main TEXT"
+)
 async def empty_checklist() -> Explanation:
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
 
 
+@CASES.answer(
+    "heartbeat.ok",
+    "Nothing needed attention, so no message was sent",
+    "goclaw heartbeat run main --dry-run",
+)
 async def all_well() -> Explanation:
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1)
 
 
+@CASES.question("An alert came once and not again")
+@CASES.answer("heartbeat.duplicate", "an alert of the last 24 hours", "goclaw why run:")
 async def said_before() -> Explanation:
     return await after_heartbeat_runs(saying("The house burns."), 2, first=hello)
 
 
+@CASES.answer(
+    "heartbeat.no_route",
+    "there was no chat to send it to",
+    "Write to the agent in the chat that should get its alerts",
+)
 async def no_chat() -> Explanation:
     return await after_heartbeat_runs(saying("The house burns."), 1)
 
 
+@CASES.answer("heartbeat.failed", "It failed: AgentError: 400 no such model", "goclaw why run:")
 async def broken() -> Explanation:
     return await after_heartbeat_runs(saying(Fail(AgentError("Sorry.", "400 no such model"))), 1)
 
 
+@CASES.question("The heartbeat stopped in the middle of the day: its money is used up")
+@CASES.answer(
+    "heartbeat.budget", "the daily budget of the heartbeat is used up", "[heartbeat.budget]"
+)
 async def used_up() -> Explanation:
     result = AgentResult("HEARTBEAT_OK", usage=Usage(1, 1000, 10, 0, Decimal(2)))
     policy = HeartbeatPolicy(interval=EVERY, day=Budget(usd=Decimal(1)))
     return await after_heartbeat_runs(saying(Return(result)), 2, policy=policy)
 
 
+@CASES.answer("heartbeat.busy", "someone is talking to the agent", "goclaw runs --active")
 async def agent_is_busy() -> Explanation:
     agent = ScriptedAgent(Block(), otherwise=lambda _: Say("HEARTBEAT_OK"))
     async with a_process(agent, heartbeat_gateway()) as gateway:
@@ -107,87 +143,6 @@ async def agent_is_busy() -> Explanation:
         await gateway.say("long")
         await asyncio.sleep(90)
         return await ask(gateway, "main")
-
-
-CASES = [
-    Case(
-        "The heartbeat is silent: somebody turned it off",
-        switched_off,
-        "heartbeat.off",
-        "the heartbeat was turned off",
-        "goclaw heartbeat on main",
-    ),
-    Case(
-        EXTRA,
-        off_by_settings,
-        "heartbeat.off_by_settings",
-        "the heartbeat is turned off in the settings",
-        "[heartbeat] in goclaw.toml",
-    ),
-    Case(
-        EXTRA,
-        muted,
-        "heartbeat.muted",
-        "it is muted until",
-        "goclaw heartbeat mute off --agent main",
-    ),
-    Case(
-        "The heartbeat is silent at night",
-        at_night,
-        "heartbeat.quiet_hours",
-        "It was skipped: the time was outside the active hours",
-        "active_hours",
-    ),
-    Case(
-        "The heartbeat does nothing",
-        empty_checklist,
-        "heartbeat.empty",
-        "HEARTBEAT.md has nothing to check",
-        "goclaw heartbeat add --agent main TEXT",
-    ),
-    Case(
-        EXTRA,
-        all_well,
-        "heartbeat.ok",
-        "Nothing needed attention, so no message was sent",
-        "goclaw heartbeat run main --dry-run",
-    ),
-    Case(
-        "An alert came once and not again",
-        said_before,
-        "heartbeat.duplicate",
-        "an alert of the last 24 hours",
-        "goclaw why run:",
-    ),
-    Case(
-        EXTRA,
-        no_chat,
-        "heartbeat.no_route",
-        "there was no chat to send it to",
-        "Write to the agent in the chat that should get its alerts",
-    ),
-    Case(
-        EXTRA,
-        broken,
-        "heartbeat.failed",
-        "It failed: AgentError: 400 no such model",
-        "goclaw why run:",
-    ),
-    Case(
-        "The heartbeat stopped in the middle of the day: its money is used up",
-        used_up,
-        "heartbeat.budget",
-        "the daily budget of the heartbeat is used up",
-        "[heartbeat.budget]",
-    ),
-    Case(
-        EXTRA,
-        agent_is_busy,
-        "heartbeat.busy",
-        "someone is talking to the agent",
-        "goclaw runs --active",
-    ),
-]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

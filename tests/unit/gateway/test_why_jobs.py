@@ -21,10 +21,11 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process
 from tests.support.jobs import OPERATOR, Wanted, at, every, make, service, setup
-from tests.support.why import EXTRA, Case, ask, ask_database, check
+from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy())
 BROKEN = Fail(AgentError("Sorry.", "the model said 400"))
+CASES = Cases()
 
 
 @asynccontextmanager
@@ -38,12 +39,20 @@ async def with_job(
         yield gateway, await make(gateway, wanted)
 
 
+@CASES.question("A job does not run any more")
+@CASES.answer("job.paused", "The job job does not run: paused", "goclaw cron resume job")
 async def paused() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, job):
         await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
         return await ask(gateway, "job")
 
 
+@CASES.question("A job has switched itself off")
+@CASES.answer(
+    "job.disabled",
+    "disabled after 2 failures in a row: AgentError: the model said 400",
+    "goclaw cron resume job",
+)
 async def disabled() -> Explanation:
     never = setup(auto_disable_after=2, retries=0)
     steps = (Say("hi"), BROKEN, BROKEN)
@@ -52,11 +61,23 @@ async def disabled() -> Explanation:
         return await ask(gateway, "job")
 
 
+@CASES.question("A reminder has not come yet, or comes at the wrong hour")
+@CASES.answer(
+    "job.not_yet",
+    "has not been due yet: it runs today 05:04:05 (UTC)",
+    "goclaw cron edit job --tz ZONE",
+)
 async def not_due_yet() -> Explanation:
     async with with_job(Wanted(at(7200))) as (gateway, _):
         return await ask(gateway, "job")
 
 
+@CASES.question("A job was due while the gateway was down")
+@CASES.answer(
+    "job.missed",
+    "was skipped: no gateway was running when it was due",
+    "goclaw cron edit job --policy misfire=once",
+)
 async def missed() -> Explanation:
     database = MemoryDatabase()
     ways = replace(AT_ONCE, jobs=setup(misfire="skip"))
@@ -70,6 +91,12 @@ async def missed() -> Explanation:
         return await ask(gateway, "job")
 
 
+@CASES.question("A job ran, and nobody was told")
+@CASES.answer(
+    "job.no_route",
+    "completed, but there was no chat to send its result to",
+    "goclaw cron edit job --to TARGET",
+)
 async def nobody_to_tell() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         await make(gateway, Wanted(every(60), target=TargetKind.LAST))
@@ -77,6 +104,11 @@ async def nobody_to_tell() -> Explanation:
         return await ask(gateway, "job")
 
 
+@CASES.answer(
+    "job.undelivered",
+    "completed, but the channel refused its result",
+    "goclaw cron edit job --to TARGET",
+)
 async def refused_by_the_chat() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, _):
         gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
@@ -84,6 +116,12 @@ async def refused_by_the_chat() -> Explanation:
         return await ask(gateway, "job")
 
 
+@CASES.question("A job that watches something is always silent")
+@CASES.answer(
+    "job.no_notify",
+    "no message was sent: its reply did not begin with [NOTIFY]",
+    "goclaw cron edit job --notify always",
+)
 async def without_the_word() -> Explanation:
     wanted = Wanted(every(60), notify=Notify.CONDITIONAL)
     async with with_job(wanted, Say("hi"), Say("all quiet")) as (gateway, _):
@@ -91,30 +129,47 @@ async def without_the_word() -> Explanation:
         return await ask(gateway, "job")
 
 
+@CASES.answer(
+    "job.tells_nobody",
+    "its result is not sent, because the job has notify = never",
+    "goclaw cron edit job --notify always",
+)
 async def tells_nobody() -> Explanation:
     async with with_job(Wanted(every(60), notify=Notify.NEVER)) as (gateway, _):
         await asyncio.sleep(65)
         return await ask(gateway, "job")
 
 
+@CASES.question("No job runs at all")
+@CASES.answer(
+    "job.scheduler_off",
+    "jobs are turned off (scheduler.enabled)",
+    "enabled = true under [scheduler]",
+)
 async def scheduler_off() -> Explanation:
     off = JobSetup(JobCreationRules(DEFAULT_PROFILE, enabled=False))
     async with with_job(Wanted(every(60)), jobs=off) as (gateway, _):
         return await ask(gateway, "job")
 
 
+@CASES.question("A reminder is gone from the list")
+@CASES.answer("job.done_and_deleted", "ran and was then deleted", "goclaw cron runs --job")
 async def done_and_deleted() -> Explanation:
     async with with_job(Wanted(at(60), message=True)) as (gateway, _):
         await asyncio.sleep(120)
         return await ask(gateway, "job")
 
 
+@CASES.question("A job failed")
+@CASES.answer("job.failed", "failed: AgentError: the model said 400", "goclaw why run:")
 async def failed() -> Explanation:
     async with with_job(Wanted(every(60)), Say("hi"), BROKEN) as (gateway, _):
         await asyncio.sleep(70)
         return await ask(gateway, "job")
 
 
+@CASES.question("A reminder did not come: no gateway ran")
+@CASES.answer("job.no_gateway", "no gateway is running here", "goclaw run")
 async def due_without_a_gateway() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ways=AT_ONCE, database=database) as gateway:
@@ -124,118 +179,20 @@ async def due_without_a_gateway() -> Explanation:
         return await ask_database(database, "job", gateway)
 
 
+@CASES.answer("job.running", "The job job is running, for", "goclaw why run:")
 async def still_running() -> Explanation:
     async with with_job(Wanted(every(60)), Say("hi"), Block()) as (gateway, _):
         await asyncio.sleep(120)
         return await ask(gateway, "job")
 
 
+@CASES.answer(
+    "job.failed", "does not run: failed: AgentError: the model said 400", "goclaw cron run job"
+)
 async def run_once_and_failed() -> Explanation:
     async with with_job(Wanted(at(60)), Say("hi"), BROKEN) as (gateway, _):
         await asyncio.sleep(120)
         return await ask(gateway, "job")
-
-
-CASES = [
-    Case(
-        "A job does not run any more",
-        paused,
-        "job.paused",
-        "The job job does not run: paused",
-        "goclaw cron resume job",
-    ),
-    Case(
-        "A job has switched itself off",
-        disabled,
-        "job.disabled",
-        "disabled after 2 failures in a row: AgentError: the model said 400",
-        "goclaw cron resume job",
-    ),
-    Case(
-        "A reminder has not come yet, or comes at the wrong hour",
-        not_due_yet,
-        "job.not_yet",
-        "has not been due yet: it runs today 05:04:05 (UTC)",
-        "goclaw cron edit job --tz ZONE",
-    ),
-    Case(
-        "A job was due while the gateway was down",
-        missed,
-        "job.missed",
-        "was skipped: no gateway was running when it was due",
-        "goclaw cron edit job --policy misfire=once",
-    ),
-    Case(
-        "A reminder did not come: no gateway ran",
-        due_without_a_gateway,
-        "job.no_gateway",
-        "no gateway is running here",
-        "goclaw run",
-    ),
-    Case(
-        "A job ran, and nobody was told",
-        nobody_to_tell,
-        "job.no_route",
-        "completed, but there was no chat to send its result to",
-        "goclaw cron edit job --to TARGET",
-    ),
-    Case(
-        EXTRA,
-        refused_by_the_chat,
-        "job.undelivered",
-        "completed, but the channel refused its result",
-        "goclaw cron edit job --to TARGET",
-    ),
-    Case(
-        "A job that watches something is always silent",
-        without_the_word,
-        "job.no_notify",
-        "no message was sent: its reply did not begin with [NOTIFY]",
-        "goclaw cron edit job --notify always",
-    ),
-    Case(
-        EXTRA,
-        tells_nobody,
-        "job.tells_nobody",
-        "its result is not sent, because the job has notify = never",
-        "goclaw cron edit job --notify always",
-    ),
-    Case(
-        "No job runs at all",
-        scheduler_off,
-        "job.scheduler_off",
-        "jobs are turned off (scheduler.enabled)",
-        "enabled = true under [scheduler]",
-    ),
-    Case(
-        "A reminder is gone from the list",
-        done_and_deleted,
-        "job.done_and_deleted",
-        "ran and was then deleted",
-        "goclaw cron runs --job",
-    ),
-    Case(
-        "A job failed",
-        failed,
-        "job.failed",
-        "failed: AgentError: the model said 400",
-        "goclaw why run:",
-    ),
-    Case(
-        EXTRA,
-        run_once_and_failed,
-        "job.failed",
-        "does not run: failed: AgentError: the model said 400",
-        "goclaw cron run job",
-    ),
-    Case(
-        EXTRA,
-        still_running,
-        "job.running",
-        "The job job is running, for",
-        "goclaw why run:",
-    ),
-]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -18,12 +18,14 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import SendFailure
 from tests.support.harness import Ways, a_process, message, until
-from tests.support.why import EXTRA, Case, ask, ask_database, check
+from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy())
 ANN = "telegram:ann"
+CASES = Cases()
 
 
+@CASES.answer("waits.gateway", "no gateway is running here", "goclaw run")
 async def stored_without_a_gateway() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
@@ -32,6 +34,10 @@ async def stored_without_a_gateway() -> Explanation:
         return await ask_database(database, ANN, gateway)
 
 
+@CASES.question("The bot says that it cannot reach its model")
+@CASES.answer(
+    "waits.outage", "the message is kept and answered when the provider is back", "goclaw doctor"
+)
 async def provider_down() -> Explanation:
     down = Fail(AgentError("Sorry.", "503 from the model", retryable=True))
     async with a_process(ScriptedAgent(otherwise=lambda _: down), AT_ONCE) as gateway:
@@ -40,6 +46,8 @@ async def provider_down() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The bot says that something went wrong")
+@CASES.answer("ended.failed", "failed: AgentError: 401 invalid api key", "goclaw inbox retry 1")
 async def failed() -> Explanation:
     agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
     async with a_process(agent, AT_ONCE) as gateway:
@@ -47,6 +55,8 @@ async def failed() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The run ended, and no answer came")
+@CASES.answer("run.silent", "the agent had nothing to say", "goclaw runs show")
 async def nothing_to_say() -> Explanation:
     async with a_process(ScriptedAgent(Say("")), AT_ONCE) as gateway:
         await gateway.say("hello")
@@ -54,6 +64,8 @@ async def nothing_to_say() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The bot says that it crashed each time")
+@CASES.answer("ended.crashed", "the gateway crashed at each attempt", "goclaw inbox retry 1")
 async def crashed_each_time() -> Explanation:
     database = MemoryDatabase()
     for _ in range(3):
@@ -68,6 +80,12 @@ async def crashed_each_time() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("I blocked the bot and want to hear from it again")
+@CASES.answer(
+    "delivery.chat_gone",
+    "could not be delivered: Forbidden: bot was blocked by the user",
+    "goclaw outbox retry 1",
+)
 async def blocked_the_bot() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
@@ -76,6 +94,8 @@ async def blocked_the_bot() -> Explanation:
         return await ask(gateway, "outbox:1")
 
 
+@CASES.question("The answer is written and does not arrive")
+@CASES.answer("delivery.retrying", "is tried again in", "goclaw outbox drop 1")
 async def server_does_not_answer() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(*[NotSent("no route to host")] * 9, chat="ann")
@@ -84,6 +104,8 @@ async def server_does_not_answer() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("I edited my message and nothing happened")
+@CASES.answer("message.edit_too_late", "it was only noted in the history", "Send the text as a new")
 async def edited() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         first = message("hello")
@@ -95,6 +117,9 @@ async def edited() -> Explanation:
         return await ask(gateway, f"telegram:ann/{again.external_id.removeprefix('ann:')}")
 
 
+@CASES.answer(
+    "message.unreadable", "no content that an agent can read (stickers)", "Send it as text"
+)
 async def sticker() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         sent: InboundMessage = replace(message(""), unsupported="stickers")
@@ -106,6 +131,12 @@ async def sticker() -> Explanation:
 # ---------------------------------------------------------------------------- late or slow
 
 
+@CASES.question("My second message waits while the first is worked on")
+@CASES.answer(
+    "waits.session",
+    "an earlier message of its session; in progress: run",
+    "goclaw queue agent:main",
+)
 async def behind_another_run() -> Explanation:
     async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
         await gateway.say("long")
@@ -115,6 +146,10 @@ async def behind_another_run() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("My message waits though nothing else runs in my chat")
+@CASES.answer(
+    "waits.lane", "lane main: no slot is free; in progress: run", "goclaw lanes set main 2"
+)
 async def lane_full() -> Explanation:
     async with a_process(ScriptedAgent(Block()), replace(AT_ONCE, main_lane=1)) as gateway:
         await gateway.say("long", chat="bob")
@@ -124,6 +159,7 @@ async def lane_full() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.answer("waits.sender", "more messages of its sender (debounce window)", "goclaw queue")
 async def still_typing() -> Explanation:
     async with a_process(ways=Ways()) as gateway:
         await gateway.say("hello")
@@ -131,6 +167,8 @@ async def still_typing() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The answer came late: others were served first")
+@CASES.answer("late.lane", "for a slot of lane main", "goclaw lanes set main 2")
 async def late_for_the_lane() -> Explanation:
     ways = replace(AT_ONCE, main_lane=1)
     async with a_process(ScriptedAgent(Say("done", after_s=20)), ways) as gateway:
@@ -140,6 +178,8 @@ async def late_for_the_lane() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The answer came late: my own message was in front")
+@CASES.answer("late.session", "for its own conversation, where run", "/queue steer")
 async def late_for_the_conversation() -> Explanation:
     async with a_process(ScriptedAgent(Say("done", after_s=20)), AT_ONCE) as gateway:
         await gateway.say("long")
@@ -149,12 +189,16 @@ async def late_for_the_conversation() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The answer came late: the agent worked long")
+@CASES.answer("late.run", "the run itself took 1 min 30 s", "goclaw runs show")
 async def slow_run() -> Explanation:
     async with a_process(ScriptedAgent(Say("done", after_s=90)), AT_ONCE) as gateway:
         await gateway.ask("long")
         return await ask(gateway, ANN)
 
 
+@CASES.question("A run does not end")
+@CASES.answer("run.running", "has been running for 5 min; it is calling web_search", "goclaw stop")
 async def still_at_work() -> Explanation:
     tool = ToolStarted("1", "web_search", "{}")
     async with a_process(ScriptedAgent(Emitting((tool,), Block())), AT_ONCE) as gateway:
@@ -163,6 +207,8 @@ async def still_at_work() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The answer was ready and came late")
+@CASES.answer("late.delivery", "after it was written, at try 2", "goclaw outbox show 1")
 async def slow_delivery() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(RateLimited("Too Many Requests: retry after 40", 40.0), chat="ann")
@@ -183,14 +229,26 @@ async def overflow(drop: Drop, number: int) -> Explanation:
         return await ask(gateway, f"inbox:{number}")
 
 
+@CASES.question("The bot says that it dropped my message")
+@CASES.answer(
+    "ended.queue_dropped",
+    "the queue was full, so the oldest message was dropped",
+    "goclaw inbox retry 2",
+)
 async def dropped() -> Explanation:
     return await overflow(Drop.OLD, 2)
 
 
+@CASES.question("The bot says that it did not take my message")
+@CASES.answer(
+    "ended.queue_full", "the queue was full, so the new message was rejected", "/queue collect"
+)
 async def not_taken() -> Explanation:
     return await overflow(Drop.NEW, 3)
 
 
+@CASES.question("The bot says that a newer message replaced mine")
+@CASES.answer("ended.newer_message", "a newer message replaced it", "/queue default")
 async def replaced() -> Explanation:
     ways = Ways(QueuePolicy(mode=Mode.INTERRUPT))
     async with a_process(ScriptedAgent(Ignore(5), Ignore(5)), ways) as gateway:
@@ -201,6 +259,8 @@ async def replaced() -> Explanation:
         return await ask(gateway, "inbox:2")
 
 
+@CASES.question("The answer stopped in the middle")
+@CASES.answer("ended.stopped", "was cancelled: stopped by /stop", "goclaw inbox retry 1")
 async def stopped() -> Explanation:
     async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
         await gateway.say("long")
@@ -210,6 +270,8 @@ async def stopped() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The bot says that this took too long")
+@CASES.answer("ended.run_timeout", "the run took too long (runs.timeout)", "timeout under [runs]")
 async def out_of_time() -> Explanation:
     ways = replace(AT_ONCE, run_timeout_s=60.0)
     async with a_process(ScriptedAgent(Block()), ways) as gateway:
@@ -217,6 +279,8 @@ async def out_of_time() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The bot says that it could not finish in time")
+@CASES.answer("ended.deadline", "its deadline passed (runs.deadline)", "deadline under [runs]")
 async def past_its_deadline() -> Explanation:
     ways = replace(AT_ONCE, deadline_s=60.0)
     async with a_process(ScriptedAgent(Block()), ways) as gateway:
@@ -227,6 +291,10 @@ async def past_its_deadline() -> Explanation:
         return await ask(gateway, "inbox:2")
 
 
+@CASES.question("A restart cut the answer")
+@CASES.answer(
+    "ended.shutdown", "was interrupted by a shutdown; its messages run again", "goclaw run"
+)
 async def cut_by_a_restart() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
@@ -237,6 +305,8 @@ async def cut_by_a_restart() -> Explanation:
         return await ask_database(database, run, gateway)
 
 
+@CASES.question("I said /stop and it still runs")
+@CASES.answer("run.stopping", "is being stopped, and its task has not ended for", "cancel_grace")
 async def deaf_to_a_stop() -> Explanation:
     async with a_process(ScriptedAgent(Ignore(9)), AT_ONCE) as gateway:
         await gateway.say("long")
@@ -246,6 +316,7 @@ async def deaf_to_a_stop() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.answer("delivery.stopped", "was cancelled by /stop before it was sent")
 async def stopped_in_the_outbox() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(*[NotSent("no route to host")] * 3, chat="ann")
@@ -256,6 +327,8 @@ async def stopped_in_the_outbox() -> Explanation:
         return await ask(gateway, "outbox:1")
 
 
+@CASES.question("The bot says that a budget is used up")
+@CASES.answer("ended.budget", "a budget was used up", "goclaw usage")
 async def over_budget() -> Explanation:
     ways = replace(AT_ONCE, limits=Limits(run=Budget(seconds=10)))
     async with a_process(ScriptedAgent(Block()), ways) as gateway:
@@ -266,6 +339,8 @@ async def over_budget() -> Explanation:
 # ---------------------------------------------------------------------------- twice
 
 
+@CASES.question("The same answer came twice")
+@CASES.answer("delivery.possible_duplicate", "may have arrived twice")
 async def sent_again() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         lost = SendFailure(MaybeSent("the connection was lost"), arrives=True)
@@ -275,6 +350,8 @@ async def sent_again() -> Explanation:
         return await ask(gateway, ANN)
 
 
+@CASES.question("The agent did the same thing twice")
+@CASES.answer("late.cut", "it was started twice, because run")
 async def begun_twice() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:
@@ -284,213 +361,6 @@ async def begun_twice() -> Explanation:
     async with a_process(ways=AT_ONCE, database=database) as other:
         await until(lambda: bool(other.channel.sent))
         return await ask(other, ANN)
-
-
-CASES = [
-    Case(
-        EXTRA,
-        stored_without_a_gateway,
-        "waits.gateway",
-        "no gateway is running here",
-        "goclaw run",
-    ),
-    Case(
-        "The bot says that it cannot reach its model",
-        provider_down,
-        "waits.outage",
-        "the message is kept and answered when the provider is back",
-        "goclaw doctor",
-    ),
-    Case(
-        "The bot says that something went wrong",
-        failed,
-        "ended.failed",
-        "failed: AgentError: 401 invalid api key",
-        "goclaw inbox retry 1",
-    ),
-    Case(
-        "The run ended, and no answer came",
-        nothing_to_say,
-        "run.silent",
-        "the agent had nothing to say",
-        "goclaw runs show",
-    ),
-    Case(
-        "The bot says that it crashed each time",
-        crashed_each_time,
-        "ended.crashed",
-        "the gateway crashed at each attempt",
-        "goclaw inbox retry 1",
-    ),
-    Case(
-        "I blocked the bot and want to hear from it again",
-        blocked_the_bot,
-        "delivery.chat_gone",
-        "could not be delivered: Forbidden: bot was blocked by the user",
-        "goclaw outbox retry 1",
-    ),
-    Case(
-        "The answer is written and does not arrive",
-        server_does_not_answer,
-        "delivery.retrying",
-        "is tried again in",
-        "goclaw outbox drop 1",
-    ),
-    Case(
-        "I edited my message and nothing happened",
-        edited,
-        "message.edit_too_late",
-        "it was only noted in the history",
-        "Send the text as a new",
-    ),
-    Case(
-        EXTRA,
-        sticker,
-        "message.unreadable",
-        "no content that an agent can read (stickers)",
-        "Send it as text",
-    ),
-    Case(
-        "My second message waits while the first is worked on",
-        behind_another_run,
-        "waits.session",
-        "an earlier message of its session; in progress: run",
-        "goclaw queue agent:main",
-    ),
-    Case(
-        "My message waits though nothing else runs in my chat",
-        lane_full,
-        "waits.lane",
-        "lane main: no slot is free; in progress: run",
-        "goclaw lanes set main 2",
-    ),
-    Case(
-        EXTRA,
-        still_typing,
-        "waits.sender",
-        "more messages of its sender (debounce window)",
-        "goclaw queue",
-    ),
-    Case(
-        "The answer came late: others were served first",
-        late_for_the_lane,
-        "late.lane",
-        "for a slot of lane main",
-        "goclaw lanes set main 2",
-    ),
-    Case(
-        "The answer came late: my own message was in front",
-        late_for_the_conversation,
-        "late.session",
-        "for its own conversation, where run",
-        "/queue steer",
-    ),
-    Case(
-        "The answer came late: the agent worked long",
-        slow_run,
-        "late.run",
-        "the run itself took 1 min 30 s",
-        "goclaw runs show",
-    ),
-    Case(
-        "A run does not end",
-        still_at_work,
-        "run.running",
-        "has been running for 5 min; it is calling web_search",
-        "goclaw stop",
-    ),
-    Case(
-        "The answer was ready and came late",
-        slow_delivery,
-        "late.delivery",
-        "after it was written, at try 2",
-        "goclaw outbox show 1",
-    ),
-    Case(
-        "The bot says that it dropped my message",
-        dropped,
-        "ended.queue_dropped",
-        "the queue was full, so the oldest message was dropped",
-        "goclaw inbox retry 2",
-    ),
-    Case(
-        "The bot says that it did not take my message",
-        not_taken,
-        "ended.queue_full",
-        "the queue was full, so the new message was rejected",
-        "/queue collect",
-    ),
-    Case(
-        "The bot says that a newer message replaced mine",
-        replaced,
-        "ended.newer_message",
-        "a newer message replaced it",
-        "/queue default",
-    ),
-    Case(
-        "The answer stopped in the middle",
-        stopped,
-        "ended.stopped",
-        "was cancelled: stopped by /stop",
-        "goclaw inbox retry 1",
-    ),
-    Case(
-        "The bot says that this took too long",
-        out_of_time,
-        "ended.run_timeout",
-        "the run took too long (runs.timeout)",
-        "timeout under [runs]",
-    ),
-    Case(
-        "The bot says that it could not finish in time",
-        past_its_deadline,
-        "ended.deadline",
-        "its deadline passed (runs.deadline)",
-        "deadline under [runs]",
-    ),
-    Case(
-        "A restart cut the answer",
-        cut_by_a_restart,
-        "ended.shutdown",
-        "was interrupted by a shutdown; its messages run again",
-        "goclaw run",
-    ),
-    Case(
-        "I said /stop and it still runs",
-        deaf_to_a_stop,
-        "run.stopping",
-        "is being stopped, and its task has not ended for",
-        "cancel_grace",
-    ),
-    Case(
-        EXTRA,
-        stopped_in_the_outbox,
-        "delivery.stopped",
-        "was cancelled by /stop before it was sent",
-        "",
-    ),
-    Case(
-        "The bot says that a budget is used up",
-        over_budget,
-        "ended.budget",
-        "a budget was used up",
-        "goclaw usage",
-    ),
-    Case(
-        "The same answer came twice",
-        sent_again,
-        "delivery.possible_duplicate",
-        "may have arrived twice",
-        "",
-    ),
-    Case(
-        "The agent did the same thing twice",
-        begun_twice,
-        "late.cut",
-        "it was started twice, because run",
-        "",
-    ),
-]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
