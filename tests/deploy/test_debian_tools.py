@@ -91,11 +91,6 @@ def test_root_gets_all_that_is_missing(machine: Machine) -> None:
     assert len(machine.asked) == len(DOWNLOADS) + 1
 
 
-def test_a_browser_of_another_name_will_do(machine: Machine) -> None:
-    machine.add("google-chrome")
-    assert path_of("chromium", machine.env).name == "google-chrome"
-
-
 def test_whoever_is_not_root_gets_what_needs_no_root_and_is_told_the_rest(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -127,6 +122,15 @@ def test_old_lists_of_packages_are_fetched_anew_once(
     assert sorted(path.name for path in machine.cache.iterdir()) == ["lock"]
 
 
+def test_programs_are_looked_for_under_their_names_and_in_the_cache(machine: Machine) -> None:
+    machine.add("google-chrome")
+    assert path_of("chromium", machine.env).name == "google-chrome"
+    with pytest.raises(Missing, match="promtool is not on this machine: `make tools`"):
+        path_of("promtool", machine.env)
+    assert debian_tools.folder({"XDG_CACHE_HOME": "here"}).is_absolute()
+    assert os.fspath(debian_tools.folder({})).endswith("/.cache/goclaw_py/tools")
+
+
 def test_two_runs_at_once_install_once(machine: Machine) -> None:
     machine.add_debian(APT.replace("case", "/bin/sleep 0.2\ncase", 1))
     machine.add("chromium")
@@ -135,13 +139,3 @@ def test_two_runs_at_once_install_once(machine: Machine) -> None:
     both = [subprocess.Popen(command, env=machine.env, stdout=subprocess.DEVNULL) for _ in "ab"]
     assert [one.wait(60) for one in both] == [0, 0]
     assert sorted(machine.asked) == sorted(DOWNLOADS)
-
-
-def test_a_missing_program_is_named_with_the_cure(machine: Machine) -> None:
-    with pytest.raises(Missing, match="promtool is not on this machine: `make tools`"):
-        path_of("promtool", machine.env)
-
-
-def test_a_relative_cache_is_ignored() -> None:
-    assert debian_tools.folder({"XDG_CACHE_HOME": "here"}).is_absolute()
-    assert os.fspath(debian_tools.folder({})).endswith("/.cache/goclaw_py/tools")

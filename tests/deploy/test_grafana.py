@@ -54,12 +54,18 @@ def test_no_panel_lies_on_another() -> None:
 
 
 @EACH
-def test_a_panel_has_a_unit_and_leaves_the_source_to_the_operator(panel: Any) -> None:
+def test_a_panel_has_a_unit_and_asks_only_for_what_a_gateway_offers(panel: Any) -> None:
     assert panel["fieldConfig"]["defaults"]["unit"]
     sources = [panel["datasource"], *(target["datasource"] for target in panel["targets"])]
     assert all(one == {"type": "prometheus", "uid": "${datasource}"} for one in sources)
     references = [target["refId"] for target in panel["targets"]]
     assert len(set(references)) == len(references) > 0
+    for target in panel["targets"]:
+        query = Query(plain(target["expr"]))
+        assert query.names
+        assert query.mistakes() == []
+        shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
+        assert shown <= (query.groups or {"instance"})
 
 
 def test_the_variables_that_queries_use_are_defined() -> None:
@@ -71,16 +77,6 @@ def test_the_variables_that_queries_use_are_defined() -> None:
         assert (
             Query(one["query"]["query"].split("(")[1].split(",")[0].split("{")[0]).mistakes() == []
         )
-
-
-@EACH
-def test_a_panel_asks_only_for_what_a_gateway_offers(panel: Any) -> None:
-    for target in panel["targets"]:
-        query = Query(plain(target["expr"]))
-        assert query.names
-        assert query.mistakes() == []
-        shown = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
-        assert shown <= (query.groups or {"instance"})
 
 
 def test_all_that_a_gateway_tells_of_itself_is_shown() -> None:

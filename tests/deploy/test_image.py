@@ -31,25 +31,12 @@ def instructions(word: str) -> list[str]:
     return [found.strip() for found in re.findall(rf"^{word} (.*)$", text, re.MULTILINE)]
 
 
-def lint(file: Path) -> tuple[int, str]:
-    tool = Path(sys.executable).with_name("hadolint")
-    return run(tool, "--failure-threshold", "warning", file)
-
-
 def test_the_linter_has_nothing_to_say_about_the_dockerfile() -> None:
-    assert lint(DOCKERFILE) == (0, "")
-
-
-def test_the_linter_finds_a_mistake(tmp_path: Path) -> None:
-    wrong = tmp_path / "Dockerfile"
-    wrong.write_text(DOCKERFILE.read_text("utf-8").replace("USER 10001:10001", "USER root"))
-    code, output = lint(wrong)
-    assert code != 0
-    assert "root" in output
+    tool = Path(sys.executable).with_name("hadolint")
+    assert run(tool, "--failure-threshold", "warning", DOCKERFILE) == (0, "")
 
 
 def copied() -> list[str]:
-    """What comes from the checkout."""
     lines = [line.split() for line in instructions("COPY") if "--from" not in line]
     return [source for line in lines for source in line[:-1]]
 
@@ -128,7 +115,8 @@ def answering(status: int, home: Path) -> Iterator[None]:
             connection.sendall(b"HTTP/1.1 %d Word\r\n\r\n" % status)
 
     path = socket_path(home / "state")
-    path.parent.mkdir()
+    path.parent.mkdir(exist_ok=True)
+    path.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(path))
         listener.listen()
@@ -154,17 +142,11 @@ def health(**env: str) -> int:
     return run(sys.executable, *rest, env=env)[0]
 
 
-@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
-def test_the_health_check_believes_healthz(status: int, *, healthy: bool, home: Path) -> None:
-    with answering(status, home):
-        assert (health(GOCLAW_HOME=str(home)) == 0) is healthy
-
-
-def test_the_health_check_looks_where_the_state_folder_is(home: Path) -> None:
+def test_the_health_check_believes_healthz_wherever_the_state_folder_is(home: Path) -> None:
+    assert health(GOCLAW_HOME=str(home)) != 0, "nobody answers"
+    with answering(503, home):
+        assert health(GOCLAW_HOME=str(home)) != 0
     with answering(200, home):
-        folder = str(home / "state")
-        assert health(GOCLAW_HOME="/nowhere", GOCLAW_STATE__FOLDER=folder) == 0
-
-
-def test_the_health_check_fails_where_nobody_answers(home: Path) -> None:
-    assert health(GOCLAW_HOME=str(home)) != 0
+        assert health(GOCLAW_HOME=str(home)) == 0
+    with answering(200, home):
+        assert health(GOCLAW_HOME="/nowhere", GOCLAW_STATE__FOLDER=str(home / "state")) == 0

@@ -88,25 +88,16 @@ EVERYWHERE = pytest.mark.parametrize("of", [of_compose, of_systemd, of_kubernete
 
 
 @EVERYWHERE
-async def test_a_gateway_starts_with_these_settings(of: Any, secrets: Path) -> None:
+async def test_a_gateway_starts_with_these_settings_and_is_open_to_nobody_without_token(
+    of: Any, secrets: Path
+) -> None:
+    """SPEC SEC-1, SEC-2: behind a proxy loopback is no protection; no secret is committed."""
     settings = of(secrets)
-    assert "telegram" in settings.channels
     assert settings.web.api
     await composition.check_parts(settings)
-
-
-@EVERYWHERE
-def test_no_gateway_is_open_to_whoever_has_no_token(of: Any, secrets: Path) -> None:
-    """SPEC SEC-1: behind a proxy loopback is no protection either."""
-    token = web_token(of(secrets), {})
+    token = web_token(settings, {})
     assert token is not None
     assert token.get_secret_value() == TOKEN
-
-
-@EVERYWHERE
-def test_no_secret_stands_where_settings_are_committed(of: Any, secrets: Path) -> None:
-    """SPEC SEC-2."""
-    settings = of(secrets)
     assert settings.web.token is None
     assert set(settings.channels["telegram"].options) <= {"token_file", "webhook_url"}
 

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from bench.api import __main__ as api
 from bench.api import measure
 from bench.api.measure import Cost
-from goclaw_py.store.postgres import Address
 from tests.support.postgres import Server
+from tests.unit.bench.reports import no_server, wanted
 
 pytestmark = pytest.mark.real_time
-
-
-@contextmanager
-def no_server() -> Iterator[Address]:
-    yield Address()
 
 
 def test_every_list_is_asked_for_and_has_rows(postgres_server: Server) -> None:
@@ -38,8 +30,8 @@ def test_the_report_says_what_was_wanted(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(api, "server", no_server)
     monkeypatch.setattr(api, "in_child", lambda *_: {"runs": cost, "runs/timeline": cost})
     report = api.lists(api.QUICK)
-    runs, timeline = report.lines
-    assert [str(figure.wanted) for figure in runs.figures if figure.wanted] == ["< 20", "< 20"]
+    _, timeline = report.lines
+    assert [*wanted(report).values()] == ["< 20", "< 20"]
     assert not any(figure.wanted for figure in timeline.figures)
 
 

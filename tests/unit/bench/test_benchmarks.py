@@ -10,11 +10,10 @@ from dataclasses import replace
 import pytest
 
 from bench.scheduler import debounce, dispatch, idle, stop
-from bench.scheduler.__main__ import main
 from bench.scheduler.child import in_child, loops
 from bench.scheduler.contenders import CONTENDERS, nothing
-from bench.scheduler.report import Report
 from bench.scheduler.sizes import TINY
+from tests.unit.bench.reports import assert_all_was_measured, wanted
 
 pytestmark = pytest.mark.real_time
 
@@ -27,28 +26,9 @@ def small_heap() -> Iterator[None]:
     gc.unfreeze()
 
 
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starting a Python for each of many tiny measurements would take a minute."""
-    monkeypatch.setattr(dispatch, "in_child", lambda measure, *a: measure(*a))
-
-
-def wanted(report: Report) -> dict[str, str]:
-    return {
-        f"{line.label}: {figure.name}".strip(": "): str(figure.wanted)
-        for line in report.lines
-        for figure in line.figures
-        if figure.wanted is not None
-    }
-
-
-def assert_all_was_measured(report: Report) -> None:
-    for line in report.lines:
-        for figure in line.figures:
-            assert len(figure.values) == report.rounds
-
-
 def test_dispatch_compares_all_contenders_on_all_loops(monkeypatch: pytest.MonkeyPatch) -> None:
-    in_this_process(monkeypatch)
+    # Starting a Python for each of many tiny measurements would take a minute.
+    monkeypatch.setattr(dispatch, "in_child", lambda measure, *a: measure(*a))
     report = dispatch.report(replace(TINY, rounds=2))
     assert_all_was_measured(report)
     labels = [line.label for line in report.lines]
@@ -58,7 +38,7 @@ def test_dispatch_compares_all_contenders_on_all_loops(monkeypatch: pytest.Monke
             assert f"{loop}, lane 30, {name}, delays" in labels
         assert f"{loop}, lane 2, goclaw_py / aiojobs" in labels
     assert wanted(report) == {
-        f"{loop}, lane 2, goclaw_py / {peer}: by CPU": bound
+        (f"{loop}, lane 2, goclaw_py / {peer}", "by CPU"): bound
         for loop in loops()
         for peer, bound in (("floor", "≥ 0.65"), ("semaphore", "≥ 1.5"))
     }
@@ -76,7 +56,7 @@ def test_a_contender_that_loses_messages_is_found_out(monkeypatch: pytest.Monkey
 def test_stop_measures_every_session() -> None:
     report = stop.report(TINY)
     assert_all_was_measured(report)
-    assert wanted(report) == {"one after the other: p99": "< 5"}
+    assert wanted(report) == {("one after the other", "p99"): "< 5"}
     found = stop.measure(TINY)
     for reaction in (found.apart, found.at_once):
         assert 0 < reaction.p50_ms <= reaction.p99_ms <= reaction.max_ms
@@ -86,8 +66,8 @@ def test_debounce_measures_speed_and_weight() -> None:
     report = debounce.report(TINY)
     assert_all_was_measured(report)
     assert wanted(report) == {
-        "debouncing itself: per CPU second": "≥ 1,000,000",
-        "debouncing itself: per armed session": "≤ 400",
+        ("debouncing itself", "per CPU second"): "≥ 1,000,000",
+        ("debouncing itself", "per armed session"): "≤ 400",
     }
     weight = debounce.measure_weight(TINY)
     assert 0 < weight.collector < weight.submit
@@ -96,28 +76,12 @@ def test_debounce_measures_speed_and_weight() -> None:
 def test_idle_measures_what_remains() -> None:
     report = idle.report(TINY)
     assert_all_was_measured(report)
-    assert wanted(report) == {"idle session": "≤ 1,536", "one-shot sessions: growth": "< 20"}
+    assert wanted(report) == {
+        ("idle session", ""): "≤ 1,536",
+        ("one-shot sessions", "growth"): "< 20",
+    }
 
 
 def test_each_measurement_has_a_process_of_its_own() -> None:
     mine, first, second = os.getpid(), in_child(os.getpid), in_child(os.getpid)
     assert len({mine, first, second}) == 3
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["dispatsch"], "there is no benchmark dispatsch"),
-        (["stop", "--rounds", "0"], "--rounds is at least 1"),
-    ],
-)
-def test_a_wrong_argument_is_refused(
-    arguments: list[str],
-    complaint: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("sys.argv", ["bench", *arguments])
-    with pytest.raises(SystemExit):
-        main()
-    assert complaint in capsys.readouterr().err

@@ -25,6 +25,7 @@ from goclaw_py.model.ids import MAIN_AGENT, RunId
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import RunRequest, TextPart
 from goclaw_py.testing.clock import START
+from tests.unit.bench.reports import wanted
 
 
 def ask(prompt: str, session: str = "1") -> RunRequest:
@@ -96,13 +97,8 @@ def test_the_sizes_are_those_that_are_wanted() -> None:
     assert sizes.rows > LEFT
 
 
-def wanted(report: Report) -> dict[str, str]:
-    return {
-        line.label: str(figure.wanted)
-        for line in report.lines
-        for figure in line.figures
-        if figure.wanted is not None
-    }
+def bounds(report: Report) -> dict[str, str]:
+    return {label: bound for (label, _), bound in wanted(report).items()}
 
 
 def test_each_way_to_go_has_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,7 +106,7 @@ def test_each_way_to_go_has_its_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(takeover, "killed", lambda _: waits)
     monkeypatch.setattr(takeover, "ended", lambda _: waits)
     report = cluster.taking_over(cluster.QUICK)
-    assert wanted(report) == {
+    assert bounds(report) == {
         f"{how}, {what}": bound
         for how, bound in (("kill -9", "≤ 15"), ("SIGTERM", "≤ 2"))
         for what in ("running", "waiting", "new")
@@ -132,5 +128,5 @@ def test_every_statement_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     monkeypatch.setattr(million, "measure", lambda *_: found)
     report = cluster.large(cluster.QUICK)
-    assert wanted(report) == {"singly, inbox.accept": "≤ 10", "lists, a.b": "≤ 10"}
+    assert bounds(report) == {"singly, inbox.accept": "≤ 10", "lists, a.b": "≤ 10"}
     assert report.about.endswith("Not asked: c.d")

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from bench.heartbeat import __main__ as heartbeat
 from bench.heartbeat import measure, process
 from bench.heartbeat.measure import Cost, HeartbeatTimes
 from bench.heartbeat.process import Load, Stretch
-from bench.scheduler.report import Report
 from goclaw_py.heartbeat.models import Skip
-from goclaw_py.store.postgres import Address
 from tests.support.postgres import Server
+from tests.unit.bench.reports import no_server, wanted
 
 pytestmark = pytest.mark.real_time
 
 TINY = heartbeat.Sizes(1, 2, 2, 5.0, Stretch(1.0, 0.1, 0.1), 50)
 COST = Cost(cpu_ms=1.0, rows=1.0)
-
-
-@contextmanager
-def no_server() -> Iterator[Address]:
-    yield Address()
-
-
-def wanted(report: Report) -> dict[str, set[str]]:
-    """What is wanted of each figure, wherever it stands."""
-    found: dict[str, set[str]] = {}
-    for line in report.lines:
-        for figure in line.figures:
-            if figure.wanted is not None:
-                found.setdefault(figure.name, set()).add(str(figure.wanted))
-    return found
 
 
 @pytest.mark.parametrize("cause", measure.CAUSES)
@@ -73,7 +54,11 @@ def test_each_cause_has_a_bound_and_a_ratio(monkeypatch: pytest.MonkeyPatch) -> 
     labels = {line.label for line in report.lines}
     assert {f"at once, {cause} / bare" for cause in measure.CAUSES} < labels
     assert {f"singly, {cause}" for cause in heartbeat.SINGLY} < labels
-    assert wanted(report) == {"CPU": {"< 2"}, "rows": {"≤ 1"}, "latest": {"≤ 1,000"}}
+    assert {(name, bound) for (_, name), bound in wanted(report).items()} == {
+        ("CPU", "< 2"),
+        ("rows", "≤ 1"),
+        ("latest", "≤ 1,000"),
+    }
 
 
 def test_a_half_hour_is_mostly_idle(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +69,8 @@ def test_a_half_hour_is_mostly_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [line.label for line in report.lines] == ["all skipped", "all ask their agents"]
     for line in report.lines:
         assert line.figures[0].median == pytest.approx(2.0)
-    assert wanted(report)["CPU over the half-hour"] == {"< 1"}
-    assert wanted(report)["latest"] == {"≤ 1"}
+        assert wanted(report)[line.label, "CPU over the half-hour"] == "< 1"
+        assert wanted(report)[line.label, "latest"] == "≤ 1"
 
 
 @pytest.mark.parametrize("asks", [False, True])
@@ -98,8 +83,9 @@ def test_a_gateway_process_heartbeat_runs(postgres_server: Server, *, asks: bool
 
 
 def test_no_token_is_found_and_all_replies_are_counted() -> None:
-    (line,) = heartbeat.token(TINY).lines
+    report = heartbeat.token(TINY)
+    (line,) = report.lines
     ok, cleaned, leaked = (figure.median for figure in line.figures)
     assert leaked == 0
     assert 0 < ok + cleaned <= TINY.replies
-    assert wanted(heartbeat.token(TINY)) == {"leaks": {"≤ 0"}}
+    assert wanted(report) == {(line.label, "leaks"): "≤ 0"}

@@ -10,6 +10,7 @@ import pytest
 from bench.inbox import __main__ as inbox
 from bench.inbox.contenders import CONTENDERS
 from bench.inbox.measure import cpu_s
+from tests.unit.bench.reports import assert_all_was_measured
 
 pytestmark = pytest.mark.real_time
 
@@ -24,15 +25,14 @@ def test_everybody_stores_messages_and_is_compared(monkeypatch: pytest.MonkeyPat
     for callers in (1, 3):
         assert {f"{callers:3} callers, {name}" for name in HERE} <= set(labels)
     assert sum("/" in label for label in labels) == 2 * (len(HERE) - 1)
+    assert_all_was_measured(report)
     for line in report.lines:
         for figure in line.figures:
-            assert len(figure.values) == report.rounds
             assert figure.unit.startswith("ms") or min(figure.values) > 0
 
 
 def test_our_figures_of_a_hundred_callers_have_bounds() -> None:
-    bounds = {callers: (str(inbox.RATE[callers]), str(inbox.P99_MS[callers])) for callers in (100,)}
-    assert bounds == {100: ("≥ 15,000", "< 10")}
+    assert (str(inbox.RATE[100]), str(inbox.P99_MS[100])) == ("≥ 15,000", "< 10")
 
 
 def test_the_cpu_of_a_process_and_its_children_is_counted() -> None:
@@ -40,33 +40,3 @@ def test_the_cpu_of_a_process_and_its_children_is_counted() -> None:
     while cpu_s(os.getpid()) - begin < 0.02:
         sum(range(100_000))
     assert cpu_s(2**30) == 0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["--rounds", "0"], "more than 0"),
-        (["--callers", "1", "-5"], "more than 0"),
-        (["--only", "nobody"], "invalid choice"),
-    ],
-)
-def test_a_wrong_argument_is_refused(
-    arguments: list[str],
-    complaint: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("sys.argv", ["bench", *arguments])
-    with pytest.raises(SystemExit):
-        inbox.main()
-    assert complaint in capsys.readouterr().err
-
-
-def test_a_peer_that_is_not_installed_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(inbox, "find_spec", lambda name: None if name == "pgqueuer" else name)
-    monkeypatch.setattr("sys.argv", ["bench"])
-    with pytest.raises(SystemExit):
-        inbox.main()
-    assert "not installed: pgqueuer" in capsys.readouterr().err

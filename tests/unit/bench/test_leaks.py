@@ -43,32 +43,17 @@ def test_the_detector_sees_the_token(text: str) -> None:
     assert leaks(text)
 
 
-@pytest.mark.parametrize("text", ["", "HEARTBEAT_OKAY", "NOT_HEARTBEAT_OK", "HEARTBEAT OK"])
-def test_the_detector_sees_nothing_else(text: str) -> None:
-    assert not leaks(text)
+def test_the_detector_sees_nothing_else() -> None:
+    for text in ("", "HEARTBEAT_OKAY", "NOT_HEARTBEAT_OK", "HEARTBEAT OK"):
+        assert not leaks(text), text
 
 
 def test_a_leak_is_shown_and_fails_the_search(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench, "without_token", lambda text: text)
     monkeypatch.setattr("sys.argv", ["leaks", "--count", "50"])
+    assert bench.main() == 0
+    assert "50 replies" in capsys.readouterr().out
+    monkeypatch.setattr(bench, "without_token", lambda text: text)
     assert bench.main() == 1
     assert "->" in capsys.readouterr().out
-
-
-def test_a_search_without_leaks_succeeds(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["leaks", "--count", "20"])
-    assert bench.main() == 0
-    assert "20 replies" in capsys.readouterr().out
-
-
-def test_a_search_of_nothing_is_refused(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("sys.argv", ["leaks", "--count", "0"])
-    with pytest.raises(SystemExit):
-        bench.main()
-    assert "more than 0" in capsys.readouterr().err

@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.soak import __main__ as soak
 from bench.soak import gateway, virtual
 from bench.soak.measured import descriptors, figures
 from bench.soak.plots import WIDTH, number, plot, span
@@ -40,48 +39,33 @@ def points(*values: float) -> list[Point]:
     return [(60.0 * number, value) for number, value in enumerate(values)]
 
 
+PLAIN = Series("rows", "tables")
+SLOW = [1000 + number for number in range(20)]
+
+
 def judge(series: Series, *values: float) -> Verdict:
     return verdict(series, trend(points(*values)))
 
 
-PLAIN = Series("rows", "tables")
-
 # ------------------------------------------------------------------ growth
 
 
-def test_what_rises_by_more_than_its_bound_grows() -> None:
-    assert judge(PLAIN, *range(100, 140, 2)) is Verdict.GROWING
-
-
-def test_what_rises_in_the_first_half_only_is_flat() -> None:
-    assert judge(PLAIN, 0, 20, 40, 60, 80, *[100] * 8) is Verdict.FLAT
-
-
-def test_what_falls_is_flat() -> None:
-    assert judge(PLAIN, *range(140, 100, -2)) is Verdict.FLAT
-
-
-def test_a_rise_within_the_bound_is_flat_and_above_it_is_not() -> None:
-    slow = [1000 + number for number in range(20)]
-    assert judge(PLAIN, *slow) is Verdict.FLAT
-    assert judge(replace(PLAIN, bound=0.001), *slow) is Verdict.GROWING
-
-
-def test_a_rise_that_nobody_cares_about_is_flat() -> None:
-    values = [1, 1, 1, 1, 1, 1, 2, 2, 2, 2]
-    assert judge(replace(PLAIN, slack=2), *values) is Verdict.FLAT
-
-
-def test_a_line_through_scatter_is_flat() -> None:
-    assert judge(PLAIN, *[50, 150] * 9, 60, 160) is Verdict.FLAT
-
-
-def test_what_comes_from_nothing_grows() -> None:
-    assert judge(PLAIN, *[0] * 10, *range(10)) is Verdict.GROWING
-
-
-def test_what_is_kept_for_ever_may_grow() -> None:
-    assert judge(replace(PLAIN, kept="for ever"), *range(20)) is Verdict.KEPT
+@pytest.mark.parametrize(
+    ("series", "values", "expected"),
+    [
+        pytest.param(PLAIN, [*range(100, 140, 2)], Verdict.GROWING, id="rises"),
+        pytest.param(PLAIN, [*range(0, 100, 20), *[100] * 8], Verdict.FLAT, id="first half only"),
+        pytest.param(PLAIN, [*range(140, 100, -2)], Verdict.FLAT, id="falls"),
+        pytest.param(PLAIN, SLOW, Verdict.FLAT, id="within its bound"),
+        pytest.param(replace(PLAIN, bound=0.001), SLOW, Verdict.GROWING, id="above its bound"),
+        pytest.param(replace(PLAIN, slack=2), [1] * 6 + [2] * 4, Verdict.FLAT, id="nobody cares"),
+        pytest.param(PLAIN, [*[50, 150] * 9, 60, 160], Verdict.FLAT, id="scatter"),
+        pytest.param(PLAIN, [*[0] * 10, *range(10)], Verdict.GROWING, id="from nothing"),
+        pytest.param(replace(PLAIN, kept="for ever"), [*range(20)], Verdict.KEPT, id="kept"),
+    ],
+)
+def test_what_counts_as_growth(series: Series, values: list[float], expected: Verdict) -> None:
+    assert judge(series, *values) is expected
 
 
 @pytest.mark.parametrize("count", range(2 * FEWEST - 1))
@@ -132,6 +116,8 @@ def test_a_plot_is_well_formed_whatever_its_name_is(
 
 
 def test_a_plot_keeps_within_its_picture() -> None:
+    assert [number(value) for value in (0.1234, 99.94, 12345.6)] == ["0.123", "99.9", "12,346"]
+    assert [span(value) for value in (90, 1800, 86400)] == ["1.5 min", "30 min", "24 h"]
     series = Series("rows", "tables", points=points(1, 999, 3, 12, 1000, 1001))
     far = Trend((0.0, -500.0), (300.0, 5000.0), 1.0, 0.0)
     found = ET.fromstring(plot(series, series.points, far, Verdict.GROWING, 300.0))
@@ -142,11 +128,6 @@ def test_a_plot_keeps_within_its_picture() -> None:
             assert 42 <= y <= 148
 
 
-def test_numbers_and_times_are_short() -> None:
-    assert [number(value) for value in (0.1234, 99.94, 12345.6)] == ["0.123", "99.9", "12,346"]
-    assert [span(value) for value in (90, 1800, 86400)] == ["1.5 min", "30 min", "24 h"]
-
-
 def a_soak(*series: Series, problems: tuple[str, ...] = ()) -> Soaked:
     return Soaked("soak test", "some <minutes>", Fold(60.0), series, {"messages": 3}, problems)
 
@@ -155,15 +136,12 @@ def growing(name: str = "rows") -> Series:
     return Series(name, "tables", points=points(*range(20)))
 
 
-def test_one_series_that_grows_is_enough_to_fail() -> None:
+def test_one_series_that_grows_or_one_lost_message_is_enough_to_fail() -> None:
     flat = Series("flat", "tables", points=points(*[1] * 20))
     assert judged(a_soak(flat)).passed
     report = judged(a_soak(flat, growing()))
     assert not report.passed
     assert [line.series.name for line in report.growing] == ["rows"]
-
-
-def test_a_lost_message_is_enough_to_fail() -> None:
     assert not judged(a_soak(problems=("a message has no answer",))).passed
 
 
@@ -224,20 +202,10 @@ def test_every_container_is_found_and_counted() -> None:
     assert held.items["_Window.all"] == 3
     assert held.limits == {"Outer.recent": 2, "Outer.newest": 5}
     # Behind a call, too: another one, which holds nothing.
-    assert "TokenWindow._gaps" in held.items
     assert held.items["TokenWindow._gaps"] == 0
-
-
-def test_what_is_apart_is_not_looked_into() -> None:
-    outer = Outer()
-    outer.take("chat", RateLimit(gap_s=1.0), 0.0)
+    # What many hold counts once; what is apart is not looked into.
+    assert sizes(outer, outer, [outer]).items == held.items
     assert not sizes(outer, apart=("goclaw_py.delivery.",)).items
-
-
-def test_an_object_is_counted_once_though_many_hold_it() -> None:
-    pacer = TokenWindow()
-    pacer.take("chat", RateLimit(gap_s=1.0), 0.0)
-    assert sizes(pacer, pacer, [pacer]).items["TokenWindow._gaps"] == 1
 
 
 def test_things_are_kept_for_minutes_only_within_the_block() -> None:
@@ -319,25 +287,3 @@ def test_a_leak_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     growing = judged(virtual.soak(plans)).growing
     assert "BudgetTracker._accounts" in [line.series.name for line in growing]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        ([], "profile"),
-        (["virtual", "--hours", "0"], "is more than 0"),
-        (["virtual", "--hours", "nan"], "is more than 0"),
-        (["real", "--nodes", "3"], "invalid choice: 3"),
-        (["real", "--rate", "x"], "invalid"),
-    ],
-)
-def test_a_wrong_argument_is_refused(
-    arguments: list[str],
-    complaint: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("sys.argv", ["bench", *arguments])
-    with pytest.raises(SystemExit):
-        soak.main()
-    assert complaint in capsys.readouterr().err

@@ -1,0 +1,102 @@
+"""The systemd unit and compose.yaml, judged by systemd and by the Compose specification (OPS-7)."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from goclaw_py.config import load
+from tests.deploy.commands import is_command
+from tests.deploy.places import (
+    COMPOSE,
+    DEPLOY,
+    DOCKERFILE,
+    ROOT,
+    UNIT,
+    container,
+    pod,
+    program,
+    run,
+    service,
+    unit,
+)
+
+
+def test_a_gateway_is_not_killed_before_its_own_limits_are_over() -> None:
+    settings = load(env={"GOCLAW_HOME": "/nowhere"})
+    needed_s = settings.shutdown.wait_s + settings.runs.cancel_grace_s + 15
+    compose = service("goclaw")["stop_grace_period"]
+    (systemd,) = unit("TimeoutStopSec")
+    word, before_s = container()["lifecycle"]["preStop"]["exec"]["command"]
+    assert word == "sleep"
+    guide = Path(ROOT, "docs/guide/deployment.md").read_text("utf-8")
+    (docker,) = re.findall(r"--stop-timeout (\d+)", guide)
+    assert float(compose.removesuffix("s")) >= needed_s
+    assert float(systemd) >= needed_s
+    # preStop has to fit, too.
+    assert float(pod()["terminationGracePeriodSeconds"]) - float(before_s) >= needed_s
+    assert float(docker) >= needed_s
+
+
+# ---------------------------------------------------------------------------- systemd
+
+
+def test_systemd_has_nothing_to_say_about_the_unit_which_can_reach_little(tmp_path: Path) -> None:
+    # As it is, but for the program, which is not installed here.
+    (command,) = unit("ExecStart")
+    there = shutil.which("true")
+    assert there is not None
+    copy = tmp_path / "goclaw.service"
+    copy.write_text(UNIT.read_text("utf-8").replace(f"ExecStart={command}", f"ExecStart={there}"))
+    # Of a key that it does not know it only warns.
+    assert run(program("systemd-analyze"), "verify", "--man=no", copy) == (0, "")
+    options = ("security", "--offline=true", "--threshold=30")
+    code, output = run(program("systemd-analyze"), *options, copy)
+    assert code == 0, output
+
+
+def test_the_unit_starts_a_gateway() -> None:
+    (command,) = unit("ExecStart")
+    path, *words = shlex.split(command)
+    assert path == "/opt/goclaw/bin/goclaw"
+    assert is_command(words)
+    # With a wrong setting a start ends with 2: trying again changes nothing.
+    assert unit("RestartPreventExitStatus") == ["2"]
+    # The embedded database is in the same group of processes, and is stopped by the gateway.
+    assert unit("KillMode") == ["mixed"]
+
+
+# ---------------------------------------------------------------------------- compose
+
+
+def test_compose_takes_the_file_and_would_not_take_a_mistake(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(COMPOSE.read_text("utf-8").replace("stop_grace_period", "stop_grace"))
+    tool = Path(sys.executable).with_name("check-jsonschema")
+    schema = ("--builtin-schema", "vendor.compose-spec", "--output-format", "json")
+    code, output = run(tool, *schema, COMPOSE, wrong)
+    assert code == 1
+    found = json.loads(output)
+    assert found["parse_errors"] == []
+    assert {Path(error["filename"]) for error in found["errors"]} == {wrong}, output
+
+
+def test_compose_builds_our_image_from_the_top_of_the_checkout() -> None:
+    build = service("goclaw")["build"]
+    context = (DEPLOY / build["context"]).resolve()
+    assert (context / build["dockerfile"]) == DOCKERFILE
+
+
+def test_the_gateway_waits_for_a_database_that_answers_over_tcp() -> None:
+    """While PostgreSQL is being set up, it answers on its unix socket already."""
+    assert service("goclaw")["depends_on"] == {"postgres": {"condition": "service_healthy"}}
+    assert "--host=127.0.0.1" in service("postgres")["healthcheck"]["test"]
+
+
+def test_the_gateway_can_be_reached_from_this_machine_only() -> None:
+    assert all(port.startswith("127.0.0.1:") for port in service("goclaw")["ports"])
+    assert "ports" not in service("postgres")
