@@ -53,24 +53,18 @@ class Setting:
     patient: bool = False
 
 
+def often(text: str) -> list[str]:
+    """Things that happen; ``end*6`` is as likely as six others together."""
+    words = (word.partition("*") for word in text.split())
+    return [word for word, _, times in words for _ in range(int(times or 1))]
+
+
 CHATS = Setting(
     name="chats",
-    happenings=[
-        *["message"] * 12,
-        *["end"] * 6,
-        *["store"] * 3,
-        *["time"] * 5,
-        *(
-            "take_in",
-            "take_in",
-            "stop",
-            "stop_one",
-            "stop_all",
-            "late",
-            "set_concurrency",
-            "duplicate",
-        ),
-    ],
+    happenings=often(
+        "message*12 end*6 store*3 time*5 take_in*2 stop stop_one stop_all late "
+        "set_concurrency duplicate"
+    ),
     lanes={"main": 2, "cron": 1},
     sessions={"direct": (1,), "group": (3,), "moving": (2, 2, 2, 1, 3)},
     asks_lanes=["main"] * 6 + ["cron", "unknown"],
@@ -84,7 +78,7 @@ CHATS = Setting(
 )
 TYPING = Setting(
     name="typing",
-    happenings=[*["message"] * 12, *["time"] * 12, *["end"] * 6, "late", "take_in"],
+    happenings=often("message*12 time*12 end*6 late take_in"),
     lanes={"main": 2},
     sessions={"group": (2,)},
     senders=["ann", "ann", "ann", "bob"],
@@ -95,22 +89,10 @@ TYPING = Setting(
 )
 CROWD = Setting(
     name="crowd",
-    happenings=[
-        *["message"] * 12,
-        *["end"] * 8,
-        *["store"] * 3,
-        *["time"] * 3,
-        *(
-            "stop",
-            "stop_one",
-            "stop_all",
-            "late",
-            "resize",
-            "set_concurrency",
-            "take_in",
-            "duplicate",
-        ),
-    ],
+    happenings=often(
+        "message*12 end*8 store*3 time*3 stop stop_one stop_all late resize "
+        "set_concurrency take_in duplicate"
+    ),
     lanes={"main": 2, "cron": 1, "subagent": 1},
     agents={"main": 2, "busy": 1},
     sessions={"one": (1,), "two": (1,), "three": (2,), "four": (3,), "five": (2, 1, 3)},
@@ -123,15 +105,10 @@ CROWD = Setting(
 )
 FAMILIES = Setting(
     name="families",
-    happenings=[
-        *["message"] * 6,
-        *["child"] * 8,
-        *["orphan"] * 2,
-        *["end"] * 8,
-        *["store"] * 4,
-        *["time"] * 2,
-        *("stop", "stop_one", "stop_all", "late", "resize", "set_concurrency"),
-    ],
+    happenings=often(
+        "message*6 child*8 orphan*2 end*8 store*4 time*2 stop stop_one stop_all late "
+        "resize set_concurrency"
+    ),
     lanes={"main": 2, "subagent": 1, "cron": 1},
     agents={"main": 2, "busy": 1},
     sessions={"one": (1,), "two": (1,), "three": (2,), "four": (3,), "five": (2, 1, 3)},
@@ -145,24 +122,10 @@ FAMILIES = Setting(
 )
 PATIENT = Setting(
     name="patient parents",
-    happenings=[
-        *["message"] * 10,
-        *["child"] * 18,
-        *["end"] * 24,
-        *["store"] * 8,
-        *(
-            "stop",
-            "stop",
-            "stop_one",
-            "resize",
-            "resize",
-            "set_concurrency",
-            "orphan",
-            "stop_all",
-            "time",
-        ),
-        "take_in",
-    ],
+    happenings=often(
+        "message*10 child*18 end*24 store*8 stop*2 stop_one resize*2 set_concurrency "
+        "orphan stop_all time take_in"
+    ),
     lanes={"main": 1, "subagent": 1, "cron": 1},
     agents={"main": 1, "busy": 1},
     sessions={"one": (1,), "two": (1,), "three": (2,), "four": (3, 1)},
@@ -175,16 +138,10 @@ PATIENT = Setting(
 )
 ENDINGS = Setting(
     name="endings",
-    happenings=[
-        *["message"] * 14,
-        *["child"] * 4,
-        *["orphan"] * 2,
-        *["end"] * 6,
-        *["store"] * 3,
-        *["time"] * 4,
-        *("stop", "stop_one", "stop_all", "late", "new_lane", "mistake", "mistake", "duplicate"),
-        *("close_lane", "drain", "release_waiting", "interrupt_all"),
-    ],
+    happenings=often(
+        "message*14 child*4 orphan*2 end*6 store*3 time*4 stop stop_one stop_all late "
+        "new_lane mistake*2 duplicate close_lane drain release_waiting interrupt_all"
+    ),
     lanes={"main": 2, "cron": 1, "extra": 1},
     agents={"busy": 1},
     sessions={"one": (1,), "two": (2,), "three": (3,)},

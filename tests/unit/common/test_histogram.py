@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from goclaw_py.common.histogram import BOUNDS_S, Histogram, HistogramView
 
 LONGER = float("inf")
-SHARES = st.floats(0.01, 1.0)
 
 
 def measured(*seconds: float) -> HistogramView:
@@ -17,14 +16,6 @@ def measured(*seconds: float) -> HistogramView:
     for each in seconds:
         histogram.add(each)
     return histogram.view()
-
-
-def test_the_median_is_not_moved_by_one_long_time() -> None:
-    times = measured(0.02, 0.02, 0.02, 500)
-    assert times.quantile(0.5) == 0.025
-    assert times.quantile(0.95) == 900
-    assert times.count == 4
-    assert times.total_s == pytest.approx(500.06)
 
 
 def test_a_view_names_its_bounds_so_that_a_program_can_read_it() -> None:
@@ -54,14 +45,13 @@ def test_a_time_is_counted_up_to_and_with_its_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "bound"), [(0.1, 0.005), (0.5, 0.1), (0.75, 1), (0.76, LONGER), (1, LONGER)]
+    ("share", "bound"),
+    [(0, None), (0.1, 0.005), (0.5, 0.1), (0.75, 1), (0.76, LONGER), (1, LONGER)],
 )
-def test_a_quantile_is_a_bound_that_this_share_does_not_exceed(share: float, bound: float) -> None:
+def test_a_quantile_is_a_bound_that_this_share_does_not_exceed(
+    share: float, bound: float | None
+) -> None:
     assert measured(0.001, 0.1, 0.9, 7000).quantile(share) == bound
-
-
-def test_a_share_of_zero_has_no_quantile() -> None:
-    assert measured(1).quantile(0) is None
 
 
 @given(st.lists(st.floats(0, 10_000), min_size=1), st.sampled_from([0.25, 0.5, 0.9, 0.99, 1.0]))
@@ -72,14 +62,3 @@ def test_at_least_the_share_lies_within_the_quantile(times: list[float], share: 
     smaller = [other for other in (0.0, *BOUNDS_S) if other < bound]
     if bound != BOUNDS_S[0]:
         assert sum(seconds <= smaller[-1] for seconds in times) < share * len(times)
-
-
-@given(st.lists(st.floats(0, 10_000), min_size=1), SHARES, SHARES)
-def test_a_larger_share_never_has_a_smaller_quantile(
-    times: list[float], one: float, other: float
-) -> None:
-    view = measured(*times)
-    low, high = view.quantile(min(one, other)), view.quantile(max(one, other))
-    assert low is not None
-    assert high is not None
-    assert low <= high

@@ -90,20 +90,11 @@ def test_what_looks_like_a_secret_is_hidden_and_nothing_else(text: str, shown: s
     assert Redactor()(text) == shown
 
 
-@pytest.mark.parametrize(
-    ("name", "is_secret"),
-    [
-        ("token", True),
-        ("GOCLAW_TELEGRAM_TOKEN", True),
-        ("X-Api-Key", True),
-        ("apiKey", True),
-        ("session_key", False),
-        ("tokens", False),
-        ("run_id", False),
-    ],
-)
-def test_names_tell_what_is_secret(name: str, is_secret: bool) -> None:
-    assert is_name_of_secret(name) is is_secret
+def test_names_tell_what_is_secret() -> None:
+    for name in ("token", "GOCLAW_TELEGRAM_TOKEN", "X-Api-Key", "apiKey"):
+        assert is_name_of_secret(name)
+    for name in ("session_key", "tokens", "run_id"):
+        assert not is_name_of_secret(name)
 
 
 HOSTILE = [

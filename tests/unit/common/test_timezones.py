@@ -21,42 +21,31 @@ def test_an_exact_name_is_a_zone(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"),
+    ("hint", "names"),
     [
-        ("", "such as Europe/Berlin"),
-        ("localtime", "such as Europe/Berlin"),
-        ("Factory", "such as Europe/Berlin"),
-        ("posix/Europe/Berlin", "did you mean Europe/Berlin?"),
-        ("right/Europe/Berlin", "did you mean Europe/Berlin?"),
-        ("europe/berlin", "did you mean Europe/Berlin?"),
-        ("Europe/Berlin ", "did you mean Europe/Berlin?"),
-        ("Berlin", "did you mean Europe/Berlin?"),
-        ("new york", "did you mean America/New_York?"),
-        ("Kolkatta", "Asia/Kolkata"),
-        ("Europe/Brelin", "Europe/Berlin"),
-        ("America", "did you mean America/"),
-        ("+02:00", "an offset knows no summer time"),
-        ("UTC+2", "an offset knows no summer time"),
-        ("GMT+0", "an offset knows no summer time"),
-        ("UTC\u22125", "an offset knows no summer time"),
-        ("EST", "such as America/New_York"),
-        ("cest", "such as Europe/Paris"),
-        ("EST5EDT", "such as America/New_York"),
-        ("/etc/localtime", "such as Europe/Berlin"),
-        ("/usr/share/zoneinfo/Europe/Berlin", "such as Europe/Berlin"),
-        ("../../etc/passwd", "such as Europe/Berlin"),
-        ("Europe/Berlin\0", "did you mean Europe/Berlin"),
-        ("x" * 10_000, "such as Europe/Berlin"),
-        ("\ud800", "such as Europe/Berlin"),
+        ("such as Europe/Berlin", ["", "localtime", "Factory", "/etc/localtime", "\ud800"]),
+        ("such as Europe/Berlin", ["/usr/share/zoneinfo/Europe/Berlin", "../../etc/passwd"]),
+        ("such as Europe/Berlin", ["x" * 10_000]),
+        ("did you mean Europe/Berlin?", ["posix/Europe/Berlin", "right/Europe/Berlin", "Berlin"]),
+        ("did you mean Europe/Berlin?", ["europe/berlin", "Europe/Berlin "]),
+        ("did you mean America/New_York?", ["new york"]),
+        ("did you mean America/", ["America"]),
+        ("did you mean Europe/Berlin", ["Europe/Berlin\0"]),
+        ("Asia/Kolkata", ["Kolkatta"]),
+        ("Europe/Berlin", ["Europe/Brelin"]),
+        ("an offset knows no summer time", ["+02:00", "UTC+2", "GMT+0", "UTC\u22125"]),
+        ("such as America/New_York", ["EST", "EST5EDT"]),
+        ("such as Europe/Paris", ["cest"]),
     ],
 )
-def test_any_other_name_is_refused_with_a_hint(name: str, hint: str) -> None:
+def test_any_other_name_is_refused_with_a_hint(hint: str, names: list[str]) -> None:
     """SPEC CRON-2."""
-    with pytest.raises(UnknownZone) as refused:
-        zone(name)
-    assert refused.value.zone == name
-    assert hint in str(refused.value)
-    assert len(str(refused.value)) < 300
+    for name in names:
+        with pytest.raises(UnknownZone) as refused:
+            zone(name)
+        assert refused.value.zone == name
+        assert hint in str(refused.value)
+        assert len(str(refused.value)) < 300
 
 
 def test_a_label_has_one_instant_none_or_two() -> None:
@@ -67,19 +56,18 @@ def test_a_label_has_one_instant_none_or_two() -> None:
 
 
 def test_a_change_is_found_from_any_label_that_it_touches() -> None:
-    gap = ClockChange(
-        datetime(2026, 3, 29, 1, tzinfo=UTC), label("2026-03-29 03:00"), timedelta(hours=1)
-    )
-    again = ClockChange(
-        datetime(2026, 10, 25, 1, tzinfo=UTC), label("2026-10-25 02:00"), timedelta(hours=-1)
-    )
-    assert change_at(label("2026-03-29 02:00"), BERLIN) == gap
-    assert change_at(label("2026-03-29 02:59:59"), BERLIN) == gap
-    assert change_at(label("2026-03-29 03:00"), BERLIN) is None
-    assert change_at(label("2026-10-25 02:00"), BERLIN) == again
-    assert change_at(label("2026-10-25 02:59:59"), BERLIN) == again
-    assert change_at(label("2026-10-25 01:59:59"), BERLIN) is None
-    assert gap.ends == label("2026-03-29 03:00")
-    assert again.ends == label("2026-10-25 03:00")
+    hour = timedelta(hours=1)
+    gap = ClockChange(datetime(2026, 3, 29, 1, tzinfo=UTC), label("2026-03-29 03:00"), hour)
+    again = ClockChange(datetime(2026, 10, 25, 1, tzinfo=UTC), label("2026-10-25 02:00"), -hour)
+    for text, change in {
+        "2026-03-29 02:00": gap,
+        "2026-03-29 02:59:59": gap,
+        "2026-03-29 03:00": None,
+        "2026-10-25 01:59:59": None,
+        "2026-10-25 02:00": again,
+        "2026-10-25 02:59:59": again,
+    }.items():
+        assert change_at(label(text), BERLIN) == change, text
+    assert (gap.ends, again.ends) == (label("2026-03-29 03:00"), label("2026-10-25 03:00"))
     assert change_between(gap.at - timedelta(days=2), gap.at, BERLIN) == gap
     assert change_between(gap.at, gap.at + timedelta(days=2), BERLIN) is None
