@@ -208,7 +208,7 @@ class Mailboxes:
         listed = {external_id(row.message) for row in accepted.rows}
         for entry, row in zip(entries, rows, strict=True):
             is_known = entry.message.external_id in accepted.duplicates
-            if entry.announce is not None and not is_known and entry.key not in listed:
+            if entry.acted and not is_known and entry.key not in listed:
                 self._undo_stop(entry)
             elif row.stops is not None:
                 self._forget_stopped(entry, row.stops, entries)
@@ -397,7 +397,8 @@ class Mailboxes:
     def clear(self) -> None:
         """Forget everything: this node has expired. The only reset of messages.
 
-        Uncommitted stops are executed again, on what is there then.
+        Uncommitted stops are executed again, on what is there then; but not a ``/stop`` that has
+        cancelled an uncommitted message, because it would cancel another one.
         """
         self.epoch += 1
         arriving = [
@@ -410,8 +411,11 @@ class Mailboxes:
         self._rows.clear()
         for session, entry in arriving:
             self.of(session).entries[entry.key] = entry
-        for entry in (*(entry for _, entry in arriving), *self._expected.values()):
-            entry.acted, entry.stops, entry.announce = False, None, None
+        kept = [*(entry for _, entry in arriving), *self._expected.values()]
+        cancelled = {entry.key for entry in kept if entry.cancelled is not None}
+        for entry in kept:
+            if not _has_its_message(entry, cancelled):
+                entry.acted, entry.stops, entry.announce = False, None, None
 
     def remove(self, entry: MailboxEntry) -> None:
         """Remove a message; the next reload reads it if it has not ended."""
@@ -422,6 +426,14 @@ class Mailboxes:
             del box.entries[entry.key]
             if not (box.entries or box.owned or box.stale):
                 del self._boxes[entry.session]
+
+
+def _has_its_message(stop: MailboxEntry, cancelled: Collection[ExternalId]) -> bool:
+    """Return whether a ``/stop`` has cancelled one of these messages."""
+    if stop.stops is None or not isinstance(stop.command, StopCommand) or stop.command.everything:
+        return False
+    channel, account, _ = stop.key
+    return any((channel, account, name) in cancelled for name in stop.stops.messages)
 
 
 def _decide_alike(entry: MailboxEntry, before: MailboxEntry) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
+
 from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes, MessageState
 from goclaw_py.model.chat_commands import StopCommand
 from goclaw_py.model.ids import MAIN_AGENT, RunId
 from goclaw_py.model.outcomes import Reason
-from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow
+from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, Stops
 from goclaw_py.runs.turn import Turn
 from tests.support.harness import message, session_of
 
@@ -23,7 +25,8 @@ def row(row_id: int, text: str = "hello") -> InboxRow:
 
 
 def arrival(row_id: int, text: str = "hello") -> MailboxEntry:
-    command = StopCommand(everything=True) if text == "/stopall" else None
+    is_stop = text in ("/stop", "/stopall")
+    command = StopCommand(everything=text == "/stopall") if is_stop else None
     return MailboxEntry(row(row_id, text).message, SESSION, MAIN_AGENT, command)
 
 
@@ -100,7 +103,7 @@ def test_a_stop_that_is_stored_does_not_act_when_it_is_delivered_again() -> None
     boxes, stop = Mailboxes(), arrival(1, "/stopall")
     boxes.enter(stop)
     stop.acted = True
-    boxes.committed([stop], [stop.new_row()], AcceptedMessages())
+    boxes.committed([stop], [stop.new_row()], AcceptedMessages((row(1, "/stopall"),)))
     boxes.leave([stop], committed=True)
     again = arrival(1, "/stopall")
     boxes.enter(again)
@@ -117,6 +120,46 @@ def test_a_dead_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
     assert list(boxes.of(SESSION).entries.values()) == [stop]
     assert not stop.acted
     assert boxes.epoch == 1
+
+
+@pytest.mark.parametrize("is_uncommitted", [True, False], ids=["its commit runs", "it failed"])
+def test_a_stop_does_not_act_again_if_the_message_that_it_cancelled_is_still_here(
+    *, is_uncommitted: bool
+) -> None:
+    boxes, first, stop = Mailboxes(), arrival(2), arrival(3, "/stop")
+    for entry in (first, stop):
+        boxes.enter(entry)
+    first.cancelled = Reason.STOPPED
+    stop.acted, stop.stops = True, Stops(("id 2",), Reason.STOPPED)
+    if not is_uncommitted:
+        boxes.leave([first, stop], committed=False)
+    boxes.add(row(1))
+    boxes.clear()
+    for again in (arrival(2), arrival(3, "/stop")):
+        boxes.enter(again)
+        assert (again.cancelled is not None) or again.acted
+    all_stop = arrival(4, "/stopall")
+    boxes.enter(all_stop)
+    all_stop.acted, all_stop.stops = True, Stops(("id 2",), Reason.STOPPED_ALL)
+    boxes.clear()
+    assert not all_stop.acted
+
+
+def test_an_announced_stop_is_undone_when_it_is_stored_for_another_node() -> None:
+    boxes, first, stop = Mailboxes(), arrival(1), arrival(2, "/stop")
+    for entry in (first, stop):
+        boxes.enter(entry)
+    first.cancelled, stop.acted = Reason.STOPPED, True
+    boxes.leave([first, stop], committed=False)  # the person is told now
+    again = [arrival(1), arrival(2, "/stop")]
+    for entry in again:
+        boxes.enter(entry)
+    boxes.committed(again[:1], [again[0].new_row()], AcceptedMessages())
+    boxes.leave(again[:1], committed=True)
+    boxes.committed(again[1:], [again[1].new_row()], AcceptedMessages())
+    boxes.leave(again[1:], committed=True)
+    assert boxes.add(row(1)).cancelled is None
+    assert not boxes.has_acted(SESSION, again[1].message)
 
 
 def test_rows_that_nobody_has_any_more_are_forgotten_but_not_a_stop_that_is_not_stored() -> None:
