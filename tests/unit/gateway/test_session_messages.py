@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -12,16 +13,16 @@ from goclaw_py.gateway.service import StoreControl
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
+from goclaw_py.model.ids import MAIN_AGENT, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.session_keys import child_session, job_session
 from goclaw_py.ports.agent import Role
 from goclaw_py.ports.jobs import JobDraft, Requester
-from goclaw_py.ports.store import NewRun
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, echo
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import a_process, message, session_of, until
+from tests.support.stores import new_run
 
 
 async def test_the_answer_goes_to_the_chat_and_into_its_history() -> None:
@@ -47,9 +48,8 @@ async def test_it_is_no_command_and_waits_for_no_burst() -> None:
 
 def blocking() -> ScriptedAgent:
     """Answers everything but this word."""
-    return ScriptedAgent(
-        otherwise=lambda request: Block() if request.prompt == "block" else echo(request)
-    )
+    block = Block()
+    return ScriptedAgent(otherwise=lambda asked: block if asked.prompt == "block" else echo(asked))
 
 
 async def test_a_session_in_which_something_waits_or_works_is_busy() -> None:
@@ -72,13 +72,9 @@ async def test_a_session_in_which_something_waits_or_works_is_busy() -> None:
 async def test_of_two_at_once_one_finds_the_session_free() -> None:
     async with a_process() as gateway:
         await gateway.ask("hello")
-        results = await asyncio.gather(
-            *(
-                gateway.control.send_message(session_of(), text, queue=False)
-                for text in ("one", "two", "three")
-            ),
-            return_exceptions=True,
-        )
+        send = gateway.control.send_message
+        sending = [send(session_of(), text, queue=False) for text in ("one", "two", "three")]
+        results = await asyncio.gather(*sending, return_exceptions=True)
         assert [type(each) for each in results].count(SessionBusy) == 2
         await until(lambda: len(gateway.channel.texts("ann")) == 2)
         await gateway.control.send_message(session_of(), "again", queue=False)
@@ -156,16 +152,7 @@ async def test_a_message_into_the_session_of_a_job_outlives_a_crash() -> None:
 async def test_a_session_without_a_chat_is_refused_in_words() -> None:
     async with a_process() as gateway:
         session = child_session(MAIN_AGENT, Trigger.SUBAGENT, RunId("0190-run"))
-        run = NewRun(
-            id=RunId("0190-run"),
-            session=session,
-            agent=MAIN_AGENT,
-            trigger=Trigger.SUBAGENT,
-            lane=MAIN_LANE,
-            inbox=(),
-            target=None,
-            started_at=gateway.clock.now(),
-        )
+        run = replace(new_run("0190-run"), session=session, trigger=Trigger.SUBAGENT, target=None)
         await gateway.store.begin_run(run, node=gateway.node())
         with pytest.raises(NotAChat, match="belongs to no chat"):
             await gateway.control.send_message(session, "x", queue=True)

@@ -15,7 +15,7 @@ from goclaw_py.model.run_events import ToolStarted
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent
+from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import SendFailure
 from tests.support.harness import Ways, a_process, message, until
 from tests.support.why import Case, Cases, ask, ask_database, check
@@ -23,6 +23,30 @@ from tests.support.why import Case, Cases, ask, ask_database, check
 AT_ONCE = Ways(QueuePolicy())
 ANN = "telegram:ann"
 CASES = Cases()
+
+
+async def after_the_answer(agent: ScriptedAgent, ways: Ways = AT_ONCE) -> Explanation:
+    """Say something, get the answer, and ask."""
+    async with a_process(agent, ways) as gateway:
+        await gateway.ask("hello")
+        return await ask(gateway, ANN)
+
+
+async def behind(
+    *then: str,
+    chat: str = "ann",
+    step: Step | None = None,
+    ways: Ways = AT_ONCE,
+    wait_s: float = 5,
+    about: str = ANN,
+) -> Explanation:
+    """Say more while the agent works on something, wait, and ask."""
+    async with a_process(ScriptedAgent(step or Block(), step or Block()), ways) as gateway:
+        await gateway.say("long", chat=chat)
+        await gateway.scripted.until_active(1)
+        await gateway.say(*then)
+        await asyncio.sleep(wait_s)
+        return await ask(gateway, about)
 
 
 @CASES.answer("waits.gateway", "no gateway is running here", "goclaw run")
@@ -49,10 +73,7 @@ async def provider_down() -> Explanation:
 @CASES.question("The bot says that something went wrong")
 @CASES.answer("ended.failed", "failed: AgentError: 401 invalid api key", "goclaw inbox retry 1")
 async def failed() -> Explanation:
-    agent = ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key")))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.ask("hello")
-        return await ask(gateway, ANN)
+    return await after_the_answer(ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key"))))
 
 
 @CASES.question("The run ended, and no answer came")
@@ -138,12 +159,7 @@ async def sticker() -> Explanation:
     "goclaw queue agent:main",
 )
 async def behind_another_run() -> Explanation:
-    async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
-        await gateway.say("long")
-        await gateway.scripted.until_active(1)
-        await gateway.say("next")
-        await asyncio.sleep(5)
-        return await ask(gateway, ANN)
+    return await behind("next")
 
 
 @CASES.question("My message waits though nothing else runs in my chat")
@@ -151,12 +167,7 @@ async def behind_another_run() -> Explanation:
     "waits.lane", "lane main: no slot is free; in progress: run", "goclaw lanes set main 2"
 )
 async def lane_full() -> Explanation:
-    async with a_process(ScriptedAgent(Block()), replace(AT_ONCE, main_lane=1)) as gateway:
-        await gateway.say("long", chat="bob")
-        await gateway.scripted.until_active(1)
-        await gateway.say("next")
-        await asyncio.sleep(5)
-        return await ask(gateway, ANN)
+    return await behind("next", chat="bob", ways=replace(AT_ONCE, main_lane=1))
 
 
 @CASES.answer("waits.sender", "more messages of its sender (debounce window)", "goclaw queue")
@@ -192,19 +203,14 @@ async def late_for_the_conversation() -> Explanation:
 @CASES.question("The answer came late: the agent worked long")
 @CASES.answer("late.run", "the run itself took 1 min 30 s", "goclaw runs show")
 async def slow_run() -> Explanation:
-    async with a_process(ScriptedAgent(Say("done", after_s=90)), AT_ONCE) as gateway:
-        await gateway.ask("long")
-        return await ask(gateway, ANN)
+    return await after_the_answer(ScriptedAgent(Say("done", after_s=90)))
 
 
 @CASES.question("A run does not end")
 @CASES.answer("run.running", "has been running for 5 min; it is calling web_search", "goclaw stop")
 async def still_at_work() -> Explanation:
     tool = ToolStarted("1", "web_search", "{}")
-    async with a_process(ScriptedAgent(Emitting((tool,), Block())), AT_ONCE) as gateway:
-        await gateway.say("long")
-        await asyncio.sleep(300)
-        return await ask(gateway, ANN)
+    return await behind(step=Emitting((tool,), Block()), wait_s=300)
 
 
 @CASES.question("The answer was ready and came late")
@@ -219,14 +225,8 @@ async def slow_delivery() -> Explanation:
 # ---------------------------------------------------------------------------- cut or wrong
 
 
-async def overflow(drop: Drop, number: int) -> Explanation:
-    ways = Ways(QueuePolicy(capacity=1, drop=drop))
-    async with a_process(ScriptedAgent(Block()), ways) as gateway:
-        await gateway.say("one")
-        await gateway.scripted.until_active(1)
-        await gateway.say("two", "three")
-        await asyncio.sleep(30)
-        return await ask(gateway, f"inbox:{number}")
+def full(drop: Drop) -> Ways:
+    return Ways(QueuePolicy(capacity=1, drop=drop))
 
 
 @CASES.question("The bot says that it dropped my message")
@@ -236,7 +236,7 @@ async def overflow(drop: Drop, number: int) -> Explanation:
     "goclaw inbox retry 2",
 )
 async def dropped() -> Explanation:
-    return await overflow(Drop.OLD, 2)
+    return await behind("two", "three", ways=full(Drop.OLD), wait_s=30, about="inbox:2")
 
 
 @CASES.question("The bot says that it did not take my message")
@@ -244,51 +244,33 @@ async def dropped() -> Explanation:
     "ended.queue_full", "the queue was full, so the new message was rejected", "/queue collect"
 )
 async def not_taken() -> Explanation:
-    return await overflow(Drop.NEW, 3)
+    return await behind("two", "three", ways=full(Drop.NEW), wait_s=30, about="inbox:3")
 
 
 @CASES.question("The bot says that a newer message replaced mine")
 @CASES.answer("ended.newer_message", "a newer message replaced it", "/queue default")
 async def replaced() -> Explanation:
     ways = Ways(QueuePolicy(mode=Mode.INTERRUPT))
-    async with a_process(ScriptedAgent(Ignore(5), Ignore(5)), ways) as gateway:
-        await gateway.say("one")
-        await gateway.scripted.until_active(1)
-        await gateway.say("two", "three")
-        await asyncio.sleep(30)
-        return await ask(gateway, "inbox:2")
+    return await behind("two", "three", step=Ignore(5), ways=ways, wait_s=30, about="inbox:2")
 
 
 @CASES.question("The answer stopped in the middle")
 @CASES.answer("ended.stopped", "was cancelled: stopped by /stop", "goclaw inbox retry 1")
 async def stopped() -> Explanation:
-    async with a_process(ScriptedAgent(Block()), AT_ONCE) as gateway:
-        await gateway.say("long")
-        await gateway.scripted.until_active(1)
-        await gateway.say("/stop")
-        await asyncio.sleep(5)
-        return await ask(gateway, ANN)
+    return await behind("/stop")
 
 
 @CASES.question("The bot says that this took too long")
 @CASES.answer("ended.run_timeout", "the run took too long (runs.timeout)", "timeout under [runs]")
 async def out_of_time() -> Explanation:
-    ways = replace(AT_ONCE, run_timeout_s=60.0)
-    async with a_process(ScriptedAgent(Block()), ways) as gateway:
-        await gateway.ask("long")
-        return await ask(gateway, ANN)
+    return await after_the_answer(ScriptedAgent(Block()), replace(AT_ONCE, run_timeout_s=60.0))
 
 
 @CASES.question("The bot says that it could not finish in time")
 @CASES.answer("ended.deadline", "its deadline passed (runs.deadline)", "deadline under [runs]")
 async def past_its_deadline() -> Explanation:
     ways = replace(AT_ONCE, deadline_s=60.0)
-    async with a_process(ScriptedAgent(Block()), ways) as gateway:
-        await gateway.say("long")
-        await gateway.scripted.until_active(1)
-        await gateway.say("next")
-        await asyncio.sleep(70)
-        return await ask(gateway, "inbox:2")
+    return await behind("next", ways=ways, wait_s=70, about="inbox:2")
 
 
 @CASES.question("A restart cut the answer")
@@ -308,12 +290,7 @@ async def cut_by_a_restart() -> Explanation:
 @CASES.question("I said /stop and it still runs")
 @CASES.answer("run.stopping", "is being stopped, and its task has not ended for", "cancel_grace")
 async def deaf_to_a_stop() -> Explanation:
-    async with a_process(ScriptedAgent(Ignore(9)), AT_ONCE) as gateway:
-        await gateway.say("long")
-        await gateway.scripted.until_active(1)
-        await gateway.say("/stop")
-        await asyncio.sleep(5)
-        return await ask(gateway, ANN)
+    return await behind("/stop", step=Ignore(9))
 
 
 @CASES.answer("delivery.stopped", "was cancelled by /stop before it was sent")
@@ -331,9 +308,7 @@ async def stopped_in_the_outbox() -> Explanation:
 @CASES.answer("ended.budget", "a budget was used up", "goclaw usage")
 async def over_budget() -> Explanation:
     ways = replace(AT_ONCE, limits=Limits(run=Budget(seconds=10)))
-    async with a_process(ScriptedAgent(Block()), ways) as gateway:
-        await gateway.ask("long")
-        return await ask(gateway, ANN)
+    return await after_the_answer(ScriptedAgent(Block()), ways)
 
 
 # ---------------------------------------------------------------------------- twice
