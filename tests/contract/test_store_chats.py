@@ -64,30 +64,25 @@ async def speak(
 
 
 async def test_a_chat_that_was_seen_is_known(world: World) -> None:
-    """CHAN-5: unknown groups are listed for the operator."""
-    await world.a.note_chats([seen("Crew"), seen("Bob", BOB, PeerKind.DIRECT)], now=T0)
+    """CHAN-5: unknown groups are listed for the operator. A thread of a chat is the chat."""
+    topic = replace(CREW, thread="4")
+    await world.a.note_chats([seen("Crew"), seen("Crew", topic)], now=T0)
+    await world.a.note_chats([seen("Bob", BOB, PeerKind.DIRECT)], now=T0)
     bob, crew = await world.b.chats()
     assert crew == chat("Crew")
     assert (bob.chat, bob.peer, bob.name) == ("200", PeerKind.DIRECT, "Bob")
+    assert await world.b.chat(topic) == chat("Crew")
+    assert await world.b.chat(replace(CREW, chat="-1\0")) is None
 
 
 async def test_a_chat_has_its_last_name_and_was_seen_first_and_last(world: World) -> None:
+    """A name that was not told stays."""
     await world.a.note_chats([seen("Crew")], now=at(5))
     await world.a.note_chats([seen("Old"), seen("New crew")], now=at(9))
     await world.a.note_chats([], now=at(20))
     assert await world.a.chats() == [chat("New crew", first=at(5), last=at(9))]
-
-
-async def test_a_name_that_was_not_told_stays(world: World) -> None:
-    await world.a.note_chats([seen("Crew")], now=T0)
-    await world.a.note_chats([seen("")], now=at(1))
-    assert await world.a.chats() == [chat("Crew", last=at(1))]
-
-
-async def test_a_thread_of_a_chat_is_the_chat(world: World) -> None:
-    topic = replace(CREW, thread="4")
-    await world.a.note_chats([seen("Crew"), seen("Crew", topic)], now=T0)
-    assert await world.a.chats() == [chat("Crew")]
+    await world.a.note_chats([seen("")], now=at(10))
+    assert await world.a.chats() == [chat("New crew", first=at(5), last=at(10))]
 
 
 async def test_chats_are_listed_the_last_seen_first(world: World) -> None:
@@ -96,17 +91,6 @@ async def test_chats_are_listed_the_last_seen_first(world: World) -> None:
         await world.a.note_chats([seen("x", target)], now=at(number % 3))
     assert [known.chat for known in await world.a.chats()] == ["-2", "-4", "-1", "-3", "-0"]
     assert [known.chat for known in await world.a.chats(limit=2)] == ["-2", "-4"]
-
-
-async def test_a_name_that_cannot_be_stored_as_it_is_loses_no_chat(world: World) -> None:
-    await world.a.note_chats([seen("a\0b\ud800")], now=T0)
-    assert await world.a.chats() == [chat("a\ufffdb\ufffd")]
-
-
-async def test_a_chat_is_found_by_its_place(world: World) -> None:
-    await world.a.note_chats([seen("Crew")], now=T0)
-    assert await world.b.chat(replace(CREW, thread="4")) == chat("Crew")
-    assert await world.b.chat(replace(CREW, chat="-1\0")) is None
 
 
 async def test_when_a_group_was_heard_without_a_mention_is_kept(world: World) -> None:
@@ -127,32 +111,31 @@ async def test_when_a_group_was_heard_without_a_mention_is_kept(world: World) ->
 # -------------------------------------------------------------------------------- what is decided
 
 
-@pytest.mark.parametrize("allowed", [True, False])
-async def test_a_decision_about_a_group_is_kept_and_told(world: World, allowed: bool) -> None:
-    """CHAN-5."""
-    heard = listen(world.b)
-    await world.a.note_chats([seen("Crew")], now=T0)
-    await world.a.allow_chat("telegram", "default", "-100", allowed=allowed, now=at(3))
-    assert await world.b.chats() == [replace(chat("Crew"), allowed=allowed)]
-    await until(heard.expect(Notice.PEOPLE))
+async def test_a_decision_about_a_group_is_kept_and_told(world: World) -> None:
+    """CHAN-5: also before it is seen."""
+    heard, known = listen(world.b), chat(first=at(3), last=at(3))
+    for allowed in (True, False):
+        heard.clear()
+        await world.a.allow_chat("telegram", "default", "-100", allowed=allowed, now=at(3))
+        await until(heard.expect(Notice.PEOPLE))
+        assert await world.b.chats() == [replace(known, allowed=allowed)]
     await world.a.note_chats([seen("Crew")], now=at(4))
-    assert (await world.b.chats())[0].allowed is allowed
-
-
-async def test_a_group_may_be_allowed_before_it_is_seen(world: World) -> None:
-    await world.a.allow_chat("telegram", "default", "-100", allowed=True, now=at(3))
-    assert await world.a.chats() == [replace(chat(first=at(3), last=at(3)), allowed=True)]
-    await world.a.allow_chat("telegram", "default", "-100", allowed=False, now=at(4))
-    assert (await world.a.chats())[0].allowed is False
+    known = chat("Crew", first=at(3), last=at(4))
+    assert await world.b.chats() == [replace(known, allowed=False)]
 
 
 async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can(world: World) -> None:
-    """CHAN-7."""
+    """CHAN-7: what is so already is not told again."""
     heard = listen(world.b)
-    topic = replace(CREW, thread="4")
-    await world.a.mark_chat(topic, PeerKind.GROUP, gone="kicked", now=T0)
+    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="", now=T0)
+    assert await world.a.chats() == []
+    await world.a.mark_chat(replace(CREW, thread="4"), PeerKind.GROUP, gone="kicked", now=T0)
+    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="kicked", now=at(5))
     assert await world.b.chats() == [replace(chat(), gone="kicked")]
-    await until(heard.expect(Notice.PEOPLE))
+    # Notices come in order: had there been others before this one, they would be here too.
+    await world.a.settle((), Outcome.COMPLETED, now=T0, say=[say("x")])
+    await until(heard.expect(Notice.OUTBOX))
+    assert heard == [Notice.PEOPLE, Notice.OUTBOX]
     await world.a.mark_chat(CREW, PeerKind.GROUP, gone="", now=at(5))
     assert await world.b.chats() == [chat()]
 
@@ -167,28 +150,18 @@ async def test_marked_chats_are_those_with_a_decision_and_those_that_are_gone(wo
     assert [marked.chat for marked in await world.b.marked_chats()] == ["-100"]
 
 
-async def test_what_is_so_already_is_not_told_again(world: World) -> None:
-    heard = listen(world.b)
-    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="", now=T0)
-    assert await world.a.chats() == []
-    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="kicked", now=T0)
-    await world.a.mark_chat(CREW, PeerKind.GROUP, gone="kicked", now=at(5))
-    # Notices come in order: had there been others before this one, they would be here too.
-    await world.a.settle((), Outcome.COMPLETED, now=T0, say=[say("x")])
-    await until(heard.expect(Notice.OUTBOX))
-    assert heard == [Notice.PEOPLE, Notice.OUTBOX]
-
-
 # -------------------------------------------------------------------------------- who spoke last
 
 
 async def test_where_somebody_spoke_last_comes_first(world: World) -> None:
-    """HB-8: the last chat and thread."""
+    """HB-8: the last chat and thread, of accepted messages and commands, once each."""
     topic = replace(CREW, thread="4")
     await speak(world, 1, ANN, now=at(1))
     await speak(world, 2, topic, now=at(2), agent="work", peer=PeerKind.GROUP, sender="8")
-    await speak(world, 3, BOB, now=at(3))
-    await speak(world, 4, ANN, now=at(4), sender="9")
+    await speak(world, 3, BOB, now=at(3), outcome=Outcome.COMPLETED)
+    batch = [inbox(4, sender="8"), inbox(5, sender="9")]
+    await world.a.accept(batch, node=A, now=at(4))
+    await speak(world, 3, BOB, now=at(5))
     assert await world.b.heard() == [
         HeardThere(ANN, PeerKind.DIRECT, AGENT, "9", at(4)),
         HeardThere(BOB, PeerKind.DIRECT, AGENT, "7", at(3)),
@@ -207,33 +180,23 @@ async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) 
     assert [there.target for there in await world.a.heard(agent=AGENT, direct=True)] == [ANN]
 
 
-async def test_a_denied_chat_is_left_out_of_where_people_spoke(world: World) -> None:
-    """HB-8: no alert goes to somebody whom the operator has denied."""
-    await speak(world, 1, ANN, now=at(1))
-    for allowed in (False, True):
-        place = ANN.channel, ANN.account, ANN.chat
-        await world.a.allow_chat(*place, allowed=allowed, now=at(2))
-        assert len(await world.b.heard()) == allowed
+async def test_a_denied_chat_and_one_that_is_gone_are_left_out_of_where_people_spoke(
+    world: World,
+) -> None:
+    """HB-8: no alert goes to somebody whom the operator has denied, nor to nobody."""
 
+    async def spoke(limit: int = 9) -> list[Target]:
+        return [there.target for there in await world.b.heard(limit=limit)]
 
-async def test_a_command_that_has_acted_counts_as_speaking(world: World) -> None:
-    """HB-8: accepted messages and commands."""
-    await speak(world, 1, ANN, now=at(1), outcome=Outcome.COMPLETED)
-    assert [there.target for there in await world.a.heard()] == [ANN]
-
-
-async def test_a_message_that_comes_again_is_not_heard_again(world: World) -> None:
     await speak(world, 1, ANN, now=at(1))
     await speak(world, 2, BOB, now=at(2))
-    await speak(world, 1, ANN, now=at(3))
-    assert [there.target for there in await world.a.heard()] == [BOB, ANN]
-
-
-async def test_the_last_one_of_a_batch_is_who_spoke(world: World) -> None:
-    batch = [inbox(1, sender="7"), inbox(2, sender="8")]
-    await world.a.accept(batch, node=A, now=at(1))
-    (there,) = await world.a.heard()
-    assert (there.sender_id, there.at) == ("8", at(1))
+    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="blocked", now=at(3))
+    assert await spoke(limit=1) == [ANN]
+    for allowed, left in ((False, []), (True, [ANN])):
+        await world.a.allow_chat(ANN.channel, ANN.account, ANN.chat, allowed=allowed, now=at(3))
+        assert await spoke() == left
+    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="", now=at(4))
+    assert await spoke() == [BOB, ANN]
 
 
 async def test_a_run_is_nobody_who_speaks(world: World) -> None:
@@ -245,34 +208,20 @@ async def test_a_run_is_nobody_who_speaks(world: World) -> None:
     assert [there.at for there in await world.a.heard()] == [at(1)]
 
 
-async def test_a_chat_that_is_gone_is_left_out_until_it_is_back(world: World) -> None:
-    """HB-8: a dead one falls back to the next most recent."""
-    await speak(world, 1, ANN, now=at(1))
-    await speak(world, 2, BOB, now=at(2))
-    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="blocked", now=at(3))
-    assert [there.target for there in await world.a.heard(limit=1)] == [ANN]
-    await world.a.mark_chat(BOB, PeerKind.DIRECT, gone="", now=at(4))
-    assert [there.target for there in await world.a.heard()] == [BOB, ANN]
-
-
-def in_place(account: str, chat: str, channel: str = "telegram") -> Target:
-    return Target(channel, account, chat)
-
-
 async def test_groups_that_nobody_has_decided_about_are_counted(world: World) -> None:
     """Those of other accounts, those that are gone, and people do not count (SPEC CHAN-7)."""
-    groups = [in_place("default", f"-{n}") for n in range(1, 7)]
-    others = [in_place("other", "-1"), in_place("default", "-1", "web")]
+    groups = [Target("telegram", "default", f"-{n}") for n in range(1, 7)]
+    others = [Target("telegram", "other", "-1"), Target("web", "default", "-1")]
     await world.a.note_chats([seen("", group) for group in (*groups, *others)], now=T0)
     await world.a.note_chats([seen("", ANN, PeerKind.DIRECT)], now=T0)
-    await world.a.allow_chat("telegram", "default", "-1", allowed=True, now=T0)
-    await world.a.allow_chat("telegram", "default", "-2", allowed=False, now=T0)
+    for chat, allowed in (("-1", True), ("-2", False)):
+        await world.a.allow_chat("telegram", "default", chat, allowed=allowed, now=T0)
     await world.a.mark_chat(groups[2], PeerKind.GROUP, gone="kicked", now=T0)
     here = ("telegram", "default")
     assert await world.b.undecided([here]) == 3
     assert await world.b.undecided([here, ("telegram", "other"), here]) == 4
-    settled = [groups[3], groups[0], in_place("other", "-5"), in_place("default", "\0\ud800")]
-    assert await world.b.undecided([here], besides=settled) == 2
+    strange = [Target("telegram", "other", "-5"), Target(*here, "\0\ud800")]
+    assert await world.b.undecided([here], besides=[groups[3], groups[0], *strange]) == 2
     assert await world.b.undecided([]) == 0
     await world.a.mark_chat(groups[2], PeerKind.GROUP, gone="", now=T0)
     assert await world.b.undecided([here]) == 4
@@ -333,7 +282,9 @@ async def test_what_is_for_a_topic_that_is_gone_is_told_once(world: World) -> No
     assert await world.a.tell_topic_gone(PLANS, [], now=T0)
 
 
-async def test_a_name_of_a_topic_may_hold_anything(world: World) -> None:
+async def test_a_name_of_a_chat_or_topic_may_hold_anything(world: World) -> None:
+    await world.a.note_chats([seen("a\0b\ud800")], now=T0)
+    assert await world.a.chats() == [chat("a\ufffdb\ufffd")]
     await world.a.note_topic(replace(PLANS, thread="a\0"), name="P\0\ud800")
     assert (await world.b.topic(replace(PLANS, thread="a\ufffd"))).name == "P\ufffd\ufffd"
 

@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, OccurrenceId, RunId
 from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target, person_at
-from goclaw_py.ports.store import Notice, OutboxRow, OutboxState
+from goclaw_py.ports.store import InboxRow, Notice, OutboxRow, OutboxState
 from tests.support.stores import (
     ANN,
     BOB,
@@ -18,7 +18,6 @@ from tests.support.stores import (
     T0,
     A,
     B,
-    Heard,
     World,
     at,
     end,
@@ -26,6 +25,7 @@ from tests.support.stores import (
     key_of,
     listen,
     new_run,
+    ran,
     say,
     until,
 )
@@ -36,44 +36,30 @@ TOPIC = Target("telegram", "default", "100", "5")
 
 
 async def test_a_message_is_stored_whole_and_due_at_once(world: World) -> None:
+    """DB-3: every process notices."""
+    mine, theirs = listen(world.a), listen(world.b)
     message = OutboundMessage(TOPIC, "text", reply_to="3", run_id=RunId("r"))
     (row,) = await world.put(message)
+    await until(mine.expect(Notice.OUTBOX))
+    await until(theirs.expect(Notice.OUTBOX))
     assert row.message == message
     assert (row.state, row.attempts, row.possible_duplicate) == (OutboxState.PENDING, 0, False)
     assert (row.created_at, row.next_attempt_at) == (T0, T0)
     assert (row.sent_at, row.external_id, row.error) == (None, None, None)
-
-
-async def test_putting_a_message_in_is_noticed_by_every_process(world: World) -> None:
-    """DB-3."""
-    mine, theirs = Heard(), Heard()
-    world.a.on_notice(mine.append)
-    world.b.on_notice(theirs.append)
-    await world.put(say("x"))
-    await until(mine.expect(Notice.OUTBOX))
-    await until(theirs.expect(Notice.OUTBOX))
+    assert await world.b.outbox_row(row.id) == row
+    assert await world.b.outbox_row(row.id + 1) is None
 
 
 async def test_chats_that_are_due_are_named_once_and_without_thread(world: World) -> None:
-    await world.put(say("1", TOPIC), say("2", ANN), say("3", BOB))
-    assert list(await world.b.chats_due(PLACES, now=T0)) == [ANN, BOB]
-
-
-async def test_only_chats_of_the_places_asked_for_are_named(world: World) -> None:
-    console = Target("console", "default", "1")
-    other_bot = Target("telegram", "second", "100")
-    await world.put(say("1", console), say("2", other_bot), say("3", ANN))
-    assert list(await world.a.chats_due(PLACES, now=T0)) == [ANN]
-    both = [("telegram", "second"), ("console", "default"), ("console", "default")]
-    assert set(await world.a.chats_due(both, now=T0)) == {console, other_bot}
-    assert list(await world.a.chats_due([], now=T0)) == []
-
-
-async def test_the_chat_that_is_longest_due_comes_first(world: World) -> None:
-    await world.put(say("young", ANN), now=at(5))
-    await world.put(say("old", BOB), now=at(2))
-    assert list(await world.a.chats_due(PLACES, now=at(9))) == [BOB, ANN]
+    """Of the places asked for, the longest due first."""
+    console, other_bot = Target("console", "default", "1"), Target("telegram", "second", "100")
+    await world.put(say("old", BOB), say("1", console), say("2", other_bot), now=at(2))
+    await world.put(say("young", TOPIC), say("younger", ANN), now=at(5))
+    assert list(await world.b.chats_due(PLACES, now=at(9))) == [BOB, ANN]
     assert list(await world.a.chats_due(PLACES, now=at(3))) == [BOB]
+    both = [("telegram", "second"), ("console", "default"), ("console", "default")]
+    assert set(await world.a.chats_due(both, now=at(9))) == {console, other_bot}
+    assert list(await world.a.chats_due([], now=at(9))) == []
 
 
 async def test_a_chats_messages_are_claimed_in_order_one_by_one(world: World) -> None:
@@ -144,15 +130,11 @@ async def test_an_album_can_be_taken_apart(world: World) -> None:
 
 
 async def test_one_chat_does_not_block_another(world: World) -> None:
-    """IO-4."""
+    """IO-4: whatever the thread. A node that has not joined claims nothing."""
     await world.put(say("1"), say("2", BOB))
-    await world.claimed()
-    assert (await world.claimed(target=BOB)).message.text == "2"
-
-
-async def test_claiming_ignores_the_thread(world: World) -> None:
-    await world.put(say("1", ANN))
+    assert await world.a.claim_next(ANN, node=NodeId("stranger"), now=T0) is None
     assert (await world.claimed(target=TOPIC)).message.text == "1"
+    assert (await world.claimed(target=BOB)).message.text == "2"
 
 
 async def test_a_message_that_is_not_due_blocks_those_behind_it(world: World) -> None:
@@ -185,42 +167,28 @@ async def test_a_claim_whose_answer_was_lost_can_be_repeated(world: World) -> No
     assert (await world.claimed()).message.text == "2"
 
 
-async def test_a_node_that_has_not_joined_claims_nothing(world: World) -> None:
+async def test_a_failed_message_counts_its_attempts(world: World) -> None:
+    """IO-3, IO-5: one that may have been sent stays marked."""
     await world.put(say("1"))
-    assert await world.a.claim_next(ANN, node=NodeId("stranger"), now=T0) is None
-    assert (await world.a.outbox())[0].state is OutboxState.PENDING
+    for attempt, maybe_sent in ((1, False), (2, True), (3, False)):
+        row = await world.claimed(now=at(attempt))
+        await world.a.mark_failed(
+            row, f"error {attempt}", retry_at=at(attempt), maybe_sent=maybe_sent
+        )
+        (left,) = await world.a.outbox()
+        assert (left.state, left.attempts) == (OutboxState.PENDING, attempt)
+        assert (left.error, left.next_attempt_at) == (f"error {attempt}", at(attempt))
+        assert left.possible_duplicate == (attempt > 1)
 
 
 async def test_sent_means_that_the_channel_confirmed_it(world: World) -> None:
     """IO-6."""
     await world.put(say("1"))
-    row = await world.claimed()
-    await world.a.mark_failed(row, "first error", retry_at=T0, maybe_sent=False)
-    row = await world.claimed()
-    await world.a.mark_sent(row, "m1", now=at(2))
+    await world.a.mark_failed(await world.claimed(), "error", retry_at=T0, maybe_sent=False)
+    await world.a.mark_sent(await world.claimed(), "m1", now=at(2))
     (sent,) = await world.b.outbox()
     assert (sent.state, sent.external_id, sent.sent_at) == (OutboxState.SENT, "m1", at(2))
     assert (sent.attempts, sent.error) == (2, None)
-
-
-async def test_a_failed_message_counts_its_attempts(world: World) -> None:
-    """IO-3."""
-    await world.put(say("1"))
-    for attempt in (1, 2):
-        row = await world.claimed(now=at(attempt))
-        await world.a.mark_failed(row, f"error {attempt}", retry_at=at(attempt), maybe_sent=False)
-    (left,) = await world.a.outbox()
-    assert (left.state, left.attempts, left.error) == (OutboxState.PENDING, 2, "error 2")
-    assert (left.next_attempt_at, left.possible_duplicate) == (at(2), False)
-
-
-async def test_a_message_that_may_have_been_sent_stays_marked(world: World) -> None:
-    """IO-5."""
-    await world.put(say("1"))
-    for maybe_sent in (True, False):
-        row = await world.claimed()
-        await world.a.mark_failed(row, "cut", retry_at=T0, maybe_sent=maybe_sent)
-    assert (await world.a.outbox())[0].possible_duplicate
 
 
 async def test_a_dead_message_lets_those_behind_it_go_on(world: World) -> None:
@@ -231,35 +199,26 @@ async def test_a_dead_message_lets_those_behind_it_go_on(world: World) -> None:
     assert (dead.error, dead.sent_at, dead.attempts) == ("bot was blocked", None, 1)
 
 
-async def test_a_later_claim_makes_the_earlier_one_invalid(world: World) -> None:
-    await world.put(say("1"))
-    old = await world.claimed()
-    await world.a.mark_failed(old, "x", retry_at=T0, maybe_sent=False)
-    new = await world.claimed()
+async def test_a_mark_can_be_repeated_but_not_contradicted(world: World) -> None:
+    """DB-4: the answer to the first try may have been lost. A later claim makes it invalid."""
+    await world.put(say("1"), say("2", BOB))
+    old, other = await world.claimed(), await world.claimed(target=BOB)
+    for _ in range(2):
+        await world.a.mark_failed(old, "x", retry_at=T0, maybe_sent=False)
+    assert (await world.a.outbox(state=OutboxState.PENDING))[0].attempts == 1
+    for _ in range(2):
+        await world.a.mark_sent(other, "m", now=T0)
+    row = await world.claimed()
     for late in (
+        world.a.mark_dead(other, "x", now=T0),
         world.a.mark_sent(old, "m", now=T0),
         world.a.mark_failed(old, "y", retry_at=T0, maybe_sent=False),
         world.a.mark_dead(old, "z", now=T0),
     ):
         with pytest.raises(Fenced):
             await late
-    await world.a.mark_sent(new, "m", now=T0)
-
-
-async def test_a_mark_can_be_repeated_but_not_contradicted(world: World) -> None:
-    """DB-4: the answer to the first try may have been lost."""
-    await world.put(say("1"), say("2", BOB))
-    row, other = await world.claimed(), await world.claimed(target=BOB)
-    await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
-    await world.a.mark_failed(row, "x", retry_at=T0, maybe_sent=False)
-    assert (await world.a.outbox(state=OutboxState.PENDING))[0].attempts == 1
-    await world.a.mark_sent(other, "m", now=T0)
-    await world.a.mark_sent(other, "m", now=T0)
-    with pytest.raises(Fenced):
-        await world.a.mark_dead(other, "x", now=T0)
-    row = await world.claimed()
-    await world.a.mark_dead(row, "x", now=T0)
-    await world.a.mark_dead(row, "x", now=T0)
+    for _ in range(2):
+        await world.a.mark_dead(row, "x", now=T0)
     with pytest.raises(Fenced):
         await world.a.mark_sent(row, "m", now=T0)
 
@@ -306,12 +265,6 @@ async def test_the_next_due_time_is_that_of_the_first_pending_head(world: World)
     assert await world.a.next_due([("console", "default")]) is None
 
 
-async def test_a_row_is_found_by_its_number(world: World) -> None:
-    (row,) = await world.put(say("x"))
-    assert await world.b.outbox_row(row.id) == row
-    assert await world.b.outbox_row(row.id + 1) is None
-
-
 async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
     dead, sending, waiting = await world.put(say("1"), say("2"), say("3"))
     await world.a.mark_dead(await world.claimed(), "blocked", now=T0)
@@ -327,18 +280,16 @@ async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:
 
 
 async def test_what_is_behind_a_dropped_row_may_go_on_and_is_told(world: World) -> None:
+    """The dropped one can be tried again."""
     first, _ = await world.put(say("1"), say("2"))
     await world.a.mark_failed(await world.claimed(), "x", retry_at=at(500), maybe_sent=False)
     heard = listen(world.b)
     await world.a.drop_outbox([first.id], now=at(1))
     await until(heard.expect(Notice.OUTBOX))
-    assert (await world.claimed(now=at(1))).message.text == "2"
-
-
-async def test_a_dropped_row_can_be_tried_again(world: World) -> None:
-    row, _ = await world.put(say("1"), say("2"))
-    await world.a.drop_outbox([row.id], now=T0)
-    assert await world.a.retry_outbox([row.id], now=at(1)) == 1
+    second = await world.claimed(now=at(1))
+    assert second.message.text == "2"
+    await world.a.mark_sent(second, "m", now=at(1))
+    assert await world.a.retry_outbox([first.id], now=at(1)) == 1
     assert (await world.claimed(now=at(1))).message.text == "1"
 
 
@@ -358,29 +309,29 @@ async def test_a_message_that_was_sent_beside_a_lost_draft_is_a_possible_duplica
 # ---------------------------------------------------------------------------- answers that are cut
 
 
+async def answered(world: World, run: str, texts: str, *rows: InboxRow) -> None:
+    """A run that has said this, in parts."""
+    parts = tuple(replace(say(text), run_id=RunId(run)) for text in texts)
+    await ran(world, new_run(run, *rows), replace(end(run), say=parts))
+
+
+async def cut(world: World, of: Target = ANN, **how: object) -> int:
+    given = {"everything": False, "run": None, "sender": None, "now": at(3)} | how
+    return await world.b.cut_answers(key_of(of), ANN, **given)  # type: ignore[arg-type]
+
+
 async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:
     """CMD-2: what is being sent goes on; what others say, and other sessions, is left alone."""
+    await answered(world, "r1", "abc")
+    await answered(world, "r2", "de")
     job = replace(say("job"), run_id=RunId("r3"), occurrence=OccurrenceId("o"))
-    for name, texts in (("r1", "abc"), ("r2", "de")):
-        await world.a.begin_run(new_run(name), node=A)
-        parts = tuple(replace(say(text), run_id=RunId(name)) for text in texts)
-        await world.a.finish_run(replace(end(name), say=parts), node=A)
     await world.put(job, say("notice"))
     sending = await world.claimed(now=at(20))
-    session = key_of(ANN)
-
-    async def cut(**how: object) -> int:
-        given = {"everything": False, "run": None, "sender": None, "now": at(3)} | how
-        return await world.b.cut_answers(session, ANN, **given)  # type: ignore[arg-type]
-
-    elsewhere = await world.b.cut_answers(
-        key_of(BOB), ANN, everything=True, run=None, sender=None, now=T0
-    )
-    assert elsewhere == 0
-    assert await cut() == 2  # b and c; a is on its way
-    assert await cut(run=RunId("r1")) == 0
-    assert await cut(run=RunId("r2")) == 2
-    assert await cut(everything=True) == 0
+    assert await cut(world, BOB, everything=True) == 0
+    assert await cut(world) == 2  # b and c; a is on its way
+    assert await cut(world, run=RunId("r1")) == 0
+    assert await cut(world, run=RunId("r2")) == 2
+    assert await cut(world, everything=True) == 0
     states = {row.message.text: (row.state, row.error) for row in await world.b.outbox()}
     dropped = (OutboxState.DROPPED, "stopped")
     assert {text for text, state in states.items() if state == dropped} == {*"bcde"}
@@ -390,19 +341,10 @@ async def test_what_waits_of_an_answer_can_be_given_up(world: World) -> None:
 
 async def test_of_what_waits_only_what_answers_one_sender_can_be_given_up(world: World) -> None:
     """CMD-6."""
-    for number, sender in enumerate(["7", "8"]):
-        asked = [inbox(number, sender=sender)]
-        (row,) = (await world.a.accept(asked, node=A, now=T0)).rows
-        name = f"r{sender}"
-        await world.a.begin_run(new_run(name, row), node=A)
-        parts = tuple(replace(say(text), run_id=RunId(name)) for text in (sender, sender))
-        await world.a.finish_run(replace(end(name), say=parts), node=A)
-
-    async def cut(sender: str) -> int:
-        return await world.b.cut_answers(
-            key_of(ANN), ANN, everything=True, run=None, sender=person_at(ANN, sender), now=at(3)
-        )
-
-    assert [await cut(sender) for sender in ("9", "8", "8")] == [0, 2, 0]
+    for number, sender in enumerate("78"):
+        accepted = await world.a.accept([inbox(number, sender=sender)], node=A, now=T0)
+        await answered(world, f"r{sender}", sender * 2, *accepted.rows)
+    for sender, dropped in (("9", 0), ("8", 2), ("8", 0)):
+        assert await cut(world, everything=True, sender=person_at(ANN, sender)) == dropped
     pending = [row.message.text for row in await world.b.outbox(state=OutboxState.PENDING)]
     assert pending == ["7", "7"]

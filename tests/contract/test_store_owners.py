@@ -10,7 +10,15 @@ import pytest
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import DroppedMessage, InboxKind, NewInbox, RunStartResult, Stops
+from goclaw_py.ports.store import (
+    DroppedMessage,
+    InboxKind,
+    InboxRow,
+    NewInbox,
+    NewRun,
+    RunStartResult,
+    Stops,
+)
 from tests.support.stores import (
     ANN,
     BOB,
@@ -54,29 +62,14 @@ async def waiting(world: World) -> list[str | None]:
 
 
 async def test_a_stop_ends_nothing_of_another_node(world: World) -> None:
+    """It waits for whoever works on the session, with what it has covered, in their order."""
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r", row), node=A)
-    await world.b.accept([a_stop("100:1")], node=B, now=T5)
-    assert await waiting(world) == ["1", "stop"]
-    await world.a.finish_run(end("r"), node=A)
-    assert await world.a.unanswered(key_of(ANN), ended=True) == []
-
-
-async def test_a_stop_that_has_acted_elsewhere_waits_for_whoever_works_on_the_session(
-    world: World,
-) -> None:
-    await world.accept(ANN)
-    accepted = await world.b.accept([a_stop()], node=B, now=T5)
-    assert accepted.rows == ()
-    assert await waiting(world) == ["1", "stop"]
-
-
-async def test_what_a_stop_has_covered_elsewhere_waits_in_its_place(world: World) -> None:
-    """Whoever owns the session finds both in their order, and what came before them."""
-    await world.accept(ANN)
-    batch = [covered(7), a_stop("100:7"), inbox(8)]
+    batch = [covered(7), a_stop("100:1", "100:7"), inbox(8)]
     assert (await world.b.accept(batch, node=B, now=T5)).rows == ()
     assert await waiting(world) == ["1", "7", "stop", "8"]
+    await world.a.finish_run(end("r"), node=A)
+    assert await world.a.unanswered(key_of(ANN), ended=True) == []
 
 
 async def test_a_stop_of_nobodys_session_holds(world: World) -> None:
@@ -109,10 +102,15 @@ async def test_a_batch_for_several_owners_is_decided_by_each(world: World) -> No
 
 
 async def test_a_node_settles_nothing_of_another_one(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.b.settle([row.id], Outcome.DROPPED, now=T5, say=[say("dropped")], node=B)
-    assert await waiting(world) == ["1"]
+    """Of rows of several owners only its own."""
+    of_ann, of_bob = await world.accept(ANN, BOB)
+    await world.b.settle([of_ann.id], Outcome.DROPPED, now=T5, say=[say("dropped")], node=B)
+    assert await waiting(world) == ["1", "2"]
     assert await world.a.outbox() == []
+    await world.a.release_sessions(A, [key_of(BOB)], waiting=True)
+    await todo(world, B, now=T5)
+    await world.b.settle([of_ann.id, of_bob.id], Outcome.DROPPED, now=T5, node=B)
+    assert await waiting(world) == ["1"]
 
 
 @pytest.mark.parametrize("given_back", [False, True])
@@ -125,35 +123,18 @@ async def test_a_node_settles_what_is_its_own_or_nobodys(world: World, given_bac
     assert [one.message.text for one in await world.a.outbox()] == ["dropped"]
 
 
-async def test_of_the_rows_of_several_owners_a_node_settles_its_own(world: World) -> None:
-    of_ann, of_bob = await world.accept(ANN, BOB)
-    await world.a.release_sessions(A, [key_of(BOB)], waiting=True)
-    await todo(world, B, now=T5)
-    await world.b.settle([of_ann.id, of_bob.id], Outcome.DROPPED, now=T5, node=B)
-    assert await waiting(world) == [of_ann.message.message_id]
-
-
 # ---------------------------------------------------------------------------- what has ended
 
 
 async def test_no_run_begins_with_what_has_ended(world: World) -> None:
     """A look may have found it before, and be late."""
-    (row,) = await world.accept(ANN)
-    await world.a.settle([row.id], Outcome.CANCELLED, now=T5)
-    with pytest.raises(Fenced):
-        await world.a.begin_run(new_run("r", row), node=A)
-    assert await world.a.runs() == []
-
-
-async def test_a_run_is_told_which_of_its_messages_have_ended(world: World) -> None:
-    first, second = await world.accept(ANN, ANN)
-    await world.a.settle([first.id], Outcome.CANCELLED, now=T5)
-    for _ in range(2):  # the answer of the first call may be lost
-        begun = await world.a.begin_run(new_run("r", first, second), node=A)
-        assert begun.ended == {first.id}
-    await world.a.finish_run(end("r"), node=A)
-    (ended,) = await world.a.unanswered(key_of(ANN), ended=True)
-    assert (ended.id, ended.run_id) == (first.id, None)
+    settled, answered = await world.accept(ANN, ANN)
+    await world.a.settle([settled.id], Outcome.CANCELLED, now=T5)
+    await ran(world, new_run("answers", answered))
+    for row in (settled, answered):
+        with pytest.raises(Fenced):
+            await world.a.begin_run(new_run("r", row), node=A)
+    assert [run.id for run in await world.a.runs()] == ["answers"]
 
 
 async def test_what_a_run_has_begun_with_belongs_to_it_although_it_was_stopped(
@@ -166,11 +147,15 @@ async def test_what_a_run_has_begun_with_belongs_to_it_although_it_was_stopped(
     assert (await world.a.begin_run(new_run("r", row), node=A)).ended == frozenset()
 
 
-async def test_what_another_run_has_answered_is_not_answered_again(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await ran(world, new_run("r", row))
-    with pytest.raises(Fenced):
-        await world.a.begin_run(new_run("again", row), node=A)
+async def test_a_run_is_told_which_of_its_messages_have_ended(world: World) -> None:
+    first, second = await world.accept(ANN, ANN)
+    await world.a.settle([first.id], Outcome.CANCELLED, now=T5)
+    for _ in range(2):  # the answer of the first call may be lost
+        begun = await world.a.begin_run(new_run("r", first, second), node=A)
+        assert begun.ended == {first.id}
+    await world.a.finish_run(end("r"), node=A)
+    (ended,) = await world.a.unanswered(key_of(ANN), ended=True)
+    assert (ended.id, ended.run_id) == (first.id, None)
 
 
 async def test_what_crashed_and_what_is_retried_begins_again(world: World) -> None:
@@ -187,8 +172,12 @@ async def test_what_crashed_and_what_is_retried_begins_again(world: World) -> No
     assert not (await world.a.begin_run(new_run("r3", found, started_at=now), node=A)).ended
 
 
-async def test_a_run_without_messages_begins(world: World) -> None:
-    assert (await world.a.begin_run(new_run("r"), node=A)).ended == frozenset()
+async def test_what_waits_keeps_no_run_without_messages_from_its_session(world: World) -> None:
+    """Nor one in a session of its own node: what has crashed often waits behind all others."""
+    _, second = await world.accept(ANN, ANN)
+    await ran(world, new_run("own", second), end("own", Outcome.INTERRUPTED))
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    assert (await world.b.begin_run(new_run("r"), node=B)).ended == frozenset()
 
 
 # ---------------------------------------------------------------------------- what is older
@@ -218,19 +207,12 @@ async def test_nor_does_one_of_several_that_begin_at_once(world: World) -> None:
     assert begun[1] == RunStartResult()
 
 
-async def test_what_waits_keeps_no_run_without_messages_from_its_session(world: World) -> None:
-    await world.accept(ANN)
-    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
-    await world.b.begin_run(new_run("r"), node=B)
-
-
-async def test_in_a_session_of_its_own_a_node_begins_what_it_likes(world: World) -> None:
-    """What has crashed often waits behind all others."""
-    _, second = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", second), node=A)
-
-
 # ---------------------------------------------------------------------------- what was dropped
+
+
+def dropping(run: NewRun, *rows: InboxRow) -> NewRun:
+    dropped = (DroppedMessage(row.id, Outcome.DROPPED, Reason.QUEUE_DROPPED) for row in rows)
+    return replace(run, dropped=tuple(dropped))
 
 
 async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
@@ -238,19 +220,24 @@ async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
 ) -> None:
     """SPEC QUEUE-5, IO-2: it is told of, and not answered behind what came after it."""
     first, second = await world.accept(ANN, ANN)
-    dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
-    run = replace(new_run("r", second), dropped=(dropped,))
+    run = dropping(new_run("r", second), first)
     for _ in range(2):  # the answer of the first call may be lost
         await world.a.begin_run(run, node=A)
-    now = await recovered(world)
-    found = await todo(world, B, now=now)
-    assert [(row.id, row.dropped) for row in found] == [(first.id, dropped), (second.id, None)]
+    found = await todo(world, B, now=await recovered(world))
+    assert [row.id for row in found] == [first.id, second.id]
+    assert [row.dropped for row in found] == [run.dropped[0], None]
+
+
+async def test_what_was_dropped_keeps_nothing_behind_it_waiting(world: World) -> None:
+    first, second, third = await world.accept(ANN, ANN, ANN)
+    await ran(world, dropping(new_run("r", second), first))
+    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    await world.b.begin_run(new_run("next", third), node=B)
 
 
 async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> None:
     first, second = await world.accept(ANN, ANN)
-    dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
-    await world.a.begin_run(replace(new_run("r", second), dropped=(dropped,)), node=A)
+    await world.a.begin_run(dropping(new_run("r", second), first), node=A)
     waits, _ = await world.a.unanswered(key_of(ANN), ended=False)
     assert (waits.id, waits.outcome, waits.reason) == (first.id, None, None)
     assert await world.a.dead_letters(ended=True) == []
@@ -262,21 +249,11 @@ async def test_what_was_dropped_waits_until_its_sender_is_told(world: World) -> 
     assert (again.id, again.dropped) == (first.id, None)
 
 
-async def test_what_was_dropped_keeps_nothing_behind_it_waiting(world: World) -> None:
-    first, second, third = await world.accept(ANN, ANN, ANN)
-    dropped = DroppedMessage(first.id, Outcome.DROPPED, Reason.QUEUE_DROPPED)
-    await ran(world, replace(new_run("r", second), dropped=(dropped,)), end("r"))
-    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
-    await world.b.begin_run(new_run("next", third), node=B)
-
-
 async def test_what_has_ended_or_is_worked_on_is_not_dropped(world: World) -> None:
     ended, begun, third = await world.accept(ANN, ANN, ANN)
     await world.a.settle([ended.id], Outcome.CANCELLED, now=T5)
     await world.a.begin_run(new_run("works", begun), node=A)
-    dropped = tuple(DroppedMessage(row.id, Outcome.DROPPED) for row in (ended, begun))
-    await world.a.begin_run(replace(new_run("r", third), dropped=dropped), node=A)
+    await world.a.begin_run(dropping(new_run("r", third), ended, begun), node=A)
     (cancelled,) = await world.a.unanswered(key_of(ANN), ended=True)
     assert cancelled.outcome is Outcome.CANCELLED
-    found = await todo(world, now=T5)
-    assert [row.dropped for row in found] == [None, None]
+    assert [row.dropped for row in await todo(world, now=T5)] == [None, None]

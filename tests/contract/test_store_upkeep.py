@@ -46,9 +46,7 @@ YEARS = T0 + 1000 * DAY
 
 RUN, JOB = an_id(1), an_id(2)
 OF_ONE_RUN = [
-    f"agent:main:heartbeat:{RUN}",
-    f"agent:main:subagent:{RUN}",
-    f"agent:main:delegate:{RUN}",
+    *(f"agent:main:{trigger}:{RUN}" for trigger in ("heartbeat", "subagent", "delegate")),
     f"agent:main:cron:{JOB}:{RUN}",
 ]
 FOR_EVER = [
@@ -61,6 +59,9 @@ FOR_EVER = [
     "agent:main:cron:monthly:report",
     "agent:main:subagent:monthly",
 ]
+
+
+LETTERS = {Outcome.FAILED, Outcome.DROPPED, Outcome.LOST}
 
 
 async def letter(world: World, outcome: Outcome | None, *, now: datetime = T0) -> InboxRow:
@@ -94,32 +95,24 @@ async def a_session(
 # ---------------------------------------------------------------------------- messages that came
 
 
-@pytest.mark.parametrize(
-    ("outcome", "days"),
-    [
-        (Outcome.COMPLETED, 7),
-        (Outcome.CANCELLED, 7),
-        (Outcome.FAILED, 30),
-        (Outcome.DROPPED, 30),
-        (Outcome.LOST, 30),
-    ],
-)
+@pytest.mark.parametrize("dismissed", [False, True])
 async def test_a_message_is_kept_for_a_week_and_for_a_month_if_an_operator_should_see_it(
-    world: World, outcome: Outcome, days: int
+    world: World, dismissed: bool
 ) -> None:
-    row = await letter(world, outcome)
-    assert (await world.a.sweep_inbox(now=T0 + days * DAY)).rows == 0
-    assert await world.b.dead_letter(row.id) is not None
-    assert (await world.a.sweep_inbox(now=T0 + days * DAY + TICK)).rows == 1
-    assert await world.b.dead_letter(row.id) is None
+    """And has not seen it yet."""
+    rows = {}
+    for outcome in (Outcome.COMPLETED, Outcome.CANCELLED, *LETTERS):
+        row = rows[outcome] = await letter(world, outcome)
+        if dismissed:
+            await world.a.dismiss_dead_letters([row.id])
+    weeks = len(rows) if dismissed else 2
+    for days, swept in ((7, weeks), (30, len(rows) - weeks)):
+        assert (await world.a.sweep_inbox(now=T0 + days * DAY)).rows == 0
+        assert (await world.a.sweep_inbox(now=T0 + days * DAY + TICK)).rows == swept
+        left = {outcome for outcome, row in rows.items() if await world.b.dead_letter(row.id)}
+        assert left == (LETTERS if days == 7 and not dismissed else set())
     assert await world.b.unanswered(key_of(ANN), ended=True) == []
     assert await world.b.dead_letters(ended=True) == []
-
-
-async def test_a_letter_that_an_operator_has_seen_is_kept_for_a_week(world: World) -> None:
-    row = await letter(world, Outcome.FAILED)
-    await world.a.dismiss_dead_letters([row.id])
-    assert (await world.a.sweep_inbox(now=T0 + 7 * DAY + TICK)).rows == 1
 
 
 async def test_a_message_that_waits_is_kept_however_old_it_is(world: World) -> None:
@@ -190,11 +183,6 @@ async def dead(world: World, row: OutboxRow) -> None:
     await world.a.mark_dead(row, "blocked", now=T0)
 
 
-async def dropped(world: World, row: OutboxRow) -> None:
-    await world.a.mark_dead(row, "blocked", now=T0)
-    await world.a.drop_outbox([row.id], now=T0)
-
-
 async def delivered(world: World, row: OutboxRow) -> None:
     await world.a.mark_sent(row, "id", now=T0)
 
@@ -203,11 +191,16 @@ async def put_back(world: World, row: OutboxRow) -> None:
     await world.a.mark_failed(row, "later", retry_at=T0, maybe_sent=False)
 
 
+End = Callable[[World, OutboxRow], Awaitable[None]]
+
+
+async def dropped(world: World, row: OutboxRow) -> None:
+    await dead(world, row)
+    await world.a.drop_outbox([row.id], now=T0)
+
+
 async def nothing(_world: World, _row: OutboxRow) -> None:
     """It is being sent."""
-
-
-End = Callable[[World, OutboxRow], Awaitable[None]]
 
 
 @pytest.mark.parametrize(("ending", "days"), [(delivered, 7), (dropped, 7), (dead, 30)])
@@ -287,67 +280,52 @@ async def test_what_stays_hides_nothing_behind_it(
     for outcome in (None, None, None, Outcome.COMPLETED, None):
         await letter(world, outcome)
     assert (await world.a.sweep_inbox(now=YEARS)).rows == 0
-    first = await world.a.sweep_inbox(now=YEARS)
-    assert (first.rows, first.after is None) == (0, False)
-    second = await world.a.sweep_inbox(now=YEARS, after=first.after or 0)
-    assert (second.rows, second.after is None) == (1, False)
-    third = await world.a.sweep_inbox(now=YEARS, after=second.after or 0)
-    assert third == RetentionReport(0, None)
+    after, swept = 0, []
+    for _ in range(3):
+        report = await world.a.sweep_inbox(now=YEARS, after=after)
+        swept.append((report.rows, report.after is None))
+        after = report.after or 0
+    assert swept == [(0, False), (1, False), (0, True)]
 
 
 async def test_nobody_looks_behind_what_is_too_young(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 2)
-    old = [await sent(world, now=T0), await sent(world, now=T0)]
+    _, old = [await sent(world, now=T0), await sent(world, now=T0)]
     for _ in range(4):
         await sent(world, now=T0 + 3 * DAY)
-    swept = await world.a.sweep_outbox(now=T0 + 8 * DAY)
-    assert (swept.rows, swept.after) == (2, old[-1].id)
-    assert await world.a.sweep_outbox(now=T0 + 8 * DAY, after=old[-1].id) == RetentionReport(
-        0, None
-    )
+    now = T0 + 8 * DAY
+    assert await world.a.sweep_outbox(now=now) == RetentionReport(2, old.id)
+    assert await world.a.sweep_outbox(now=now, after=old.id) == RetentionReport(0, None)
     assert len(await world.b.outbox()) == 4
 
 
 async def test_an_empty_database_is_swept_at_once(world: World) -> None:
-    assert await world.a.sweep_inbox(now=YEARS) == RetentionReport(0, None)
-    assert await world.a.sweep_outbox(now=YEARS) == RetentionReport(0, None)
-    assert await world.a.sweep_runs(now=YEARS) == 0
-    assert await world.a.sweep_sessions(now=YEARS) == 0
-    assert await world.a.sweep_requests(now=YEARS) == 0
+    for sweep in (world.a.sweep_inbox, world.a.sweep_outbox):
+        assert await sweep(now=YEARS) == RetentionReport(0, None)
+    for others in (world.a.sweep_runs, world.a.sweep_sessions, world.a.sweep_requests):
+        assert await others(now=YEARS) == 0
 
 
 # ---------------------------------------------------------------------------- runs
 
 
 async def test_runs_are_kept_for_ninety_days(world: World) -> None:
-    for name, ended_at in (("old", T0), ("young", at(9)), ("works", None)):
-        await world.a.begin_run(new_run(name), node=A)
-        if ended_at is not None:
-            await world.a.finish_run(replace(end(name), finished_at=ended_at), node=A)
+    """What they have said stays in their chat, and a child outlives its parent."""
+    hello = (entry("hello"),)
+    await ran(world, new_run("old"), replace(end("old"), finished_at=T0, history=hello))
+    await ran(world, new_run("young"), replace(end("young"), finished_at=at(9)))
+    child = replace(new_run("works", started_at=at(1)), parent=RunId("old"))
+    await world.a.begin_run(child, node=A)
     assert await world.a.sweep_runs(now=T0 + 90 * DAY) == 0
     assert await world.a.sweep_runs(now=T0 + 90 * DAY + TICK) == 1
     assert {run.id for run in await world.b.runs()} == {"young", "works"}
     assert await world.a.sweep_runs(now=YEARS) == 1
-    assert [run.id for run in await world.b.runs()] == ["works"]
-
-
-async def test_what_a_forgotten_run_has_said_stays_in_its_chat(world: World) -> None:
-    await ran(world, new_run("r"), replace(end("r"), history=(entry("hello"),)))
-    await world.a.sweep_runs(now=YEARS)
-    assert await world.b.find_run("r") == []
-    assert [one.entry.text for one in await world.b.history(key_of(ANN))] == ["hello"]
-
-
-async def test_a_child_outlives_its_parent(world: World) -> None:
-    await ran(world, new_run("parent"), replace(end("parent"), finished_at=T0))
-    child = replace(new_run("child", started_at=at(1)), parent=RunId("parent"))
-    await world.a.begin_run(child, node=A)
-    assert await world.a.sweep_runs(now=YEARS) == 1
-    await world.a.finish_run(end("child"), node=A)
+    await world.a.finish_run(end("works"), node=A)
     (left,) = await world.b.runs()
-    assert (left.id, left.parent, left.outcome) == ("child", "parent", Outcome.COMPLETED)
+    assert (left.id, left.parent, left.outcome) == ("works", "old", Outcome.COMPLETED)
+    assert [one.entry.text for one in await world.b.history(key_of(ANN))] == ["hello"]
 
 
 async def test_one_sweep_of_runs_deletes_only_so_many_the_first_ones_first(
@@ -368,21 +346,22 @@ async def test_one_sweep_of_runs_deletes_only_so_many_the_first_ones_first(
 async def test_the_conversation_of_a_single_run_is_kept_for_thirty_days(
     world: World, key: str
 ) -> None:
+    """Its record is kept for longer."""
     session = await a_session(world, key, entries=3)
     assert await world.a.sweep_sessions(now=T0 + 30 * DAY) == 0
     assert len(await world.b.run_history(RunId("r"))) == 3
     assert await world.a.sweep_sessions(now=T0 + 30 * DAY + TICK) == 4
     assert await world.b.session(session) is None
     assert await world.b.run_history(RunId("r")) == []
-    # Its record is kept for longer.
     assert [run.session for run in await world.b.runs()] == [session]
 
 
-@pytest.mark.parametrize("key", FOR_EVER)
-async def test_every_other_conversation_is_kept_for_ever(world: World, key: str) -> None:
-    session = await a_session(world, key)
+async def test_every_other_conversation_is_kept_for_ever(world: World) -> None:
+    for number, key in enumerate(FOR_EVER):
+        await a_session(world, key, run=f"r{number}")
     assert await world.a.sweep_sessions(now=YEARS) == 0
-    assert len(await world.b.history(session)) == 1
+    for key in FOR_EVER:
+        assert len(await world.b.history(SessionKey(key))) == 1, key
 
 
 @pytest.mark.parametrize("state", JobState)
@@ -409,25 +388,16 @@ async def test_a_conversation_in_which_a_run_works_is_kept(world: World) -> None
     assert await world.b.sweep_sessions(now=now + 30 * DAY + TICK) == 1
 
 
-async def test_the_last_that_happens_in_a_conversation_is_the_end_of_its_run(world: World) -> None:
-    session = SessionKey(OF_ONE_RUN[0])
-    await ran(
-        world,
-        replace(new_run("r"), session=session, target=None),
-        replace(end("r"), finished_at=T0 + 3 * DAY),
-    )
+async def test_a_conversation_is_kept_while_a_node_owns_it_and_from_the_end_of_its_last_run(
+    world: World,
+) -> None:
+    session = await a_session(world, OF_ONE_RUN[0], entries=0)
+    again = replace(new_run("again", started_at=at(1)), session=session, target=None)
+    await ran(world, again, replace(end("again"), finished_at=T0 + 3 * DAY))
+    assert await world.a.sweep_sessions(now=YEARS) == 0
     await world.a.release_sessions(A, [session])
     assert await world.a.sweep_sessions(now=T0 + 33 * DAY) == 0
     assert await world.a.sweep_sessions(now=T0 + 33 * DAY + TICK) == 1
-
-
-async def test_a_conversation_that_a_node_owns_is_kept(world: World) -> None:
-    session = await a_session(world, OF_ONE_RUN[0])
-    again = replace(new_run("again"), session=session, target=None)
-    await ran(world, again, replace(end("again"), finished_at=T0))
-    assert await world.a.sweep_sessions(now=YEARS) == 0
-    await world.a.release_sessions(A, [session])
-    assert await world.a.sweep_sessions(now=YEARS) == 2
 
 
 @pytest.mark.parametrize("outcome", [None, Outcome.FAILED, Outcome.CANCELLED])
@@ -476,8 +446,7 @@ async def test_a_chat_may_move_after_a_conversation_with_its_subagent_is_forgott
     assert await world.a.sweep_sessions(now=YEARS) == 1
     await world.accept(ANN)
     assert await world.a.move_chat("telegram", "default", old="100", new="900", now=T0)
-    (run,) = await world.b.runs()
-    assert run.target == ANN
+    assert [run.target for run in await world.b.runs()] == [ANN]
 
 
 # ---------------------------------------------------------------------------- pairing requests

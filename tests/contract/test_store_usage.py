@@ -45,6 +45,7 @@ from tests.support.stores import (
     message,
     new_run,
     pairing,
+    recovered,
 )
 
 pytestmark = pytest.mark.real_time
@@ -81,6 +82,10 @@ async def received(world: World, *messages: InboundMessage) -> list[InboxRow]:
     return list((await world.a.accept(batch, node=A, now=T0)).rows)
 
 
+async def ran_for(world: World, sent: InboundMessage, name: str = "r") -> None:
+    await ran(world, new_run(name, *await received(world, sent), target=sent.target))
+
+
 def child_of(parent: str, name: str = "child", trigger: Trigger = Trigger.SUBAGENT) -> NewRun:
     return replace(
         new_run(name),
@@ -92,48 +97,38 @@ def child_of(parent: str, name: str = "child", trigger: Trigger = Trigger.SUBAGE
     )
 
 
-async def test_without_runs_nothing_is_used(world: World) -> None:
-    assert await used(world) == UsageTable((), NOTHING_USED)
-    assert await used(world, list(Grouping)) == UsageTable((), NOTHING_USED)
-
-
 async def test_the_sum_alone_is_one_group_without_values(world: World) -> None:
-    await ran(world, new_run("r1"))
-    await ran(world, new_run("r2"), UNPRICED)
-    await ran(world, new_run("r3"), None)
+    for by in ((), list(Grouping)):
+        assert await used(world, by) == UsageTable((), NOTHING_USED)
+    for name, usage in (("r1", A_CENT), ("r2", UNPRICED), ("r3", None)):
+        await ran(world, new_run(name), usage)
     found = await used(world)
     assert found.total == Used(3, 3, 150, 15, 40, Decimal("0.01"), unpriced=1)
     assert [(row.group, row.used, row.names) for row in found.rows] == [({}, found.total, {})]
 
 
 async def test_a_run_counts_when_it_has_ended_however_it_ended(world: World) -> None:
+    """Of a lost one nobody knows what it used."""
     await world.a.begin_run(new_run("works"), node=A)
     assert (await used(world)).total == NOTHING_USED
     for outcome in (Outcome.COMPLETED, Outcome.FAILED, Outcome.CANCELLED, Outcome.INTERRUPTED):
         await world.a.begin_run(new_run(outcome), node=A)
         await world.a.finish_run(replace(end(outcome, outcome), usage=A_CENT), node=A)
     assert (await used(world)).total == Used(4, 8, 400, 40, 160, Decimal("0.04"))
-
-
-async def test_a_lost_run_counts_though_nobody_knows_what_it_used(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.crash("lost", row, max_attempts=1)
-    assert (await used(world)).total == Used(runs=1)
+    await recovered(world)
+    assert (await used(world)).total == Used(5, 8, 400, 40, 160, Decimal("0.04"))
 
 
 async def test_a_run_belongs_to_the_day_on_which_it_started(world: World) -> None:
-    for name, started in (("first", 0), ("last", 86_399), ("next", 86_400)):
-        begin = datetime(2026, 1, 2, tzinfo=UTC) + timedelta(seconds=started)
+    """Days begin in the zone that is asked for: there it is an hour later."""
+    midnight = datetime(2026, 1, 3, tzinfo=UTC)
+    for name, hours, early in (("a", 24, 0), ("b", 1, 1), ("c", 1, 0), ("d", 0, 1), ("e", 0, 0)):
+        begin = midnight - hours * HOUR - early * timedelta.resolution
         await ran(world, new_run(name, started_at=begin))
-    assert await counted(world, DAY) == {"2026-01-02": 2, "2026-01-03": 1}
-
-
-async def test_days_begin_in_the_zone_that_is_asked_for(world: World) -> None:
-    await ran(world, new_run("r", started_at=datetime(2026, 1, 2, 22, 59, 59, 999999, tzinfo=UTC)))
-    await ran(world, new_run("s", started_at=datetime(2026, 1, 2, 23, tzinfo=UTC)))
+    assert await counted(world, DAY) == {"2026-01-02": 4, "2026-01-03": 1}
     found = await used(world, [DAY], zone="Europe/Berlin")
-    assert sorted(str(row.group[DAY]) for row in found.rows) == ["2026-01-02", "2026-01-03"]
-    assert await counted(world, DAY) == {"2026-01-02": 2}
+    days = {row.group[DAY]: row.used.runs for row in found.rows}
+    assert days == {"2026-01-02": 2, "2026-01-03": 3}
 
 
 async def test_what_was_before_or_after_the_days_does_not_count(world: World) -> None:
@@ -145,22 +140,18 @@ async def test_what_was_before_or_after_the_days_does_not_count(world: World) ->
 
 
 async def test_runs_are_told_apart_by_agent_model_trigger_and_lane(world: World) -> None:
+    """The model is the one that has answered."""
     here = replace(new_run("r1"), model="small")
     await ran(world, here)
     await ran(world, replace(here, id=RunId("r2"), agent=AgentName("other")))
     await ran(world, replace(here, id=RunId("r3"), trigger=Trigger.HEARTBEAT))
-    await ran(world, replace(here, id=RunId("r4"), lane=LaneName("cron"), model="large"))
+    await world.a.begin_run(replace(here, id=RunId("r4"), lane=LaneName("cron")), node=A)
+    await world.a.finish_run(replace(end("r4"), model="large", usage=A_CENT), node=A)
     assert await counted(world, Grouping.AGENT) == {"default": 3, "other": 1}
     assert await counted(world, Grouping.TRIGGER) == {"chat": 3, "heartbeat": 1}
     assert await counted(world, Grouping.LANE) == {"main": 3, "cron": 1}
     assert await counted(world, Grouping.MODEL) == {"small": 3, "large": 1}
     assert len((await used(world, list(Grouping))).rows) == 4
-
-
-async def test_the_model_is_the_one_that_has_answered(world: World) -> None:
-    await world.a.begin_run(replace(new_run("r"), model="first"), node=A)
-    await world.a.finish_run(replace(end("r"), model="fallback", usage=A_CENT), node=A)
-    assert await counted(world, Grouping.MODEL) == {"fallback": 1}
 
 
 # ---------------------------------------------------------------------------- senders
@@ -171,14 +162,25 @@ async def test_a_run_counts_for_the_sender_of_its_first_message(world: World) ->
     await ran(world, new_run("both", *rows))
     await ran(world, new_run("nobody's"))
     assert await counted(world, SENDER) == {ANNS: 1, None: 1}
+    await world.a.move_chat("telegram", "default", old=ANN.chat, new="-100", now=at(100))
+    assert await counted(world, SENDER) == {ANNS: 1, None: 1}
 
 
-async def test_the_same_id_in_another_account_is_somebody_else(world: World) -> None:
-    other = replace(ANN, account="work")
-    rows = await received(world, message(1), message(2, other))
-    await ran(world, new_run("r1", rows[0]))
-    await ran(world, new_run("r2", rows[1], target=other))
-    assert await counted(world, SENDER) == {ANNS: 1, "telegram/work/7": 1}
+@pytest.mark.parametrize(
+    ("sent", "counts_for"),
+    [
+        (message(1, replace(ANN, account="work")), "telegram/work/7"),
+        (replace(message(1), sender=Sender("api", "API"), source="api"), "api"),
+        (message(1, sender="a/b\0\ud800'; --"), "telegram/default/a/b\ufffd\ufffd'; --"),
+        (replace(message(1), external_id="subagent:gone", source="subagent"), None),
+    ],
+    ids=["another account", "over the API", "any id", "of an unknown subagent"],
+)
+async def test_whoever_has_sent_a_message_is_told_apart(
+    world: World, sent: InboundMessage, counts_for: str | None
+) -> None:
+    await ran_for(world, sent)
+    assert await counted(world, SENDER) == {counts_for: 1}
 
 
 async def test_a_message_that_joined_a_run_later_changes_nothing(world: World) -> None:
@@ -189,56 +191,39 @@ async def test_a_message_that_joined_a_run_later_changes_nothing(world: World) -
     assert await counted(world, SENDER) == {ANNS: 1}
 
 
-async def test_a_message_over_the_api_is_nobodys_of_the_channel(world: World) -> None:
-    sent = replace(message(1), sender=Sender("api", "API"), source="api")
-    await ran(world, new_run("r", *await received(world, sent)))
-    assert await counted(world, SENDER) == {"api": 1}
-
-
 async def test_a_sender_who_was_approved_has_a_name(world: World) -> None:
-    rows = await received(world, message(1, sender="42"), message(2, BOB, sender="43"))
-    await ran(world, new_run("r1", rows[0]))
-    await ran(world, new_run("r2", rows[1], target=BOB))
+    await ran_for(world, message(1, sender="42"), "r1")
+    await ran_for(world, message(2, BOB, sender="43"), "r2")
     await world.a.accept([], node=A, now=T0, pairings=[pairing("42", "code")])
     assert await world.a.approve("code", guest=False, now=T0)
     names = {row.group[SENDER]: row.names for row in (await used(world, [SENDER])).rows}
     assert names == {"telegram/default/42": {SENDER: "name 42"}, "telegram/default/43": {}}
 
 
-async def test_a_sender_may_have_any_id(world: World) -> None:
-    odd = "a/b\x00\ud800'; --"
-    await ran(world, new_run("r", *await received(world, message(1, sender=odd))))
-    assert await counted(world, SENDER) == {"telegram/default/a/b\ufffd\ufffd'; --": 1}
-
-
 # ---------------------------------------------------------------------------- jobs
 
 
-async def test_a_run_counts_for_its_job_also_when_the_row_of_the_log_is_gone(world: World) -> None:
+@pytest.mark.parametrize(("forget", "last"), [(True, {}), (False, {JOB: "tea"})])
+async def test_a_run_counts_for_its_job_also_when_that_is_gone(
+    world: World, forget: bool, last: dict[Grouping, str]
+) -> None:
+    """With the name that it has now; a deleted one has that of its log, if that is kept."""
     (job,) = await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
-    last = replace(end("r"), usage=A_CENT, occurrence=ended(claimed))
-    await world.a.finish_run(last, node=A)
-    (row,) = (await used(world, [JOB])).rows
-    assert (row.group, row.names) == ({JOB: job.id}, {JOB: "tea"})
-    await world.a.delete_job(job.id, forget=True)
-    (row,) = (await used(world, [JOB])).rows
-    assert (row.group, row.names) == ({JOB: job.id}, {})
+    await ran(world, child_of("r"))
+    await world.a.finish_run(replace(end("r"), usage=A_CENT, occurrence=ended(claimed)), node=A)
 
+    async def names() -> dict[Grouping, str]:
+        (row,) = (await used(world, [JOB])).rows
+        assert (row.group, row.used.runs) == ({JOB: job.id}, 2)
+        return dict(row.names)
 
-async def test_a_job_has_the_name_that_it_has_now_and_a_deleted_one_its_last(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
-    last = replace(end("r"), usage=A_CENT, occurrence=ended(claimed))
-    await world.a.finish_run(last, node=A)
+    assert await names() == {JOB: "tea"}
     assert await world.a.change_job(renamed(await kept(world.a, job), "coffee"))
-    (row,) = (await used(world, [JOB])).rows
-    assert row.names == {JOB: "coffee"}
-    assert await world.a.delete_job(job.id, forget=False)
-    (row,) = (await used(world, [JOB])).rows
-    assert row.names == {JOB: "tea"}, "what the log says"
+    assert await names() == {JOB: "coffee"}
+    assert await world.a.delete_job(job.id, forget=forget)
+    assert await names() == last
 
 
 # ---------------------------------------------------------------------------- children
@@ -256,34 +241,14 @@ async def test_a_child_counts_once_for_whom_its_parent_works(world: World) -> No
     assert {row.group[Grouping.TRIGGER] for row in found.rows} == {"chat", "subagent", "delegate"}
 
 
-async def test_a_child_of_a_jobs_run_counts_for_the_job(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
-    await ran(world, child_of("r"))
-    await world.a.finish_run(replace(end("r"), occurrence=ended(claimed)), node=A)
-    assert await counted(world, JOB) == {job.id: 2}
-
-
 async def test_a_run_that_reads_a_subagents_result_counts_for_whom_that_worked(
     world: World,
 ) -> None:
-    await ran(world, new_run("r", *await received(world, message(1))))
+    await ran_for(world, message(1))
     await ran(world, child_of("r"))
-    result = replace(
-        message(2),
-        external_id=announcement_id(RunId("child")),
-        sender=Sender("subagent", "Subagent"),
-        source="subagent",
-    )
-    await ran(world, new_run("reads", *await received(world, result)))
+    result = replace(message(2), external_id=announcement_id(RunId("child")), source="subagent")
+    await ran_for(world, replace(result, sender=Sender("subagent", "Subagent")), "reads")
     assert await counted(world, SENDER) == {ANNS: 3}
-
-
-async def test_a_result_of_a_subagent_that_nobody_knows_counts_for_nobody(world: World) -> None:
-    result = replace(message(1), external_id="subagent:gone", source="subagent")
-    await ran(world, new_run("r", *await received(world, result)))
-    assert await counted(world, SENDER) == {None: 1}
 
 
 # ---------------------------------------------------------------------------- order and bounds
@@ -301,9 +266,3 @@ async def test_the_groups_that_cost_most_come_first_and_the_others_are_counted(
     assert [row.group[Grouping.AGENT] for row in found.rows] == ["c", "a", "b", "d"]
     few = await used(world, [Grouping.AGENT], limit=2)
     assert (few.rows, few.total, few.left_out) == (found.rows[:2], found.total, 2)
-
-
-async def test_a_chat_that_moved_keeps_what_was_used(world: World) -> None:
-    await ran(world, new_run("r", *await received(world, message(1))))
-    await world.a.move_chat("telegram", "default", old=ANN.chat, new="-100", now=at(100))
-    assert await counted(world, SENDER) == {ANNS: 1}

@@ -37,7 +37,6 @@ from tests.support.stores import (
     T0,
     A,
     B,
-    Heard,
     World,
     at,
     end,
@@ -70,6 +69,11 @@ async def waiting(world: World) -> OccurrenceClaim:
     return claimed
 
 
+async def released(world: World) -> None:
+    await world.b.finish_run(end("r"), node=B)
+    await world.b.release_sessions(B, [HERS])
+
+
 async def claimed_by(world: World, *, unheld: bool = True) -> dict[str, list[OccurrenceId]]:
     """What each node claims of what waits: first A, then B."""
     found = {
@@ -94,39 +98,31 @@ async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> N
     assert [one.id for one in await world.b.waiting_occurrences()] == [claimed.id]
 
 
-async def test_a_free_session_and_an_own_one_are_not_waited_for(world: World) -> None:
-    claimed = await claimed_job(world.a)
-    await world.a.begin_run(new_run("r"), node=A)
-    assert await wait(world, claimed) == set()
-    assert await wait(world, claimed, session=FREE) == set()
-    assert (await row_of(world.b, claimed)).node == A
-
-
-async def test_only_those_wait_whose_session_is_held(world: World) -> None:
+async def test_only_those_wait_whose_session_is_held_by_another_node(world: World) -> None:
     await added(world.a, a_job("tea"), a_job("coffee"))
     one, other = await claim(world.a)
+    await world.a.begin_run(new_run("own", target=BOB), node=A)
+    assert await wait(world, other, session=key_of(BOB)) == set()
+    assert await wait(world, other, session=FREE) == set()
+    assert (await row_of(world.b, other)).node == A
     await world.b.begin_run(new_run("r"), node=B)
     asked = {one.id: HERS, other.id: key_of(BOB)}
     assert await world.a.wait_for_sessions(asked, node=A, now=at(3)) == {one.id}
     assert (await row_of(world.b, other)).status is OccurrenceStatus.RUNNING
 
 
-async def test_an_owner_whose_lease_has_ended_holds_it_by_its_run(world: World) -> None:
+@pytest.mark.parametrize("runs", [True, False])
+async def test_an_owner_whose_lease_has_ended_holds_it_only_by_its_run(
+    world: World, runs: bool
+) -> None:
     """A session with another node's unfinished run waits for its recovery (NODE-1)."""
     claimed = await waiting(world)
+    if not runs:
+        await world.b.finish_run(end("r"), node=B)
     now = await world.kill(B)
-    assert await world.a.claim_waiting(A, now=now) == []
-    await world.a.recover(now=now, max_attempts=3, apology=APOLOGY)
-    (again,) = await world.a.claim_waiting(A, now=now)
-    assert again.id == claimed.id
-
-
-async def test_an_owner_whose_lease_has_ended_and_that_runs_nothing_holds_nothing(
-    world: World,
-) -> None:
-    claimed = await waiting(world)
-    await world.b.finish_run(end("r"), node=B)
-    now = await world.kill(B)
+    if runs:
+        assert await world.a.claim_waiting(A, now=now) == []
+        await world.a.recover(now=now, max_attempts=3, apology=APOLOGY)
     assert [one.id for one in await world.a.claim_waiting(A, now=now)] == [claimed.id]
 
 
@@ -184,15 +180,13 @@ async def test_no_other_node_claims_it_before_the_session_is_free(world: World) 
 async def test_a_dead_node_claims_nothing(world: World) -> None:
     await waiting(world)
     await world.b.recover(now=await world.kill(A), max_attempts=3, apology=APOLOGY)
-    await world.b.finish_run(end("r"), node=B)
-    await world.b.release_sessions(B, [HERS])
+    await released(world)
     assert await world.a.claim_waiting(A, now=at(20)) == []
 
 
 async def test_of_two_nodes_at_once_one_claims_it(world: World) -> None:
     claimed = await waiting(world)
-    await world.b.finish_run(end("r"), node=B)
-    await world.b.release_sessions(B, [HERS])
+    await released(world)
     found = await asyncio.gather(
         world.a.claim_waiting(A, now=at(5)), world.b.claim_waiting(B, now=at(5))
     )
@@ -221,11 +215,6 @@ async def test_a_node_that_dies_with_it_lets_others_claim_it_as_lost(world: Worl
 # ---------------------------------------------------------------------------- notices
 
 
-async def released(world: World) -> None:
-    await world.b.finish_run(end("r"), node=B)
-    await world.b.release_sessions(B, [HERS])
-
-
 async def left(world: World) -> None:
     await world.b.leave(B, now=at(5))
 
@@ -246,11 +235,10 @@ async def test_all_are_told_when_a_session_that_is_waited_for_is_free(
 
 
 async def test_the_owner_is_told_that_something_waits(world: World) -> None:
-    heard = Heard()
     claimed = await claimed_job(world.a)
     await world.b.begin_run(new_run("r"), node=B)
     await asyncio.sleep(0.05)
-    world.b.on_notice(heard.append)
+    heard = listen(world.b)
     await wait(world, claimed)
     await until(heard.expect(Notice.CRON))
 
@@ -300,22 +288,20 @@ async def test_what_is_not_wanted_any_more_ends(
         assert (await kept(world.a, claimed.job)).running is None
 
 
-async def test_what_is_still_wanted_keeps_waiting(world: World) -> None:
+async def test_what_is_still_wanted_keeps_waiting_and_what_is_forgotten_is_gone(
+    world: World,
+) -> None:
     claimed = await waiting(world)
     assert await world.a.change_job(renamed(claimed.job, "coffee"))
     assert (await row_of(world.b, claimed)).status is OccurrenceStatus.WAITING
     assert (await kept(world.a, claimed.job)).running == claimed.id
-    assert await claimed_by(world) == {B: [claimed.id]}
-
-
-async def test_a_log_that_is_forgotten_leaves_nothing_to_claim(world: World) -> None:
-    claimed = await waiting(world)
     await world.a.delete_job(claimed.job.id, forget=True)
-    assert await claimed_by(world) == {}
     assert await world.a.waiting_occurrences() == []
+    assert await claimed_by(world) == {}
 
 
 async def test_one_that_waits_can_be_ended_by_any_node(world: World) -> None:
+    """Until a node has claimed it."""
     claimed = await waiting(world)
     stop = ended(claimed, OccurrenceStatus.CANCELLED)
     with pytest.raises(Fenced):
@@ -324,13 +310,11 @@ async def test_one_that_waits_can_be_ended_by_any_node(world: World) -> None:
     assert (await row_of(world.b, claimed)).status is OccurrenceStatus.CANCELLED
     assert (await kept(world.a, claimed.job)).running is None
     assert await claimed_by(world) == {}
-
-
-async def test_one_that_a_node_has_claimed_meanwhile_is_not_ended(world: World) -> None:
-    claimed = await waiting(world)
-    await world.b.claim_waiting(B, now=at(5))
+    again = await claim_one(world.a, now=at(4000))
+    assert await wait(world, again) == {again.id}
+    assert len(await world.b.claim_waiting(B, now=at(5))) == 1
     with pytest.raises(Fenced):
-        await world.a.end_occurrence(ended(claimed), node=None)
+        await world.a.end_occurrence(ended(again), node=None)
 
 
 async def manual(world: World) -> OccurrenceClaim:
