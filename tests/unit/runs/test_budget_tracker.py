@@ -19,10 +19,7 @@ from goclaw_py.ports.store import RunStore
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
 from goclaw_py.testing.clock import LoopClock
 
-ANN, BOB = (
-    BudgetAccount(SessionKey("ann"), MAIN_AGENT),
-    BudgetAccount(SessionKey("bob"), MAIN_AGENT),
-)
+ANN, BOB = (BudgetAccount(SessionKey(name), MAIN_AGENT) for name in ("ann", "bob"))
 A, B, C = RunId("a"), RunId("b"), RunId("c")
 
 
@@ -35,11 +32,7 @@ class Books:
         self.asked = 0
 
     async def spent(
-        self,
-        *,
-        since: datetime,
-        payer: SessionKey | None = None,
-        agent: AgentName | None = None,
+        self, *, since: datetime, payer: SessionKey | None = None, agent: AgentName | None = None
     ) -> Usage:
         self.asked += 1
         found = self.stored
@@ -62,9 +55,11 @@ def budget_tracker(
 
 
 async def test_nothing_is_asked_where_no_day_has_a_budget() -> None:
+    """SPEC AGENT-5: scheduled runs have a budget of their own."""
     books = Books()
-    book = budget_tracker(books, Limits(Budget(turns=3)))
-    assert await book.open(A, ANN) == Budget(turns=3)
+    book = budget_tracker(books, Limits(Budget(turns=99)))
+    assert await book.open(A, ANN) == Budget(turns=99)
+    assert await book.open(B, ANN, budget=Budget(turns=10)) == Budget(turns=10)
     assert books.asked == 0
 
 
@@ -147,12 +142,6 @@ async def test_a_run_with_nothing_left_does_not_begin() -> None:
         await book.open(A, ANN)
 
 
-async def test_a_run_may_have_a_budget_that_its_agent_has_not() -> None:
-    """SPEC AGENT-5: scheduled runs have one of their own."""
-    book = budget_tracker(Books(), Limits(Budget(turns=99)))
-    assert await book.open(A, ANN, budget=Budget(turns=10)) == Budget(turns=10)
-
-
 async def test_a_run_that_is_not_known_changes_nothing() -> None:
     stopped: list[RunId] = []
     book = budget_tracker(Books(), Limits(Budget(turns=1)), stopped)
@@ -162,14 +151,8 @@ async def test_a_run_that_is_not_known_changes_nothing() -> None:
 
 
 AMOUNTS = st.integers(0, 1000)
-USAGES = st.builds(
-    Usage,
-    requests=AMOUNTS,
-    input_tokens=AMOUNTS,
-    output_tokens=AMOUNTS,
-    cached_tokens=AMOUNTS,
-    cost_usd=st.decimals(0, 10, places=3),
-)
+COUNTED = ("requests", "input_tokens", "output_tokens", "cached_tokens")
+USAGES = st.builds(Usage, **dict.fromkeys(COUNTED, AMOUNTS), cost_usd=st.decimals(0, 10, places=3))
 
 
 @given(USAGES, USAGES)
@@ -187,10 +170,7 @@ def test_a_budget_is_reached_exactly_if_nothing_is_left(
     assert (budget.reached(used) is not None) is nothing_left
 
 
-def test_money_of_unknown_amount_reaches_no_budget() -> None:
+def test_money_of_unknown_amount_reaches_no_budget_and_no_budget_is_never_reached() -> None:
     assert Budget(usd=Decimal(1)).reached(Usage(requests=9, cost_usd=None)) is None
-
-
-def test_no_budget_is_never_reached() -> None:
     assert Spent(BudgetScope.RUN, NO_BUDGET, turns(10**9)).reached is None
     assert Spent(BudgetScope.RUN, Budget(turns=1), turns(1)).reached is Limit.TURNS

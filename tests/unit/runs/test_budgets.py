@@ -63,8 +63,13 @@ async def test_a_reply_that_is_complete_counts_whatever_it_has_used() -> None:
 
 
 async def test_what_was_used_by_a_run_that_was_stopped_is_recorded() -> None:
-    steps = (LoopStep(used(2, 50), model="m"),)
-    async with a_process(ScriptedAgent(Emitting(steps, Block()))) as gateway:
+    """And the entries of its last step are left."""
+
+    def entries(note: str) -> tuple[HistoryEntry, ...]:
+        return (HistoryEntry(Role.USER, "go"), HistoryEntry(Role.ASSISTANT, f"native {note}"))
+
+    step = LoopStep(used(2, 50), model="m", entries=entries)
+    async with a_process(ScriptedAgent(Emitting((step,), Block()))) as gateway:
         await gateway.say("go")
         await gateway.scripted.until_active(1)
         await gateway.say("/stop")
@@ -72,19 +77,6 @@ async def test_what_was_used_by_a_run_that_was_stopped_is_recorded() -> None:
         await asyncio.sleep(1)
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.usage, run.model) == (Outcome.CANCELLED, used(2, 50), "m")
-
-
-async def test_a_run_that_was_stopped_leaves_the_entries_of_its_last_step() -> None:
-    def entries(note: str) -> tuple[HistoryEntry, ...]:
-        return (HistoryEntry(Role.USER, "go"), HistoryEntry(Role.ASSISTANT, f"native {note}"))
-
-    step = LoopStep(used(1), entries=entries)
-    async with a_process(ScriptedAgent(Emitting((step,), Block()))) as gateway:
-        await gateway.say("go")
-        await gateway.scripted.until_active(1)
-        await gateway.say("/stop")
-        await gateway.scripted.until_active(0)
-        await asyncio.sleep(1)
         assert await gateway.said_in_history() == ["go", "native [cancelled]"]
 
 
@@ -146,20 +138,14 @@ async def test_what_subagents_use_counts_for_the_run_that_asked_for_them() -> No
     async def ask(request: RunRequest, emit: Emit) -> str:
         return await here(request).children.subagent("work")
 
-    def choose(request: RunRequest) -> Do:
-        return Do(ask if request.prompt == "ask" else go_on)
-
-    agent = ScriptedAgent(otherwise=choose)
+    agent = ScriptedAgent(otherwise=lambda asked: Do(ask if asked.prompt == "ask" else go_on))
     limits = Limits(Budget(turns=4), session_day=Budget(turns=100))
     async with a_process(agent, Ways(limits=limits)) as gateway:
-        assert await gateway.ask("ask") == (
-            "I stopped here: this task reached its limit of 4 model requests."
-        )
+        told = "I stopped here: this task reached its limit of 4 model requests."
+        assert await gateway.ask("ask") == told
         assert agent.active == set()
-        spent = await gateway.store.spent(
-            since=gateway.clock.now().replace(hour=0), payer=session_of()
-        )
-        assert spent.requests == 4
+        today = gateway.clock.now().replace(hour=0)
+        assert (await gateway.store.spent(since=today, payer=session_of())).requests == 4
 
 
 async def test_a_run_that_the_loop_itself_has_stopped_ends_for_want_of_budget() -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 
@@ -62,35 +65,33 @@ async def test_a_run_can_wait_for_a_subagent_that_works_in_a_lane_of_its_own() -
 
 
 async def test_what_nobody_waits_for_comes_into_the_chat_as_a_message() -> None:
-    agent = by_prompt(spawn=Do(spawn), work=Say("done", after_s=5))
+    """SPEC HB-8: that does not count as somebody speaking."""
+    agent = by_prompt(spawn=Do(spawn), work=Say("done", after_s=50))
     async with a_process(agent) as gateway:
         assert await gateway.ask("spawn") == "started"
+        (before,) = await gateway.store.heard(limit=9)
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts()[1] == "re: [Subagent “hard work” finished]\ndone"
         assert await gateway.outcomes() == [Outcome.COMPLETED] * 3
         assert gateway.pending == []
-
-
-async def test_a_subagents_message_does_not_count_as_somebody_speaking() -> None:
-    """SPEC HB-8: the chat used last is one where a person spoke."""
-    agent = by_prompt(spawn=Do(spawn), work=Say("done", after_s=50))
-    async with a_process(agent) as gateway:
-        await gateway.ask("spawn")
-        (before,) = await gateway.store.heard(limit=9)
-        await gateway.channel.until_sent(2)
         assert await gateway.store.heard(limit=9) == [before]
 
 
-async def test_a_stop_takes_the_subagents_along_and_tells_nothing_of_them() -> None:
-    agent = by_prompt(spawn=Do(spawn), work=Block())
+@pytest.mark.parametrize(
+    ("work", "outcome"), [(Block(), Outcome.CANCELLED), (Ignore(60), Outcome.ABANDONED)]
+)
+async def test_a_stop_takes_the_subagents_along_and_tells_nothing_of_them(
+    work: Step, outcome: Outcome
+) -> None:
+    agent = by_prompt(spawn=Do(spawn), work=work)
     async with a_process(agent) as gateway:
         await gateway.ask("spawn")
         await agent.until_active(1)
         await gateway.say("/stopall")
-        await agent.until_active(0)
-        await asyncio.sleep(60)
+        await asyncio.sleep(100)
+        assert agent.active == set()
         assert gateway.channel.texts() == ["started", "Stopped."]
-        assert Outcome.CANCELLED in await gateway.outcomes()
+        assert outcome in await gateway.outcomes()
 
 
 async def test_a_stop_of_a_run_stops_the_subagent_that_it_waits_for() -> None:
@@ -111,9 +112,8 @@ async def test_a_subagent_that_fails_is_told_with_its_sentence() -> None:
         assert await gateway.ask("ask") == "failed: I have no key."
         await gateway.ask("spawn")
         await gateway.channel.until_sent(3)
-        assert gateway.channel.texts()[2] == (
-            "re: [Subagent “hard work” did not finish]\nI have no key."
-        )
+        told = "re: [Subagent “hard work” did not finish]\nI have no key."
+        assert gateway.channel.texts()[2] == told
 
 
 async def test_subagents_work_in_parallel() -> None:
@@ -139,14 +139,9 @@ async def test_a_delegate_is_another_agent_in_the_lane_delegate() -> None:
 
 async def test_subagents_that_spawn_without_end_are_refused_at_a_depth() -> None:
     """SPEC LANE-8: depth 3."""
-
-    async def deeper(request: RunRequest, emit: Emit) -> str:
-        return await refused(request, emit)
-
-    agent = ScriptedAgent(otherwise=lambda _: Do(deeper))
+    agent = ScriptedAgent(otherwise=lambda _: Do(refused))
     async with a_process(agent) as gateway:
-        answer = await gateway.ask("go")
-        assert answer == (
+        assert await gateway.ask("go") == (
             "failed: Not started: the nesting limit of subagents and delegates is reached. "
             "Do this yourself."
         )
@@ -155,15 +150,13 @@ async def test_subagents_that_spawn_without_end_are_refused_at_a_depth() -> None
 
 async def test_a_ninth_child_at_once_is_refused() -> None:
     async def ask_nine(request: RunRequest, emit: Emit) -> str:
-        made = [await here(request).children.spawn("work", f"{n}") for n in range(8)]
-        assert all(made)
+        assert all([await here(request).children.spawn("work", f"{n}") for n in range(8)])
         return await refused(request, emit)
 
     agent = by_prompt(ask=Do(ask_nine), work=Say("done", after_s=10))
     async with a_process(agent) as gateway:
-        assert (await gateway.ask("ask")).startswith(
-            "failed: Not started: too many of your subagents"
-        )
+        told = "failed: Not started: too many of your subagents"
+        assert (await gateway.ask("ask")).startswith(told)
 
 
 async def test_a_subagent_cannot_announce_into_its_own_conversation() -> None:
@@ -193,47 +186,47 @@ async def test_a_run_that_fails_while_its_subagent_works_takes_it_along() -> Non
         assert await gateway.outcomes() == [Outcome.FAILED, Outcome.CANCELLED]
 
 
+@asynccontextmanager
+async def spawning(
+    database: MemoryDatabase, spawns: Callable[[RunRequest, Emit], Awaitable[str]] = spawn
+) -> AsyncIterator[GatewayProcess]:
+    """A process whose agent works on what it has spawned."""
+    agent = by_prompt(spawn=Do(spawns), work=Block())
+    async with a_process(agent, database=database) as gateway:
+        await gateway.ask("spawn")
+        await agent.until_active(1 if spawns is spawn else 4)
+        yield gateway
+
+
+def idle(gateway: GatewayProcess) -> bool:
+    return not gateway.pending
+
+
 async def test_a_crash_is_told_of_a_subagent_once() -> None:
     """The message is in the inbox under an id of its own: it can come in only once."""
     database = MemoryDatabase()
-    agent = by_prompt(spawn=Do(spawn), work=Block())
-    async with a_process(agent, database=database) as first:
-        await first.ask("spawn")
-        await agent.until_active(1)
+    async with spawning(database) as first:
         first.kill()
         await first.bury()
-    for _ in range(2):
+    for told in (["re: [Subagent did not finish]\nA crash interrupted it."], []):
         async with a_process(by_prompt(), database=database) as later:
             await asyncio.sleep(60)
-            await _settled(later)
-            texts = later.channel.texts()
+            await until(partial(idle, later))
+            assert later.channel.texts() == told
             await later.shut_down()
-        assert len(texts) == (1 if _ == 0 else 0)
-        if texts:
-            assert texts == ["re: [Subagent did not finish]\nA crash interrupted it."]
-
-
-async def _settled(gateway: GatewayProcess) -> None:
-    await until(lambda: not gateway.pending)
 
 
 @pytest.mark.parametrize("after_s", [0.0, 1.0])
 async def test_a_subagent_that_a_shutdown_cuts_is_told_after_the_restart(after_s: float) -> None:
     database = MemoryDatabase()
-    agent = by_prompt(spawn=Do(spawn), work=Block())
-    async with a_process(agent, database=database) as first:
-        await first.ask("spawn")
-        await agent.until_active(1)
+    async with spawning(database) as first:
         await asyncio.sleep(after_s)
         await first.shut_down(wait_s=1.0)
     async with a_process(by_prompt(), database=database) as later:
         await later.channel.until_sent(1)
-        assert later.channel.texts() == [
-            (
-                "re: [Subagent “hard work” did not finish]\nIt was interrupted: the gateway is "
-                "shutting down."
-            )
-        ]
+        (told,) = later.channel.texts()
+        assert told.startswith("re: [Subagent “hard work” did not finish]\n")
+        assert told.endswith("\nIt was interrupted: the gateway is shutting down.")
 
 
 async def test_a_crash_is_told_of_subagents_that_waited_for_their_lane_too() -> None:
@@ -243,10 +236,7 @@ async def test_a_crash_is_told_of_subagents_that_waited_for_their_lane_too() -> 
         return "started"
 
     database = MemoryDatabase()
-    agent = by_prompt(spawn=Do(spawn_six), work=Block())
-    async with a_process(agent, database=database) as first:
-        await first.ask("spawn")
-        await agent.until_active(4)
+    async with spawning(database, spawn_six) as first:
         first.kill()
         await first.bury()
     async with a_process(by_prompt(), database=database) as later:
@@ -254,25 +244,11 @@ async def test_a_crash_is_told_of_subagents_that_waited_for_their_lane_too() -> 
 
 
 async def test_a_node_without_the_channel_tells_nothing_of_a_lost_subagent() -> None:
-    database = MemoryDatabase()
-    agent = by_prompt(spawn=Do(spawn), work=Block())
-    elsewhere = (RecordingChannel("web"),)
+    database, elsewhere = MemoryDatabase(), (RecordingChannel("web"),)
     async with a_process(by_prompt(), database=database, channels=elsewhere):
-        async with a_process(agent, database=database) as first:
-            await first.ask("spawn")
-            await agent.until_active(1)
+        async with spawning(database) as first:
             first.kill()
             await asyncio.sleep(60)
         async with a_process(by_prompt(), database=database) as later:
             await later.channel.until_sent(1)
             assert "A crash interrupted it" in later.channel.texts()[0]
-
-
-async def test_a_subagent_that_ignores_its_stop_is_not_told_either() -> None:
-    agent = by_prompt(spawn=Do(spawn), work=Ignore(60))
-    async with a_process(agent) as gateway:
-        await gateway.ask("spawn")
-        await agent.until_active(1)
-        await gateway.say("/stopall")
-        await asyncio.sleep(100)
-        assert gateway.channel.texts() == ["started", "Stopped."]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 
 import pytest
 
@@ -40,6 +41,7 @@ from goclaw_py.testing.agents import Block, Do, Emitting, Ignore, Say, ScriptedA
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
 
+E = TypeVar("E")
 AT_ONCE = Ways(QueuePolicy())
 ANN, BOB = session_of("ann"), session_of("bob")
 
@@ -75,6 +77,14 @@ class Reader:
 
     async def until_ended(self, runs: int = 1) -> None:
         await until(lambda: len(self.ends) >= runs)
+
+
+def of_kind(kind: type[E], events: Sequence[LiveEvent]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def texts(events: Sequence[LiveEvent]) -> str:
+    return "".join(event.text for event in of_kind(LiveText, events))
 
 
 def by_prompt(**steps: Step) -> ScriptedAgent:
@@ -126,25 +136,18 @@ async def test_words_are_gathered_and_shown_while_the_agent_talks() -> None:
     async with a_process(agent) as gateway, Reader(gateway) as reader:
         await gateway.ask("talk")
         await reader.until_ended()
-    pieces = [event for event in reader.events if isinstance(event, LiveText)]
-    assert "".join(piece.text for piece in pieces) == "".join(words)
-    assert 10 / TEXT_S / 2 < len(pieces) <= 10 / TEXT_S
+    assert texts(reader.events) == "".join(words)
+    assert 10 / TEXT_S / 2 < reader.kinds.count("text") <= 10 / TEXT_S
 
 
 async def test_a_text_is_seen_when_its_run_falls_silent() -> None:
-    seen_at: list[datetime] = []
-
-    async def talk(request: RunRequest, emit: Emit) -> str:
-        emit(TextDelta("well"))
-        await asyncio.sleep(100)
-        return ""
-
-    async with a_process(ScriptedAgent(Do(talk))) as gateway, Reader(gateway) as reader:
+    step = Emitting((TextDelta("well"),), Block())
+    async with a_process(ScriptedAgent(step)) as gateway, Reader(gateway) as reader:
         await gateway.say("talk")
         await until(lambda: "text" in reader.kinds)
-        seen_at.append(gateway.clock.now())
-        (text,) = [event for event in reader.events if isinstance(event, LiveText)]
-        assert TEXT_S <= (seen_at[0] - text.at).total_seconds() < TEXT_S + 0.1
+        seen_at = gateway.clock.now()
+        (text,) = of_kind(LiveText, reader.events)
+        assert TEXT_S <= (seen_at - text.at).total_seconds() < TEXT_S + 0.1
         assert "ended" not in reader.kinds
 
 
@@ -152,12 +155,10 @@ async def test_messages_of_a_burst_join_the_first() -> None:
     async with a_process() as gateway, Reader(gateway) as reader:
         await gateway.say("one", "two")
         await reader.until_ended()
-    first, second, joined = reader.events[1:4]
-    assert isinstance(first, LiveAsked)
-    assert isinstance(second, LiveAsked)
-    assert isinstance(joined, LiveJoined)
+    assert reader.kinds[1:] == ["asked", "asked", "joined", "started", "text", "ended"]
+    first, second = of_kind(LiveAsked, reader.events)
+    (joined,) = of_kind(LiveJoined, reader.events)
     assert (joined.run, joined.into) == (second.run, first.run.id)
-    assert reader.kinds[4:] == ["started", "text", "ended"]
 
 
 async def test_a_message_that_a_run_takes_in_joins_it() -> None:
@@ -168,19 +169,16 @@ async def test_a_message_that_a_run_takes_in_joins_it() -> None:
         (taken,) = request.take_messages()
         return taken.text
 
-    steering = Ways(direct=QueuePolicy(mode=Mode.STEER, debounce_s=0))
-    async with (
-        a_process(ScriptedAgent(Do(ask_once_more)), steering) as gateway,
-        Reader(gateway) as reader,
-    ):
+    agent, steering = ScriptedAgent(Do(ask_once_more)), Ways(QueuePolicy(mode=Mode.STEER))
+    async with a_process(agent, steering) as gateway, Reader(gateway) as reader:
         await gateway.say("work")
         await until(lambda: "started" in reader.kinds)
         await gateway.say("more")
         await until(lambda: reader.kinds.count("asked") == 2)
         go_on.set()
         await reader.until_ended()
-    started = next(event for event in reader.events if isinstance(event, LiveStarted))
-    joined = next(event for event in reader.events if isinstance(event, LiveJoined))
+    (started,), (joined,) = (of_kind(kind, reader.events) for kind in (LiveStarted, LiveJoined))
+    assert isinstance(joined, LiveJoined)
     assert joined.into == started.run.id
     assert len(reader.ends) == 1
 
@@ -200,7 +198,6 @@ async def test_ends_are_told_as_they_are_stored() -> None:
         await gateway.say("late", "goes", "stays")
         await reader.until_ended(5)
         stored = {run.id: (run.outcome, run.reason) for run in await gateway.store.runs()}
-    told = [e for e in reader.events if isinstance(e, LiveEnded)]
     assert reader.ends == [
         (Outcome.CANCELLED, Reason.STOPPED),
         (Outcome.FAILED, None),
@@ -208,7 +205,7 @@ async def test_ends_are_told_as_they_are_stored() -> None:
         (Outcome.ABANDONED, Reason.RUN_TIMEOUT),
         (Outcome.COMPLETED, None),
     ]
-    for event in told:
+    for event in of_kind(LiveEnded, reader.events):
         if event.outcome is not Outcome.DROPPED:
             assert stored[event.run.id] == (event.outcome, event.reason)
 
@@ -228,11 +225,10 @@ async def test_an_end_is_told_when_its_record_can_be_read() -> None:
 
 async def test_a_run_that_another_node_took_over_is_lost() -> None:
     """SPEC NODE-1."""
-    database = MemoryDatabase()
-    late = ScriptedAgent(Ignore(for_s=3, reply="late"))
+    database, late = MemoryDatabase(), ScriptedAgent(Ignore(for_s=3, reply="late"))
     async with (
         a_process(late, AT_ONCE, database=database) as frozen,
-        a_process(ScriptedAgent(), AT_ONCE, database=database) as live,
+        a_process(ways=AT_ONCE, database=database) as live,
         Reader(frozen) as reader,
     ):
         await frozen.say("one")
@@ -257,22 +253,16 @@ async def test_a_session_is_followed_with_what_works_for_it() -> None:
             await gateway.say("hello", chat="bob")
             await gateway.ask("ask", chat="ann")
             await reader.until_ended(2)
-    assert isinstance(reader.events[0], LiveNow)
-    assert reader.events[0].session == ANN
-    runs = [e.run for e in reader.events if isinstance(e, LiveAsked)]
-    parent, child = runs
+    (now,) = of_kind(LiveNow, reader.events)
+    assert now.session == ANN
+    parent, child = (event.run for event in of_kind(LiveAsked, reader.events))
     assert (parent.session, parent.payer) == (ANN, ANN)
     assert (child.trigger, child.parent, child.payer) == (Trigger.SUBAGENT, parent.id, ANN)
     assert child.session == f"agent:main:subagent:{child.id}"
-    of_child = [e.kind for e in reader.events if not isinstance(e, LiveNow) and _of(e) == child.id]
+    of_child = [event.kind for event in reader.events if getattr(event, "run", None) == child]
     assert of_child == ["asked", "started", "text", "ended"]
-    others = [e.run for e in all_of_them.events if isinstance(e, LiveAsked)]
-    assert {run.session for run in others} == {ANN, BOB, child.session}
-
-
-def _of(event: LiveEvent) -> RunId:
-    assert not isinstance(event, LiveNow | LiveMissed)
-    return event.run.id
+    others = of_kind(LiveAsked, all_of_them.events)
+    assert {event.run.session for event in others} == {ANN, BOB, child.session}
 
 
 async def test_the_first_event_tells_what_works_and_waits_already() -> None:
@@ -288,15 +278,13 @@ async def test_the_first_event_tells_what_works_and_waits_already() -> None:
         async with Reader(gateway, "ann") as reader, Reader(gateway) as all_of_them:
             pass
         parent, waiting, *_ = gateway.dispatcher.runs()
-        assert isinstance(reader.events[0], LiveNow)
-        assert isinstance(all_of_them.events[0], LiveNow)
-        assert all_of_them.events[0].runs == gateway.dispatcher.runs()
-        shown = reader.events[0].runs
-        assert [run.id for run in shown[:2]] == [parent.id, waiting.id]
-        assert [run.parent for run in shown] == [None, None, parent.id]
+        (anns,), (everything,) = (of_kind(LiveNow, r.events) for r in (reader, all_of_them))
+        assert everything.runs == gateway.dispatcher.runs()
+        assert [run.id for run in anns.runs[:2]] == [parent.id, waiting.id]
+        assert [run.parent for run in anns.runs] == [None, None, parent.id]
 
 
-async def test_a_session_that_is_not_there_or_not_unique_is_refused() -> None:
+async def test_what_is_not_there_or_not_unique_cannot_be_followed() -> None:
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("hello", chat="ann")
         await gateway.ask("hello", chat="anna")
@@ -305,10 +293,6 @@ async def test_a_session_that_is_not_there_or_not_unique_is_refused() -> None:
         with pytest.raises(NotFound, match="is not unique"):
             await anext(gateway.control.follow("nn"))
         assert not gateway.container.feed.is_watched
-
-
-async def test_without_a_gateway_there_is_nothing_to_follow() -> None:
-    async with a_process() as gateway:
         with pytest.raises(NoGateway):
             await anext(StoreControl(gateway.store, gateway.clock).follow())
 
@@ -323,6 +307,11 @@ class CountingClock(LoopClock):
 
 RUN = NewRun(RunId("r1"), ANN, MAIN_AGENT, Trigger.CRON, MAIN_LANE, (), None, START)
 DONE = Ending(RUN.id, Outcome.COMPLETED)
+
+
+@pytest.fixture
+async def feed() -> RunEventBroker:
+    return RunEventBroker(LoopClock())
 
 
 def is_watched(feed: RunEventBroker) -> bool:
@@ -372,8 +361,7 @@ async def test_an_agent_that_talks_to_nobody_is_not_passed_on(
 
 async def test_a_slow_reader_keeps_no_run_waiting_and_is_told_what_it_has_missed() -> None:
     pieces = tuple("x" * PIECE_CHARS for _ in range(MOST_CHARS // PIECE_CHARS + 10))
-    agent = ScriptedAgent(Stream(pieces))
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ScriptedAgent(Stream(pieces)), AT_ONCE) as gateway:
         async with aclosing(gateway.control.follow()) as slow, Reader(gateway) as quick:
             assert isinstance(await anext(slow), LiveNow)
             await gateway.ask("talk")
@@ -381,13 +369,11 @@ async def test_a_slow_reader_keeps_no_run_waiting_and_is_told_what_it_has_missed
             missed = await anext(slow)
             assert isinstance(missed, LiveMissed)
             assert missed.count == 10
-            assert (await anext(slow)).kind == "asked"
-            assert (await anext(slow)).kind == "started"
+            assert [(await anext(slow)).kind for _ in range(2)] == ["asked", "started"]
         assert "missed" not in quick.kinds
 
 
-async def test_a_reader_that_does_not_read_takes_bounded_room() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_a_reader_that_does_not_read_takes_bounded_room(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
         for _ in range(5 * MOST_EVENTS):
             feed.started(RUN)
@@ -397,8 +383,9 @@ async def test_a_reader_that_does_not_read_takes_bounded_room() -> None:
     assert len(kept) == MOST_EVENTS
 
 
-async def test_the_end_of_the_gateway_ends_every_iterator_after_what_was_said() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_the_end_of_the_gateway_ends_every_iterator_after_what_was_said(
+    feed: RunEventBroker,
+) -> None:
     first, second = feed.subscribe(None), feed.subscribe(BOB)
     reading = asyncio.create_task(anext(second, None))
     await asyncio.sleep(1)
@@ -412,8 +399,7 @@ async def test_the_end_of_the_gateway_ends_every_iterator_after_what_was_said() 
     tell_all(feed)
 
 
-async def test_closing_an_iterator_ends_it_and_no_other() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_closing_an_iterator_ends_it_and_no_other(feed: RunEventBroker) -> None:
     first, second = feed.subscribe(None), feed.subscribe(None)
     feed.started(RUN)
     first.close()
@@ -437,8 +423,7 @@ async def test_a_reader_sees_how_runs_end_in_a_shutdown() -> None:
         assert reader.ends == [(Outcome.INTERRUPTED, Reason.SHUTDOWN)]
 
 
-async def test_what_cannot_be_written_as_json_is_mended() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_what_cannot_be_written_as_json_is_mended(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
         feed.hear(RUN, ToolStarted("c\ud800", "t\ud800", "{}"))
         feed.hear(RUN, ModelStep(Usage(), "m\ud800"))
@@ -448,19 +433,14 @@ async def test_what_cannot_be_written_as_json_is_mended() -> None:
     assert (called.name, called.call_id, used.model) == ("t\ufffd", "c\ufffd", "m\ufffd")
 
 
-def texts(events: Sequence[LiveEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, LiveText))
-
-
 async def read_all(feed: RunEventBroker, after: str) -> list[RunEvent | LiveMissed]:
     """What one who comes back finds, and nothing that comes later."""
     with feed.subscribe(None, after) as events:
         return list(iter(events.take, None))
 
 
-async def test_whoever_comes_back_goes_on_where_they_were() -> None:
+async def test_whoever_comes_back_goes_on_where_they_were(feed: RunEventBroker) -> None:
     """No event twice, none left out, in the same order as for one who stayed."""
-    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as stays, feed.subscribe(None) as goes:
         tell_all(feed)
         first = await anext(goes)
@@ -473,8 +453,7 @@ async def test_whoever_comes_back_goes_on_where_they_were() -> None:
         assert len({event.id for event in everything if not isinstance(event, LiveMissed)}) == 8
 
 
-async def test_text_that_grew_while_nobody_was_there_is_not_lost() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_text_that_grew_while_nobody_was_there_is_not_lost(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
         feed.hear(RUN, TextDelta("one "))
         other = replace(RUN, id=RunId("r2"))
@@ -489,8 +468,9 @@ async def test_text_that_grew_while_nobody_was_there_is_not_lost() -> None:
     assert texts(back) == "one two three"
 
 
-async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept(
+    feed: RunEventBroker,
+) -> None:
     with feed.subscribe(None) as events:
         feed.started(RUN)
         seen = await anext(events)
@@ -504,20 +484,17 @@ async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept() 
     assert await read_all(feed, seen.id) == [LiveMissed(LoopClock().now(), 0)]
 
 
-@pytest.mark.parametrize(
-    "place", ["", "x", "0123456789ab-3", "-", "é-٣", "0" * 5000, "{origin}-", "{origin}-999"]
-)
-async def test_a_place_that_is_not_known_is_told_as_missed(place: str) -> None:
+async def test_a_place_that_is_not_known_is_told_as_missed(feed: RunEventBroker) -> None:
     """Such as one of a gateway that was here before."""
-    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as events:
         origin, _, _ = events.place.partition("-")
         feed.started(RUN)
-        assert await read_all(feed, place.replace("{origin}", origin)) == [LiveMissed(START, 0)]
+        foreign = "", "x", "0123456789ab-3", "-", "é-٣", "0" * 5000
+        for place in (*foreign, f"{origin}-", f"{origin}-999"):
+            assert await read_all(feed, place) == [LiveMissed(START, 0)]
 
 
-async def test_what_is_not_kept_any_more_is_counted() -> None:
-    feed = RunEventBroker(LoopClock())
+async def test_what_is_not_kept_any_more_is_counted(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
         feed.started(RUN)
         seen = await anext(events)
@@ -545,9 +522,8 @@ async def test_events_are_followed_behind_one_and_then_comes_what_is_so_now() ->
             assert (await anext(events)).kind == "now"
 
 
-async def test_all_readers_get_the_same_object() -> None:
+async def test_all_readers_get_the_same_object(feed: RunEventBroker) -> None:
     """So that it is written as JSON once."""
-    feed = RunEventBroker(LoopClock())
     with feed.subscribe(None) as first, feed.subscribe(ANN) as second:
         feed.started(RUN)
         assert await anext(first) is await anext(second)

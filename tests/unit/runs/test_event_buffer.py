@@ -38,9 +38,11 @@ def tool(number: int, of: LiveRun = A) -> LiveTool:
 class Ring(EventBuffer):
     """Remembers what it has lost."""
 
-    def __init__(self) -> None:
+    def __init__(self, *events: RunEvent) -> None:
         self.gone: list[int] = []
         super().__init__("x", lambda number, _: self.gone.append(number))
+        for event in events:
+            self.put(event, 0)
 
     @property
     def kept(self) -> list[RunEvent]:
@@ -51,10 +53,13 @@ class Ring(EventBuffer):
         self.settle(now)
         return self.kept
 
+    def flushed(self) -> list[RunEvent]:
+        self.flush()
+        return self.kept
+
 
 def test_words_that_come_soon_after_each_other_are_one_piece() -> None:
-    ring = Ring()
-    ring.put(said("one "), 0)
+    ring = Ring(said("one "))
     ring.put(said("two", at_s=0.2), 0.2)
     assert ring.settled(0.4) == []
     assert ring.due == TEXT_S
@@ -72,39 +77,17 @@ def test_text_is_told_when_its_time_has_come_though_its_run_goes_on_talking() ->
 
 
 def test_whatever_else_a_run_does_comes_after_what_it_has_said() -> None:
-    ring = Ring()
-    ring.put(said("I look"), 0)
-    ring.put(tool(1), 0)
-    ring.put(said("found"), 0)
+    ring = Ring(said("I look"), tool(1), said("found"))
     assert ring.settled(0) == [said("I look"), tool(1)]
     assert ring.settled(1) == [said("I look"), tool(1), said("found")]
 
 
-def test_the_text_of_one_run_delays_no_other_run() -> None:
-    ring = Ring()
-    ring.put(said("hm"), 0)
-    ring.put(tool(1, B), 0)
-    assert ring.kept == [tool(1, B)]
-
-
-def test_a_long_piece_takes_in_no_more() -> None:
-    ring = Ring()
-    ring.put(said("x" * PIECE_CHARS), 0)
-    ring.put(said("y"), 0)
-    assert ring.kept == [said("x" * PIECE_CHARS)]
-
-
-def test_nothing_is_no_text() -> None:
-    ring = Ring()
-    ring.put(said(""), 0)
-    assert ring.due is None
-
-
-def test_what_grows_is_there_at_once_when_nothing_will_be_added() -> None:
-    ring = Ring()
-    ring.put(said("the end"), 0)
-    ring.flush()
-    assert ring.kept == [said("the end")]
+def test_what_is_there_at_once() -> None:
+    assert Ring(said("hm"), tool(1, B)).kept == [tool(1, B)], "a text delays no other run"
+    long = said("x" * PIECE_CHARS)
+    assert Ring(long, said("y")).kept == [long], "a long piece takes in no more"
+    assert Ring(said("")).due is None
+    assert Ring(said("the end")).flushed() == [said("the end")], "nothing will be added"
 
 
 def test_half_a_character_does_no_harm() -> None:
@@ -116,47 +99,33 @@ def test_half_a_character_does_no_harm() -> None:
 
 
 def test_the_oldest_text_goes_before_anything_else() -> None:
-    ring = Ring()
-    ring.put(LiveStarted(AT, A), 0)
+    ring = Ring(LiveStarted(AT, A))
     for number in range(MOST_CHARS // PIECE_CHARS + 3):
         ring.put(said(f"{number}".ljust(PIECE_CHARS), at_s=number), number)
     ring.put(LiveEnded(AT, A, Outcome.COMPLETED, None, None), 999)
     started, *texts, ended = ring.kept
     assert isinstance(started, LiveStarted)
     assert isinstance(ended, LiveEnded)
-    assert ring.gone == [2, 3] + [4] * (len(ring.gone) == 3)
-    assert [event.text.strip() for event in texts if isinstance(event, LiveText)] == [
-        str(number) for number in range(len(ring.gone), len(ring.gone) + len(texts))
-    ]
-    assert ring.has_gap_after(1) == len(ring.gone)
+    lost = len(ring.gone)
+    assert ring.gone == [2, 3] + [4] * (lost == 3)
+    numbers = [int(event.text) for event in texts if isinstance(event, LiveText)]
+    assert numbers == list(range(lost, lost + len(texts)))
+    assert ring.has_gap_after(1) == lost
     assert ring.has_gap_after(ring.gone[-1]) == 0
 
 
 def test_without_text_the_oldest_events_go() -> None:
-    ring = Ring()
-    for number in range(MOST_EVENTS + 5):
-        ring.put(tool(number), 0)
+    """Not the text that comes: what a run says is kept however much has happened before."""
+    ring = Ring(*map(tool, range(MOST_EVENTS + 5)))
     assert ring.gone == [1, 2, 3, 4, 5]
     assert ring.kept == [tool(number) for number in range(5, MOST_EVENTS + 5)]
-
-
-def test_what_a_run_says_is_kept_however_much_has_happened_before() -> None:
-    """A ring that is full of other events loses the oldest of them, not the text that comes."""
-    ring = Ring()
-    for number in range(MOST_EVENTS + 5):
-        ring.put(tool(number), 0)
     ring.put(said("heard"), 0)
-    ring.flush()
-    assert ring.kept[-1] == said("heard")
+    assert ring.flushed()[-1] == said("heard")
     assert ring.gone == [1, 2, 3, 4, 5, 6]
 
 
 def test_of_what_is_old_text_goes_first() -> None:
-    ring = Ring()
-    ring.put(tool(0), 0)
-    ring.put(said("old"), 0)
-    for number in range(1, MOST_EVENTS):
-        ring.put(tool(number), 0)
+    ring = Ring(tool(0), said("old"), *map(tool, range(1, MOST_EVENTS)))
     assert ring.gone == [2]
     assert ring.kept == [tool(number) for number in range(MOST_EVENTS)]
 
@@ -177,23 +146,15 @@ def test_ids_are_those_of_the_numbers() -> None:
 
 
 def test_whoever_knows_the_last_number_before_all_was_forgotten_has_a_gap() -> None:
-    ring = Ring()
-    ring.put(tool(1), 0)
-    ring.put(said("grows"), 0)
+    ring = Ring(tool(1), said("grows"))
     ring.forget()
     assert (ring.last, ring.kept, ring.due) == (2, [], None)
     ring.put(tool(2), 0)
     assert ring.get(3) == tool(2)
 
 
-steps = st.lists(
-    st.one_of(
-        st.tuples(st.sampled_from([A, B]), st.text("ab😀", max_size=9)),
-        st.sampled_from([A, B]),
-        st.floats(0, 1),
-    ),
-    max_size=60,
-)
+runs = st.sampled_from([A, B])
+steps = st.lists(st.tuples(runs, st.text("ab😀", max_size=9)) | runs | st.floats(0, 1), max_size=60)
 
 
 @given(steps, st.integers(1, 8), st.integers(1, 30))

@@ -18,34 +18,24 @@ def of(folder: Path, *files: str, max_chars: int = 20_000) -> Instructions:
     return Instructions({MAIN: folder}, {MAIN: files} if files else {}, max_chars)
 
 
-async def test_agents_md_is_read_if_it_is_there(tmp_path: Path) -> None:
+async def test_only_agents_md_is_read_if_it_is_there(tmp_path: Path) -> None:
+    """SPEC AGENT-7: checklists are user content."""
     instructions = of(tmp_path)
+    (tmp_path / "HEARTBEAT.md").write_text("- [ ] water the plants")
+    (tmp_path / "SOUL.md").write_text("be curious")
     assert await instructions.read(MAIN) == ()
     (tmp_path / "AGENTS.md").write_text("\n# Be kind\n\nAlways.\n\n", "utf-8")
     assert await instructions.read(MAIN) == ("# Be kind\n\nAlways.",)
     assert await of(tmp_path / "not there").read(MAIN) == ()
 
 
-async def test_other_files_are_not_instructions(tmp_path: Path) -> None:
-    """SPEC AGENT-7: checklists are user content."""
-    (tmp_path / "HEARTBEAT.md").write_text("- [ ] water the plants")
-    (tmp_path / "SOUL.md").write_text("be curious")
-    assert await of(tmp_path).read(MAIN) == ()
-
-
-async def test_configured_files_are_read_in_their_order_and_blank_ones_left_out(
-    tmp_path: Path,
-) -> None:
+async def test_configured_files_are_read_in_their_order_without_blank_ones(tmp_path: Path) -> None:
     (tmp_path / "about").mkdir()
     (tmp_path / "about/SOUL.md").write_text("be curious")
     (tmp_path / "AGENTS.md").write_text("be kind")
     (tmp_path / "EMPTY.md").write_text(" \n")
     instructions = of(tmp_path, "about/SOUL.md", "EMPTY.md", "AGENTS.md")
     assert await instructions.read(MAIN) == ("be curious", "be kind")
-
-
-async def test_no_files_can_be_configured(tmp_path: Path) -> None:
-    (tmp_path / "AGENTS.md").write_text("be kind")
     assert await Instructions({MAIN: tmp_path}, {MAIN: ()}).read(MAIN) == ()
     assert await Instructions({MAIN: tmp_path}, {MAIN: None}).read(MAIN) == ("be kind",)
 
@@ -77,18 +67,13 @@ async def test_each_agent_has_its_own(tmp_path: Path) -> None:
     assert await instructions.read(MAIN) == ("I am main",)
 
 
-async def test_a_configured_file_that_is_missing_is_an_error_that_names_it_in_the_log_only(
-    tmp_path: Path,
-) -> None:
+async def test_a_configured_file_that_is_missing_is_named_in_the_log_only(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("be kind")
     with pytest.raises(AgentError) as caught:
         await of(tmp_path, "AGENTS.md", "SOUL.md").read(MAIN)
-    assert caught.value.friendly == (
-        "My instructions cannot be read. The operator can find the cause in the log."
-    )
-    assert str(caught.value) == (
-        "agent main: instructions: SOUL.md: there is no such file or folder"
-    )
+    friendly = "My instructions cannot be read. The operator can find the cause in the log."
+    cause = "agent main: instructions: SOUL.md: there is no such file or folder"
+    assert (caught.value.friendly, str(caught.value)) == (friendly, cause)
     assert not caught.value.retryable
 
 
