@@ -15,13 +15,26 @@ from tests.support.tools import MAIN, Desk
 RESEARCHER = AgentName("researcher")
 
 
-async def test_a_subagent_is_started_and_the_model_hears_where_its_result_will_be(
+async def test_a_subagent_is_started_and_the_model_told_where_its_result_will_be(
     service: Desk,
 ) -> None:
     said = await service.call("spawn_subagent", task="count to 3", label="counting")
     assert service.children.asked == [("spawn", "count to 3", "counting")]
     assert said.startswith("Started. The result will arrive in this conversation as a message")
     assert "[Subagent “counting”" in said
+
+
+async def test_a_subagent_can_be_waited_for(service: Desk) -> None:
+    assert await service.call("spawn_subagent", task="sums", wait=True) == "did: sums"
+    service.children.can_announce = False  # nothing can come in later
+    assert await service.call("spawn_subagent", task="sums") == "did: sums"
+    assert service.children.asked == [("subagent", "sums")] * 2
+    service.children.answer = "x" * (MAX_REPLY_CHARS + 7)
+    said = await service.call("spawn_subagent", task="sums", wait=True)
+    assert said.endswith("…\n[7 more characters were cut]")
+    assert len(said) < MAX_REPLY_CHARS + 100
+    service.children.answer = " \n"
+    assert "without an answer" in await service.call("spawn_subagent", task="sums", wait=True)
 
 
 @pytest.mark.parametrize(
@@ -41,17 +54,6 @@ async def test_a_label_is_one_short_line_without_quotation_marks(
     assert given == (used or "Find out what the weather will be in Ro…")
 
 
-async def test_whoever_waits_for_a_subagent_gets_its_reply(service: Desk) -> None:
-    assert await service.call("spawn_subagent", task="sums", wait=True) == "did: sums"
-    assert service.children.asked == [("subagent", "sums")]
-
-
-async def test_where_nothing_can_come_in_later_a_subagent_is_waited_for(service: Desk) -> None:
-    service.children.can_announce = False
-    assert await service.call("spawn_subagent", task="sums") == "did: sums"
-    assert service.children.asked == [("subagent", "sums")]
-
-
 @pytest.mark.parametrize("wait", [True, False])
 async def test_a_subagent_that_is_not_let_in_is_a_failure_with_its_reason(
     service: Desk, *, wait: bool
@@ -62,26 +64,12 @@ async def test_a_subagent_that_is_not_let_in_is_a_failure_with_its_reason(
         await service.call("spawn_subagent", task="sums", wait=wait)
 
 
-async def test_an_endless_reply_is_cut_and_an_empty_one_is_said(service: Desk) -> None:
-    service.children.answer = "x" * (MAX_REPLY_CHARS + 7)
-    said = await service.call("spawn_subagent", task="sums", wait=True)
-    assert said.endswith("…\n[7 more characters were cut]")
-    assert len(said) < MAX_REPLY_CHARS + 100
-    service.children.answer = " \n"
-    assert "without an answer" in await service.call("spawn_subagent", task="sums", wait=True)
-
-
 async def test_a_delegate_is_asked_by_name(service: Desk) -> None:
-    tools = service.tools(Permissions(delegates=(RESEARCHER,)))
-    assert await tools.call("delegate", {"agent": "researcher", "task": "dig"}) == "did: dig"
-    assert service.children.asked == [("delegate", "dig", "researcher")]
-
-
-async def test_an_agent_cannot_delegate_to_itself(service: Desk) -> None:
     tools = service.tools(Permissions(delegates=(MAIN, RESEARCHER)))
+    assert await tools.call("delegate", {"agent": "researcher", "task": "dig"}) == "did: dig"
     with pytest.raises(ToolFailed, match="this is your own name"):
         await tools.call("delegate", {"agent": "main", "task": "dig"})
-    assert service.children.asked == []
+    assert service.children.asked == [("delegate", "dig", "researcher")]
 
 
 async def test_a_message_goes_where_the_settings_allow(service: Desk) -> None:
@@ -90,14 +78,10 @@ async def test_a_message_goes_where_the_settings_allow(service: Desk) -> None:
     said = await tools.call("send_message", {"to": "telegram.work:-100:7", "text": "*Hello*"})
     assert service.post.sent == [(topic, "*Hello*")]
     assert said == "The message to telegram.work:-100:7 is queued for delivery."
-
-
-async def test_a_message_may_be_4000_characters_long_and_no_more(service: Desk) -> None:
-    tools = service.tools(Permissions(send_to=(Target("telegram", "default", "1"),)))
     await tools.call("send_message", {"to": "telegram:1", "text": "x" * 4000})
     with pytest.raises(ToolFailed, match="at most 4000"):
         await tools.call("send_message", {"to": "telegram:1", "text": "x" * 4001})
-    assert len(service.post.sent) == 1
+    assert len(service.post.sent) == 2
 
 
 async def test_a_fact_is_pinned_once_in_one_line(service: Desk) -> None:
@@ -106,9 +90,6 @@ async def test_a_fact_is_pinned_once_in_one_line(service: Desk) -> None:
     await service.call("pin_fact", text="Tea,\x00 not coffee")
     assert await service.call("pin_fact", text="Mia is 4") == "Remembered as fact 1 of 2."
     assert list(service.pins.facts) == ["Mia is 4", "Tea, not coffee"]
-
-
-async def test_so_many_facts_are_kept_and_no_more(service: Desk) -> None:
     service.pins.facts = tuple(f"fact {number}" for number in range(MAX_FACTS))
     with pytest.raises(ToolFailed, match="50 facts are pinned"):
         await service.call("pin_fact", text="one more")

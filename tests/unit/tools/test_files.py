@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -21,20 +22,27 @@ def put(service: Desk, path: str, content: str | bytes = "") -> Path:
     return file
 
 
+async def refused(service: Desk, tool: str, **arguments: object) -> str:
+    with pytest.raises(ToolFailed) as caught:
+        await service.call(tool, **arguments)
+    return str(caught.value)
+
+
 # ---------------------------------------------------------------------- read_file
 
 
 @pytest.mark.parametrize(
-    "text", ["one line", "two\nlines\n", "\n", "tab\r\nreturn\r\n", "ä\u2028b"]
+    ("text", "read"),
+    [
+        *((text, text) for text in ("one line", "two\nlines\n", "\n", "tab\r\n", "ä\u2028b")),
+        ("", "[the file is empty]"),
+    ],
 )
-async def test_a_file_is_read_as_it_stands(service: Desk, text: str) -> None:
-    put(service, "notes/a.md", text)
-    assert await service.call("read_file", path="notes/a.md") == text
-
-
-async def test_an_empty_file_is_said_to_be_empty(service: Desk) -> None:
-    put(service, "a")
-    assert await service.call("read_file", path="a") == "[the file is empty]"
+async def test_a_file_is_read_as_it_stands(service: Desk, text: str, read: str) -> None:
+    file = put(service, "notes/a.md", text)
+    assert await service.call("read_file", path="notes/a.md") == read
+    # SPEC CHAN-6: an agent is told the absolute path of files that people sent.
+    assert await service.call("read_file", path=str(file)) == read
 
 
 async def test_a_passage_comes_with_a_note_where_it_stands(service: Desk) -> None:
@@ -43,12 +51,8 @@ async def test_a_passage_comes_with_a_note_where_it_stands(service: Desk) -> Non
     assert read == "line 3\nline 4\n[lines 3 to 4 of 10; continue with offset_line 5]"
     read = await service.call("read_file", path="a", offset_line=9, limit_lines=99)
     assert read == "line 9\nline 10\n[lines 9 to 10 of 10]"
-
-
-async def test_beyond_the_end_the_model_hears_how_many_lines_there_are(service: Desk) -> None:
-    put(service, "a", "one\ntwo")
-    with pytest.raises(ToolFailed, match="a: has only 2 lines"):
-        await service.call("read_file", path="a", offset_line=3)
+    said = await refused(service, "read_file", path="a", offset_line=11)
+    assert "a: has only 10 lines" in said
 
 
 async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(service: Desk) -> None:
@@ -69,40 +73,26 @@ async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(service: Desk
 async def test_an_endless_line_is_cut_and_the_note_says_how_much_is_missing(service: Desk) -> None:
     put(service, "a", "x" * (MAX_READ_CHARS + 7) + "\nnext\n")
     read = await service.call("read_file", path="a")
-    assert read.endswith(
-        "x\n[line 1 was cut: 7 more characters]\n[lines 1 to 1 of 2; continue with offset_line 2]"
-    )
+    note = "[line 1 was cut: 7 more characters]\n[lines 1 to 1 of 2; continue with offset_line 2]"
+    assert read.endswith(f"x\n{note}")
 
 
-@pytest.mark.parametrize("data", [b"\x89PNG\0\0", b"a\0b", b"\xff\xfe", b"caf\xe9"])
-async def test_what_is_not_text_is_not_read(service: Desk, data: bytes) -> None:
-    put(service, "a.bin", data)
-    with pytest.raises(
-        ToolFailed, match=rf"a.bin: is a binary file, not text \({len(data)} bytes\)"
-    ):
-        await service.call("read_file", path="a.bin")
-
-
-async def test_a_huge_file_is_refused_without_reading_it(service: Desk) -> None:
-    huge = put(service, "huge")
-    os.truncate(huge, 1 << 40)  # takes no space
-    with pytest.raises(ToolFailed, match=r"has 1,099,511,627,776 bytes; the most .* 10,000,000"):
-        await service.call("read_file", path="huge")
+async def test_what_is_not_text_or_huge_is_not_read(service: Desk) -> None:
+    for data in (b"\x89PNG\0\0", b"a\0b", b"\xff\xfe", b"caf\xe9"):
+        put(service, "a.bin", data)
+        said = await refused(service, "read_file", path="a.bin")
+        assert f"a.bin: is a binary file, not text ({len(data)} bytes)" in said
+    os.truncate(put(service, "huge"), 1 << 40)  # takes no space
+    said = await refused(service, "read_file", path="huge")
+    assert re.search(r"has 1,099,511,627,776 bytes; the most .* 10,000,000", said)
     assert MAX_READ_BYTES == 10_000_000
-
-
-async def test_files_that_people_sent_may_be_named_as_they_are_named_to_agents(
-    service: Desk,
-) -> None:
-    """SPEC CHAN-6: an agent is told the absolute path."""
-    file = put(service, "received/1-1-list.txt", "milk")
-    assert await service.call("read_file", path=str(file)) == "milk"
 
 
 # ---------------------------------------------------------------------- list_files
 
 
 async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
+    assert await service.call("list_files") == "[the folder is empty]"
     put(service, "b.md", "x" * 1234)
     put(service, "a/inner.md")
     put(service, ".hidden", "1")
@@ -113,11 +103,9 @@ async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
         "link  (a link; links are not followed)\npipe  (not a regular file)"
     )
     assert await service.call("list_files", path="a/") == "inner.md  0 bytes"
-
-
-async def test_an_empty_folder_is_said_to_be_empty(service: Desk) -> None:
-    assert await service.call("list_files") == "[the folder is empty]"
-    assert await service.call("list_files", pattern="*") == "[no matching file]"
+    assert "b.md is a file, not a folder" in await refused(service, "list_files", path="b.md")
+    said = await refused(service, "list_files", path="b")
+    assert said == "b: there is no such file or folder"
 
 
 async def test_a_pattern_searches_in_all_folders_below(service: Desk) -> None:
@@ -152,14 +140,6 @@ async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
     assert await service.call("list_files") == "'two\\nlines'  0 bytes\n'\\udcff'  0 bytes"
 
 
-async def test_a_file_cannot_be_listed(service: Desk) -> None:
-    put(service, "a")
-    with pytest.raises(ToolFailed, match="a: a is a file, not a folder"):
-        await service.call("list_files", path="a")
-    with pytest.raises(ToolFailed, match="b: there is no such file or folder"):
-        await service.call("list_files", path="b")
-
-
 # ---------------------------------------------------------------------- send_file
 
 
@@ -182,17 +162,9 @@ async def test_a_file_goes_with_the_reply_as_what_it_is_to_people(
 ) -> None:
     """SPEC CHAN-6."""
     file = put(service, f"out/{name}", "x")
-    assert (
-        await service.call("send_file", path=f"out/{name}")
-        == f"{name} will be sent with your answer."
-    )
+    said = await service.call("send_file", path=f"out/{name}")
+    assert said == f"{name} will be sent with your answer."
     assert service.attached == [OutFile(kind, str(file), name, mime)]
-
-
-async def test_people_may_see_another_name(service: Desk) -> None:
-    put(service, "a.txt", "x")
-    await service.call("send_file", path="./a.txt", name="Über uns.txt")
-    assert [file.name for file in service.attached] == ["Über uns.txt"]
 
 
 async def test_files_that_a_model_sends_at_once_keep_their_order(service: Desk) -> None:
@@ -205,26 +177,16 @@ async def test_files_that_a_model_sends_at_once_keep_their_order(service: Desk) 
     assert [file.name for file in service.attached] == names
 
 
-async def test_a_picture_that_is_too_big_for_one_goes_as_a_document(service: Desk) -> None:
+async def test_a_file_is_sent_only_as_channels_take_it(service: Desk) -> None:
     os.truncate(put(service, "a.png"), 10_000_001)
-    await service.call("send_file", path="a.png")
-    assert [file.kind for file in service.attached] == [FileKind.DOCUMENT]
-
-
-@pytest.mark.parametrize(
-    ("size", "reason"), [(0, "is empty"), (MAX_SENT_BYTES + 1, "the maximum is 50,000,000")]
-)
-async def test_what_no_channel_takes_is_refused_at_once(
-    service: Desk, size: int, reason: str
-) -> None:
-    os.truncate(put(service, "a.zip"), size)
-    with pytest.raises(ToolFailed, match=reason):
-        await service.call("send_file", path="a.zip")
-    assert service.attached == []
-
-
-@pytest.mark.parametrize("name", ["", " ", "a/b", "..\n", "x" * 121])
-async def test_a_name_is_nothing_but_a_name(service: Desk, name: str) -> None:
-    put(service, "a", "x")
-    with pytest.raises(ToolFailed, match="name: must"):
-        await service.call("send_file", path="a", name=name)
+    await service.call("send_file", path="./a.png", name="Über uns.png")
+    # It is too big for a picture, and people may see another name.
+    assert [(one.kind, one.name) for one in service.attached] == [
+        (FileKind.DOCUMENT, "Über uns.png")
+    ]
+    for size, reason in ((0, "is empty"), (MAX_SENT_BYTES + 1, "the maximum is 50,000,000")):
+        os.truncate(put(service, "a.zip"), size)
+        assert reason in await refused(service, "send_file", path="a.zip")
+    for name in ("", " ", "a/b", "..\n", "x" * 121):
+        assert "name: must" in await refused(service, "send_file", path="a.png", name=name)
+    assert len(service.attached) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -28,56 +29,41 @@ def spec_of(tools: Toolbox, name: str) -> ToolSpec:
     return spec
 
 
-def test_an_agent_has_the_safe_tools_by_itself(service: Desk) -> None:
+async def refused(tools: Toolbox, name: str, /, **arguments: object) -> str:
+    with pytest.raises(ToolFailed) as caught:
+        await tools.call(name, arguments)
+    # The cause would carry all that was given into a log.
+    assert caught.value.__cause__ is None
+    return str(caught.value)
+
+
+async def test_the_settings_decide_which_tools_an_agent_has(service: Desk) -> None:
     assert names(service.tools()) == SAFE - AT_DESKS
-
-
-def test_only_the_settings_give_tools_that_reach_other_agents_and_chats(service: Desk) -> None:
+    # Only they give tools that reach other agents and chats.
     offered = names(service.tools(EVERYTHING)) | AT_DESKS
     assert offered == SAFE | {"delegate", "send_message"}
     assert offered == {tool.name for tool in TOOLS}
-
-
-def test_allowed_tools_are_all_there_are_and_denied_ones_are_gone(service: Desk) -> None:
     allowed = Permissions(allow=frozenset({"read_file", "write_file"}))
     assert names(service.tools(allowed)) == {"read_file", "write_file"}
-    denied = Permissions(
-        deny=frozenset({"read_file", "delegate", "send_message"}),
-        delegates=EVERYTHING.delegates,
-        send_to=EVERYTHING.send_to,
-    )
-    assert names(service.tools(denied)) == SAFE - AT_DESKS - {"read_file"}
+    some = frozenset({"read_file", "delegate", "send_message"})
+    denied = service.tools(replace(EVERYTHING, deny=some))
+    assert names(denied) == SAFE - AT_DESKS - {"read_file"}
+    said = await refused(denied, "read_file", path="a")
+    assert "there is no tool 'read_file'; there are: write_file, " in said
+    # Who has no permissions has no tools.
+    assert Registry({AgentName("other"): Permissions()}).toolbox(service.here()).specs == ()
 
 
-def test_an_agent_that_nobody_has_given_permissions_has_no_tools(service: Desk) -> None:
-    registry = Registry({AgentName("other"): Permissions()})
-    assert registry.toolbox(service.here()).specs == ()
-
-
-async def test_a_tool_that_is_not_permitted_cannot_be_called(service: Desk) -> None:
-    tools = service.tools(Permissions(deny=frozenset({"write_file"})))
-    with pytest.raises(ToolFailed, match="there is no tool 'write_file'; there are: read_file, "):
-        await tools.call("write_file", {"path": "a", "text": "b"})
-    assert list(service.workspace.iterdir()) == []
-
-
-async def test_an_unknown_tool_is_answered_with_the_names_of_those_there_are(service: Desk) -> None:
-    with pytest.raises(ToolFailed) as caught:
-        await service.call("x" * 5000)
-    assert str(caught.value).endswith(
+async def test_mistakes_are_told_with_what_would_be_right(service: Desk) -> None:
+    tools = service.tools()
+    said = await refused(tools, "x" * 5000)
+    assert said.endswith(
         "there are: read_file, write_file, edit_file, list_files, send_file, spawn_subagent, "
         "pin_fact, unpin_fact"
     )
-    assert len(str(caught.value)) < 300
-
-
-async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was_given(
-    service: Desk,
-) -> None:
+    assert len(said) < 300
     given = {"offset_line": "1", "limit_lines": 0, "budget": 5, "path": "x" * 9000}
-    with pytest.raises(ToolFailed) as caught:
-        await service.call("read_file", **given)
-    first, *lines = str(caught.value).splitlines()
+    first, *lines = (await refused(tools, "read_file", **given)).splitlines()
     assert first == "invalid arguments:"
     assert sorted(lines) == [
         "budget: unknown argument; known here: path, offset_line, limit_lines",
@@ -85,8 +71,8 @@ async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was
         "offset_line: must be a valid integer; given '1'",
         "path: must have at most 4000 characters; given '" + "x" * 59 + "…",
     ]
-    # The cause would carry all that was given into a log.
-    assert caught.value.__cause__ is None
+    flood = {f"key{number}\n": 1 for number in range(5000)}
+    assert len((await refused(tools, "list_files", **flood)).splitlines()) == 21
 
 
 @pytest.mark.parametrize(
@@ -110,19 +96,14 @@ async def test_each_wrong_argument_gets_a_line_with_what_is_allowed_and_what_was
 async def test_arguments_are_checked_strictly(
     service: Desk, name: str, arguments: dict[str, object], line: str
 ) -> None:
-    with pytest.raises(ToolFailed) as caught:
-        await service.tools(EVERYTHING).call(name, arguments)
-    assert line in str(caught.value)
-    assert len(str(caught.value)) < 300
+    said = await refused(service.tools(EVERYTHING), name, **arguments)
+    assert line in said
+    assert len(said) < 300
 
 
-async def test_a_flood_of_mistakes_is_cut(service: Desk) -> None:
-    with pytest.raises(ToolFailed) as caught:
-        await service.call("list_files", **{f"key{number}\n": 1 for number in range(5000)})
-    assert len(str(caught.value).splitlines()) == 21
-
-
-def test_optional_arguments_may_be_left_out_and_need_not_be_null(service: Desk) -> None:
+async def test_optional_arguments_may_be_left_out_or_null(service: Desk) -> None:
+    (service.workspace / "a").write_text("x")
+    assert await service.call("read_file", path="a", limit_lines=None) == "x"
     schema = spec_of(service.tools(), "read_file").parameters
     assert schema == {
         "type": "object",
@@ -149,11 +130,6 @@ def test_optional_arguments_may_be_left_out_and_need_not_be_null(service: Desk) 
     }
 
 
-async def test_null_for_an_optional_argument_is_as_if_it_was_left_out(service: Desk) -> None:
-    (service.workspace / "a").write_text("x")
-    assert await service.call("read_file", path="a", limit_lines=None) == "x"
-
-
 def test_names_that_may_be_given_stand_in_the_schema(service: Desk) -> None:
     tools = service.tools(EVERYTHING)
     properties = json.loads(json.dumps(spec_of(tools, "delegate").parameters))["properties"]
@@ -163,23 +139,11 @@ def test_names_that_may_be_given_stand_in_the_schema(service: Desk) -> None:
 
 
 def test_agents_are_told_of_their_own_names_only(service: Desk) -> None:
-    registry = Registry(
-        {
-            AgentName("a"): Permissions(delegates=(AgentName("b"),)),
-            AgentName("b"): Permissions(delegates=(AgentName("a"),)),
-        }
-    )
-    for agent, other in (("a", "b"), ("b", "a")):
-        spec = spec_of(registry.toolbox(service.here(AgentName(agent))), "delegate")
+    a, b = AgentName("a"), AgentName("b")
+    registry = Registry({a: Permissions(delegates=(b,)), b: Permissions(delegates=(a,))})
+    for agent, other in ((a, b), (b, a)):
+        spec = spec_of(registry.toolbox(service.here(agent)), "delegate")
         assert f'"enum": ["{other}"]' in json.dumps(spec.parameters)
-
-
-def test_no_schema_lets_a_model_choose_what_it_may_use_up(service: Desk) -> None:
-    """SPEC AGENT-5."""
-    for spec in service.tools(EVERYTHING).specs:
-        arguments = json.dumps(spec.parameters).lower()
-        for word in ("budget", "usd", "token", "turns", "timeout", "model"):
-            assert word not in arguments, (spec.name, word)
 
 
 def test_every_schema_describes_every_argument_and_allows_no_other(service: Desk) -> None:
@@ -190,6 +154,9 @@ def test_every_schema_describes_every_argument_and_allows_no_other(service: Desk
         assert all(about["description"] for about in schema["properties"].values())
         assert '"title"' not in json.dumps(schema)
         assert spec.description
+        # SPEC AGENT-5: no model chooses what it may use up.
+        for word in ("budget", "usd", "token", "turns", "timeout", "model"):
+            assert word not in json.dumps(schema).lower(), (spec.name, word)
 
 
 def test_only_what_can_be_done_twice_has_no_side_effects(service: Desk) -> None:

@@ -24,7 +24,7 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import JobQuery
-from goclaw_py.tools import SAFE, Permissions
+from goclaw_py.tools import SAFE, Permissions, Registry
 from tests.support.schedules import ANN, BOB, OPERATORS, Schedules, asker
 from tests.support.store_jobs import claim_one, ended
 from tests.support.stores import A, a_node
@@ -64,87 +64,70 @@ def text(description: str, *enum: str) -> dict[str, Any]:
     return kind | ({"enum": list(enum)} if enum else {})
 
 
+def number(description: str) -> dict[str, Any]:
+    return {"type": "integer", "description": description}
+
+
 NOW = "is 2026-01-02T08:34:05+05:30 (Asia/Kolkata)"
+DAILY = {"cadence_type": "cron", "cadence_value": "0 9 * * *"}
 CADENCES = ("cron", "once", "interval")
 NOTIFICATIONS = ("always", "conditional", "never")
 
 
-def test_create_takes_exactly_these_arguments(world: Schedules) -> None:
-    assert parameters(world, "schedule_create") == {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["goal", "cadence_type", "cadence_value"],
-        "properties": {
-            "name": text("Optional human-readable label for the schedule"),
-            "goal": text(
-                "Complete, self-contained instruction to execute. Write as if briefing an agent "
-                "with no prior context — it runs independently without conversational history."
-            ),
-            "cadence_type": text(
-                "Type of schedule: 'cron' (5-field expression), 'once' (ISO 8601 timestamp), or "
-                "'interval' (seconds between runs, minimum 60)",
-                *CADENCES,
-            ),
-            "cadence_value": text(
-                "The cadence specification. For cron: '0 8 * * *' (5-field). For once: "
-                "'2026-03-01T09:00:00Z' (ISO 8601). For interval: '3600' (seconds)."
-            ),
-            "timezone": text(
-                "IANA timezone for cron schedules (e.g. 'Asia/Kolkata', 'US/Eastern'). Ignored "
-                "for 'once' and 'interval'. Default: Asia/Kolkata."
-            ),
-            "notification": text(
-                "When to notify. 'always': send every result. 'conditional': only if result "
-                "warrants attention. 'never': store silently. Default: 'always'.",
-                *NOTIFICATIONS,
-            ),
-        },
-    }
+def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    made = {"type": "object", "additionalProperties": False, "properties": properties}
+    return made | ({"required": list(required)} if required else {})
 
 
-def test_search_takes_exactly_these_arguments(world: Schedules) -> None:
-    assert parameters(world, "schedule_search") == {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "name": text("Filter by name (partial, case-insensitive match)"),
-            "status": text("Filter by status", "active", "paused", "completed", "disabled"),
-            "cadence_type": text("Filter by cadence type", *CADENCES),
-            "notification": text("Filter by notification policy", *NOTIFICATIONS),
-            "limit": {
-                "type": "integer",
-                "description": "Max results to return (default 20, max 50)",
-            },
-            "offset": {
-                "type": "integer",
-                "description": "Pagination offset (default 0). Use to fetch subsequent pages.",
-            },
-        },
-    }
-
-
-def test_edit_and_delete_take_exactly_these_arguments(world: Schedules) -> None:
-    assert parameters(world, "schedule_edit") == {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["schedule_id"],
-        "properties": {
-            "schedule_id": text("ID of the schedule to edit"),
-            "name": text("New name (set to empty string to clear)"),
-            "goal": text("New goal/prompt. Write as a complete, self-contained instruction."),
-            "cadence_type": text("New cadence type (must also provide cadence_value)", *CADENCES),
-            "cadence_value": text("New cadence value (required if cadence_type is provided)"),
-            "timezone": text("New timezone for cron schedules"),
-            "notification": text("New notification policy", *NOTIFICATIONS),
-            "status": text("Set to 'paused' to pause, 'active' to resume", "active", "paused"),
-        },
-    }
-    assert parameters(world, "schedule_delete") == {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["schedule_id"],
-        "properties": {"schedule_id": text("ID of the schedule to delete permanently")},
-    }
+def test_they_take_exactly_these_arguments(world: Schedules) -> None:
+    assert parameters(world, "schedule_create") == schema(
+        *("goal", "cadence_type", "cadence_value"),
+        name=text("Optional human-readable label for the schedule"),
+        goal=text(
+            "Complete, self-contained instruction to execute. Write as if briefing an agent "
+            "with no prior context — it runs independently without conversational history."
+        ),
+        cadence_type=text(
+            "Type of schedule: 'cron' (5-field expression), 'once' (ISO 8601 timestamp), or "
+            "'interval' (seconds between runs, minimum 60)",
+            *CADENCES,
+        ),
+        cadence_value=text(
+            "The cadence specification. For cron: '0 8 * * *' (5-field). For once: "
+            "'2026-03-01T09:00:00Z' (ISO 8601). For interval: '3600' (seconds)."
+        ),
+        timezone=text(
+            "IANA timezone for cron schedules (e.g. 'Asia/Kolkata', 'US/Eastern'). Ignored "
+            "for 'once' and 'interval'. Default: Asia/Kolkata."
+        ),
+        notification=text(
+            "When to notify. 'always': send every result. 'conditional': only if result "
+            "warrants attention. 'never': store silently. Default: 'always'.",
+            *NOTIFICATIONS,
+        ),
+    )
+    assert parameters(world, "schedule_search") == schema(
+        name=text("Filter by name (partial, case-insensitive match)"),
+        status=text("Filter by status", "active", "paused", "completed", "disabled"),
+        cadence_type=text("Filter by cadence type", *CADENCES),
+        notification=text("Filter by notification policy", *NOTIFICATIONS),
+        limit=number("Max results to return (default 20, max 50)"),
+        offset=number("Pagination offset (default 0). Use to fetch subsequent pages."),
+    )
+    assert parameters(world, "schedule_edit") == schema(
+        "schedule_id",
+        schedule_id=text("ID of the schedule to edit"),
+        name=text("New name (set to empty string to clear)"),
+        goal=text("New goal/prompt. Write as a complete, self-contained instruction."),
+        cadence_type=text("New cadence type (must also provide cadence_value)", *CADENCES),
+        cadence_value=text("New cadence value (required if cadence_type is provided)"),
+        timezone=text("New timezone for cron schedules"),
+        notification=text("New notification policy", *NOTIFICATIONS),
+        status=text("Set to 'paused' to pause, 'active' to resume", "active", "paused"),
+    )
+    assert parameters(world, "schedule_delete") == schema(
+        "schedule_id", schedule_id=text("ID of the schedule to delete permanently")
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,29 +142,6 @@ def test_the_descriptions_show_what_the_settings_say(
     assert f"minimum {minimum})" in properties["cadence_type"]["description"]
 
 
-def test_only_a_search_has_no_side_effects(world: Schedules) -> None:
-    """SPEC CRON-7."""
-    specs = [spec for spec in world.tools().specs if spec.name in SCHEDULING]
-    assert [spec.name for spec in specs if not spec.side_effects] == ["schedule_search"]
-
-
-def test_they_are_there_for_runs_that_may_use_the_desk_and_for_no_other(world: Schedules) -> None:
-    """SPEC AGENT-6: scheduled runs have none unless allowed. CRON-4: nor has anybody if off."""
-    place = world.place()
-    assert {spec.name for spec in place.tools().specs} == SAFE - AT_DESKS | SCHEDULING
-    without = [replace(place, jobs=None), replace(place, asker=None)]
-    without.append(Schedules(world.workspace, enabled=False).place())
-    for service in without:
-        tools = service.tools()
-        assert {spec.name for spec in tools.specs} == SAFE - AT_DESKS
-        assert tools.guidance == ()
-
-
-async def test_where_they_are_not_there_they_cannot_be_called(world: Schedules) -> None:
-    with pytest.raises(ToolFailed, match="there is no tool 'schedule_search'"):
-        await replace(world.place(), jobs=None).call("schedule_search")
-
-
 GUIDANCE = """\
 You can create and manage scheduled tasks that run automatically.
 - Use schedule_create to set up one-off or recurring tasks.
@@ -194,21 +154,32 @@ Write goals as complete, self-contained instructions — scheduled tasks run
 without conversational history from this session."""
 
 
+async def test_only_runs_that_may_use_the_desk_have_them(world: Schedules) -> None:
+    """SPEC AGENT-6: scheduled runs have none unless allowed. CRON-4: nor has anybody if off."""
+    place = world.place()
+    specs = place.tools().specs
+    assert {spec.name for spec in specs} == SAFE - AT_DESKS | SCHEDULING
+    # SPEC CRON-7.
+    harmless = [spec.name for spec in specs if not spec.side_effects and spec.name in SCHEDULING]
+    assert harmless == ["schedule_search"]
+    off = Schedules(world.workspace, enabled=False).place()
+    for service in (replace(place, jobs=None), replace(place, asker=None), off):
+        tools = service.tools()
+        assert {spec.name for spec in tools.specs} == SAFE - AT_DESKS
+        assert tools.guidance == ()
+        with pytest.raises(ToolFailed, match="there is no tool 'schedule_search'"):
+            await service.call("schedule_search")
+
+
 def test_who_has_them_is_told_how_to_use_them(world: Schedules) -> None:
     assert world.tools().guidance == (GUIDANCE,)
-
-
-def test_nobody_is_told_of_a_tool_that_is_denied(world: Schedules) -> None:
-    denied = world.tools(Permissions(deny=frozenset({"schedule_delete"})))
-    (told,) = denied.guidance
+    (told,) = world.tools(Permissions(deny=frozenset({"schedule_delete"}))).guidance
     assert "schedule_delete" not in told
     assert "schedule_edit" in told
     assert world.tools(Permissions(deny=SCHEDULING)).guidance == ()
 
 
 def test_what_a_run_is_offered_is_made_once_for_all_runs_like_it(world: Schedules) -> None:
-    from goclaw_py.tools import Registry
-
     place = world.place()
     here = place.here()
     registry = Registry({here.agent: Permissions()})
@@ -221,26 +192,16 @@ def test_what_a_run_is_offered_is_made_once_for_all_runs_like_it(world: Schedule
 # ---------------------------------------------------------------------------- making
 
 
-async def test_a_cron_schedule_is_echoed_with_its_next_three_times_in_its_zone(
-    world: Schedules,
-) -> None:
+async def test_a_cron_schedule_is_echoed_with_its_next_times(world: Schedules) -> None:
     """SPEC CRON-2."""
     goal = "Check the weather in Pune and say whether I need an umbrella."
-    made = await world.create(
-        name="Weather check",
-        goal=goal,
-        cadence_type="cron",
-        cadence_value="0 8 * * *",
-        notification="conditional",
-    )
-    assert made == {
+    named = {"name": "Weather check", "goal": goal, "notification": "conditional"}
+    made = await world.create(cadence_type="cron", cadence_value="0 8 * * *", **named)
+    assert made == named | {
         "schedule_id": made["schedule_id"],
         "slug": "weather-check",
-        "name": "Weather check",
-        "goal": goal,
         "cadence": "cron: 0 8 * * * (Asia/Kolkata)",
         "status": "active",
-        "notification": "conditional",
         "next_run_at": "2026-01-03T02:30:00Z",
         "next_run_local": "2026-01-03 08:00:00 IST",
         "last_run_at": None,
@@ -248,29 +209,24 @@ async def test_a_cron_schedule_is_echoed_with_its_next_three_times_in_its_zone(
         "next_runs_local": [f"2026-01-0{day} 08:00:00 IST" for day in (3, 4, 5)],
     }
     job = await world.service.get(made["schedule_id"], asker())
-    assert job.spec.payload == Prompt(goal)
-    assert job.maker is Maker.MODEL
-    assert job.owner == ANN
+    assert (job.spec.payload, job.maker, job.owner) == (Prompt(goal), Maker.MODEL, ANN)
     assert job.spec.target == asker().chat
+    # SPEC CRON-8, CRON-9, CRON-15: kept when it is over, switched off when it fails.
+    policy = job.policy(world.service.profile.policy)
+    assert (policy.delete_after_run, policy.auto_disable_after) == (False, 5)
+    assert policy.min_interval_s == 60
 
 
 async def test_a_zone_can_be_named_and_is_ignored_but_for_cron(world: Schedules) -> None:
-    made = await world.create(
-        cadence_type="cron", cadence_value="0 9 * * 1-5", timezone=" US/Eastern "
-    )
+    cron = {"cadence_type": "cron", "cadence_value": "0 9 * * 1-5"}
+    made = await world.create(**cron, timezone=" US/Eastern ")
     assert made["cadence"] == "cron: 0 9 * * 1-5 (US/Eastern)"
     assert made["next_run_local"] == "2026-01-02 09:00:00 EST"
     ignored = await world.create(timezone="Nowhere/At_All")
     assert ignored["next_run_local"] == "2026-01-02 09:34:05 IST"
-
-
-async def test_the_zone_that_a_user_has_chosen_is_used_where_none_is_named(
-    world: Schedules,
-) -> None:
-    """SPEC CRON-1."""
+    # SPEC CRON-1: else it is the one that the user has chosen.
     await world.service.choose_zone("Europe/Berlin", asker())
-    made = await world.create(cadence_type="cron", cadence_value="0 9 * * *")
-    assert made["next_run_local"] == "2026-01-02 09:00:00 CET"
+    assert (await world.create(**cron))["next_run_local"] == "2026-01-02 09:00:00 CET"
 
 
 @pytest.mark.parametrize(
@@ -310,32 +266,14 @@ async def test_a_long_goal_is_kept_whole_and_shown_to_120_characters(world: Sche
     assert exact["goal"] == "x" * 120
 
 
-async def test_what_a_model_makes_is_kept_when_it_is_over_and_switched_off_when_it_fails(
-    world: Schedules,
-) -> None:
-    """SPEC CRON-8, CRON-9, CRON-15."""
-    made = await world.create()
-    job = await world.service.get(made["schedule_id"], asker())
-    policy = job.policy(world.service.profile.policy)
-    assert not policy.delete_after_run
-    assert policy.auto_disable_after == 5
-    assert policy.min_interval_s == 60
-
-
 # ---------------------------------------------------------------------------- not made
 
 
-async def test_a_one_off_time_without_an_offset_is_answered_with_now(world: Schedules) -> None:
-    """SPEC CRON-1."""
+async def test_a_one_off_time_that_cannot_be_is_answered_with_now(world: Schedules) -> None:
+    """SPEC CRON-1, CRON-2."""
     said = await not_created(world, "once", "2026-03-01T09:00:00")
     assert said.startswith("invalid schedule cadence: '2026-03-01T09:00:00' has no offset")
     assert said.endswith(NOW)
-
-
-async def test_a_one_off_time_that_is_over_is_answered_with_now_and_the_difference(
-    world: Schedules,
-) -> None:
-    """SPEC CRON-2."""
     said = await not_created(world, "once", "2026-01-02T01:04:05Z")
     assert said.startswith("invalid schedule cadence: one-off time must be in the future")
     assert "2026-01-02" in said.partition("future")[2]
@@ -345,20 +283,11 @@ async def test_a_one_off_time_that_is_over_is_answered_with_now_and_the_differen
 @pytest.mark.parametrize(
     "given",
     [
-        "",
-        "tomorrow 9:00",
-        "18:00",
-        "2026-03-01",
-        "2026-02-30T09:00:00Z",
-        "2026-03-01T25:00:00Z",
-        "2026-03-01T09:00:00+99:00",
-        "2026-03-01X09:00:00Z",
-        "2026-03-01T09:00:00[Europe/Berlin]",
-        "1767323045",
-        "\u0662\u0660\u0662\u0666-03-01T09:00:00Z",
-        "0001-01-01T00:00:00+14:00",
-        "9999-12-31T23:59:59-14:00",
-        "2026-03-01T" + "9" * 5000,
+        *("", "tomorrow 9:00", "18:00", "2026-03-01", "2026-02-30T09:00:00Z"),
+        *("2026-03-01T25:00:00Z", "2026-03-01T09:00:00+99:00", "2026-03-01X09:00:00Z"),
+        *("2026-03-01T09:00:00[Europe/Berlin]", "1767323045"),
+        *("\u0662\u0660\u0662\u0666-03-01T09:00:00Z", "0001-01-01T00:00:00+14:00"),
+        *("9999-12-31T23:59:59-14:00", "2026-03-01T" + "9" * 5000),
     ],
 )
 async def test_what_is_no_time_is_answered_with_now(world: Schedules, given: str) -> None:
@@ -367,56 +296,44 @@ async def test_what_is_no_time_is_answered_with_now(world: Schedules, given: str
     assert said.endswith(NOW)
 
 
-@pytest.mark.parametrize(
-    ("given", "reason"),
-    [
-        ("0", "interval 0s is below minimum 60s"),
-        ("59", "interval 59s is below minimum 60s"),
-        ("-5", "interval '-5' must be a whole number of seconds, such as 3600"),
-        ("1.5", "must be a whole number of seconds"),
-        ("10m", "must be a whole number of seconds"),
-        ("", "must be a whole number of seconds"),
-        ("\u0663\u0666\u0660\u0660", "must be a whole number of seconds"),
-        ("1" + "0" * 30, "is above maximum 316224000s"),
-        ("9" * 9000, "is above maximum 316224000s"),
-        ("316224001", "interval 316224001s is above maximum 316224000s"),
-    ],
-)
-async def test_an_interval_that_makes_no_sense_is_refused_with_its_reason(
-    world: Schedules, given: str, reason: str
-) -> None:
-    said = await not_created(world, "interval", given)
-    assert said.startswith("invalid schedule cadence: ")
-    assert reason in said
+WHOLE = "must be a whole number of seconds"
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("kind", "given", "said"),
     [
-        ("61 * * * *", "invalid cron expression: 61 * * * *: "),
-        ("every day", "invalid cron expression: every day: "),
-        ("", "invalid cron expression: : "),
-        ("* " * 3000, "invalid cron expression: * * * "),
-        ("0 0 30 2 *", "invalid schedule cadence: schedule would never fire"),
-        ("*/30 * * * * *", "invalid schedule cadence: cron fires every 30s, minimum is 60s"),
+        ("interval", "0", "cadence: interval 0s is below minimum 60s"),
+        ("interval", "59", "cadence: interval 59s is below minimum 60s"),
+        ("interval", "-5", f"cadence: interval '-5' {WHOLE}, such as 3600"),
+        ("interval", "1.5", WHOLE),
+        ("interval", "10m", WHOLE),
+        ("interval", "", WHOLE),
+        ("interval", "\u0663\u0666\u0660\u0660", WHOLE),
+        ("interval", "1" + "0" * 30, "is above maximum 316224000s"),
+        ("interval", "9" * 9000, "is above maximum 316224000s"),
+        ("interval", "316224001", "interval 316224001s is above maximum 316224000s"),
+        ("cron", "61 * * * *", "invalid cron expression: 61 * * * *: "),
+        ("cron", "every day", "invalid cron expression: every day: "),
+        ("cron", "", "invalid cron expression: : "),
+        ("cron", "* " * 3000, "invalid cron expression: * * * "),
+        ("cron", "0 0 30 2 *", "cadence: schedule would never fire"),
+        ("cron", "*/30 * * * * *", "cadence: cron fires every 30s, minimum is 60s"),
     ],
 )
-async def test_a_cron_expression_that_makes_no_sense_is_refused_with_its_reason(
-    world: Schedules, given: str, said: str
+async def test_a_cadence_that_makes_no_sense_is_refused_with_its_reason(
+    world: Schedules, kind: str, given: str, said: str
 ) -> None:
-    assert (await not_created(world, "cron", given)).startswith(said)
+    told = await not_created(world, kind, given)
+    assert told.startswith(("invalid schedule cadence: ", "invalid cron expression: "))
+    assert said in told
 
 
-async def test_where_the_settings_ask_for_more_time_between_runs_it_is_asked_for(
-    tmp_path: Path,
-) -> None:
-    world = Schedules(tmp_path, PROFILES["caco"])
-    assert await not_created(world, "interval", "3599") == (
-        "invalid schedule cadence: interval 3599s is below minimum 3600s"
-    )
-    assert await not_created(world, "cron", "*/30 * * * *") == (
-        "invalid schedule cadence: cron fires every 1800s, minimum is 3600s"
-    )
+async def test_the_settings_can_ask_for_more_time_between_runs(tmp_path: Path) -> None:
+    world, prefix = Schedules(tmp_path, PROFILES["caco"]), "invalid schedule cadence: "
+    said = await not_created(world, "interval", "3599")
+    assert said == f"{prefix}interval 3599s is below minimum 3600s"
+    said = await not_created(world, "cron", "*/30 * * * *")
+    assert said == f"{prefix}cron fires every 1800s, minimum is 3600s"
 
 
 async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
@@ -452,9 +369,8 @@ async def test_an_owner_has_so_many_and_no_more(tmp_path: Path) -> None:
     world = Schedules(tmp_path, most=2)
     for _ in range(2):
         await world.create()
-    assert await not_created(world, "interval", "60") == (
-        "user console:direct:me has reached the maximum number of schedules (2)"
-    )
+    said = "user console:direct:me has reached the maximum number of schedules (2)"
+    assert await not_created(world, "interval", "60") == said
     assert (await world.create(owner=BOB))["status"] == "active"
 
 
@@ -465,9 +381,8 @@ async def test_a_database_that_is_away_is_told_and_no_cause_is(
         raise StoreUnavailable("connection to 10.0.0.7 refused")
 
     monkeypatch.setattr(world.store, "add_job", away)
-    assert await not_created(world, "interval", "60") == (
-        "schedule store error: the database cannot be reached; try again later"
-    )
+    said = "schedule store error: the database cannot be reached; try again later"
+    assert await not_created(world, "interval", "60") == said
 
 
 # ---------------------------------------------------------------------------- finding
@@ -516,12 +431,8 @@ async def test_filters_hold_alone_and_together(
     await world.create(name="Weather in Pune", cadence_type="cron", cadence_value="0 8 * * *")
     bad = await world.create(name="Bad weather")
     await world.call("edit", schedule_id=bad["schedule_id"], status="paused")
-    await world.create(
-        name="Call Mum",
-        cadence_type="once",
-        cadence_value="2026-03-01T09:00:00Z",
-        notification="never",
-    )
+    once = {"cadence_type": "once", "cadence_value": "2026-03-01T09:00:00Z"}
+    await world.create(name="Call Mum", notification="never", **once)
     found = await world.call("search", **filters)
     assert {each["name"] for each in found["schedules"]} == names
     assert found["total"] == len(names)
@@ -535,6 +446,7 @@ async def test_pages_tell_what_is_left_and_how_to_get_it(world: Schedules) -> No
     assert first["hint"] == "17 more results available. Use offset=20 to see the next page."
     second = await world.call("search", offset=20)
     assert (second["remaining"], second["hint"]) == (0, None)
+    assert (await world.call("search", limit=10**30))["limit"] == 50
     names = [each["name"] for page in (first, second) for each in page["schedules"]]
     assert names == [f"job {number}" for number in range(37)]
 
@@ -553,11 +465,6 @@ async def test_the_hint_is_right_wherever_a_page_begins(
     assert found["remaining"] == remaining
     told = found["hint"]
     assert told is None if next_offset is None else f"offset={next_offset} " in told
-
-
-async def test_a_limit_above_the_most_is_the_most(world: Schedules) -> None:
-    await world.create()
-    assert (await world.call("search", limit=10**30))["limit"] == 50
 
 
 @pytest.mark.parametrize(
@@ -609,58 +516,44 @@ async def test_the_last_run_is_told_in_three_words(
 
 
 async def test_only_what_is_given_changes(world: Schedules) -> None:
-    made = await world.create(
-        name="Old", goal="Do it.", cadence_type="cron", cadence_value="0 8 * * *"
-    )
-    edited = await world.call("edit", schedule_id=made["schedule_id"], name="New")
-    assert edited == made | {"name": "New"}
-    edited = await world.call("edit", schedule_id=made["schedule_id"], goal="Do more.")
-    assert edited == made | {"name": "New", "goal": "Do more."}
-    edited = await world.call("edit", schedule_id=made["schedule_id"], notification="never")
-    assert edited == made | {"name": "New", "goal": "Do more.", "notification": "never"}
-    cleared = await world.call("edit", schedule_id=made["schedule_id"], name="")
-    assert cleared["name"] is None
-
-
-async def test_a_slug_or_the_beginning_of_an_id_names_a_schedule_too(world: Schedules) -> None:
-    made = await world.create(name="Weather check")
-    by_slug = await world.call("edit", schedule_id=" weather-check ", name="A")
-    by_id = await world.call("edit", schedule_id=made["schedule_id"][:30], name="B")
-    assert by_slug["schedule_id"] == by_id["schedule_id"] == made["schedule_id"]
+    cron = {"cadence_type": "cron", "cadence_value": "0 8 * * *"}
+    expected = await world.create(name="Weather check", goal="Do it.", **cron)
+    changes = (("name", "New"), ("goal", "Do more."), ("notification", "never"), ("name", None))
+    for key, value in changes:
+        expected |= {key: value}
+        given: dict[str, Any] = {key: value or ""}
+        assert await world.call("edit", schedule_id=expected["schedule_id"], **given) == expected
+    # A slug or the beginning of an id names a schedule, too.
+    for asked in (" weather-check ", expected["schedule_id"][:30]):
+        edited = await world.call("edit", schedule_id=asked, name=asked)
+        assert edited["schedule_id"] == expected["schedule_id"]
 
 
 async def test_a_new_cadence_brings_new_times(world: Schedules) -> None:
-    made = await world.create()
-    edited = await world.call(
-        "edit", schedule_id=made["schedule_id"], cadence_type="cron", cadence_value="0 12 * * *"
-    )
+    here: dict[str, Any] = {"schedule_id": (await world.create())["schedule_id"]}
+    noon = {"cadence_type": "cron", "cadence_value": "0 12 * * *"}
+    edited = await world.call("edit", **here, **noon)
     assert edited["cadence"] == "cron: 0 12 * * * (Asia/Kolkata)"
     assert edited["next_run_local"] == "2026-01-02 12:00:00 IST"
-    moved = await world.call("edit", schedule_id=made["schedule_id"], timezone="Europe/Berlin")
+    moved = await world.call("edit", **here, timezone="Europe/Berlin")
     assert moved["cadence"] == "cron: 0 12 * * * (Europe/Berlin)"
     assert moved["next_run_at"] == "2026-01-02T11:00:00Z"
-    both = await world.call(
-        "edit",
-        schedule_id=made["schedule_id"],
-        cadence_type="cron",
-        cadence_value="0 9 * * *",
-        timezone="US/Eastern",
-    )
+    nine = noon | {"cadence_value": "0 9 * * *", "timezone": "US/Eastern"}
+    both = await world.call("edit", **here, **nine)
     assert both["cadence"] == "cron: 0 9 * * * (US/Eastern)"
 
 
 async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(world: Schedules) -> None:
     """SPEC CRON-11."""
-    made = await world.create(cadence_value="3600")
-    paused = await world.call("edit", schedule_id=made["schedule_id"], status="paused")
-    assert paused["status"] == "paused"
-    assert paused["next_run_at"] is None
-    assert paused["next_run_local"] is None
-    assert paused["next_runs_local"] == []
+    here: dict[str, Any] = {
+        "schedule_id": (await world.create(cadence_value="3600"))["schedule_id"]
+    }
+    paused = await world.call("edit", **here, status="paused")
+    assert (paused["status"], paused["next_run_at"]) == ("paused", None)
+    assert (paused["next_run_local"], paused["next_runs_local"]) == (None, [])
     await asyncio.sleep(600)
-    resumed = await world.call("edit", schedule_id=made["schedule_id"], status="active")
-    assert resumed["status"] == "active"
-    assert resumed["next_run_at"] == "2026-01-02T04:14:05Z"
+    resumed = await world.call("edit", **here, status="active")
+    assert (resumed["status"], resumed["next_run_at"]) == ("active", "2026-01-02T04:14:05Z")
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.DISABLED, JobState.FAILED])
@@ -694,14 +587,8 @@ async def test_what_is_over_becomes_active_only_with_a_new_cadence(
         ({"goal": ""}, "goal: must not be empty"),
         ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
         ({"name": "x" * 201}, "name: may have at most 200 characters"),
-        (
-            {"cadence_type": "interval", "cadence_value": "59"},
-            "invalid schedule cadence: interval 59s is below minimum 60s",
-        ),
-        (
-            {"cadence_type": "cron", "cadence_value": "0 9 * * *", "timezone": "Mars"},
-            "invalid schedule cadence: invalid timezone: Mars",
-        ),
+        ({"cadence_type": "interval", "cadence_value": "59"}, "interval 59s is below minimum 60s"),
+        ({**DAILY, "timezone": "Mars"}, "invalid schedule cadence: invalid timezone: Mars"),
     ],
 )
 async def test_a_change_that_makes_no_sense_changes_nothing(
@@ -711,21 +598,18 @@ async def test_a_change_that_makes_no_sense_changes_nothing(
     assert said in await refused(world, "edit", schedule_id=made["schedule_id"], **change)
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "said"),
-    [
-        ("interval", "59", "interval 59s is below minimum 60s"),
-        ("cron", "*/30 * * * * *", "cron fires every 30s, minimum is 60s"),
-    ],
-)
 async def test_a_model_makes_no_job_of_somebody_else_more_frequent_than_its_own_could_be(
-    world: Schedules, kind: str, value: str, said: str
+    world: Schedules,
 ) -> None:
     """SPEC CRON-15."""
     draft = JobDraft(Every(timedelta(seconds=1)), FixedMessage("Tick."))
     job = await world.service.create(draft, asker(maker=Maker.PERSON))
-    change = {"cadence_type": kind, "cadence_value": value}
-    assert said in await refused(world, "edit", schedule_id=job.id, **change)
+    for kind, value, said in (
+        ("interval", "59", "interval 59s is below minimum 60s"),
+        ("cron", "*/30 * * * * *", "cron fires every 30s, minimum is 60s"),
+    ):
+        change = {"cadence_type": kind, "cadence_value": value}
+        assert said in await refused(world, "edit", schedule_id=job.id, **change)
     renamed = await world.call("edit", schedule_id=job.id, name="Clock")
     assert renamed["cadence"] == "interval: 1s"
 
@@ -735,29 +619,20 @@ async def test_a_new_goal_leaves_a_message_a_message_and_makes_the_job_a_models(
 ) -> None:
     """SPEC CRON-8, CRON-15: what a model says to run is held to its limits, whoever began it."""
     every = Every(timedelta(hours=1))
-    for payload, expected in (
-        (Prompt("old"), Prompt("new")),
-        (FixedMessage("old"), FixedMessage("new")),
-    ):
-        job = await world.service.create(JobDraft(every, payload), asker(maker=Maker.PERSON))
+    for kind in (Prompt, FixedMessage):
+        job = await world.service.create(JobDraft(every, kind("old")), asker(maker=Maker.PERSON))
         await world.call("edit", schedule_id=job.id, name="Named")
         assert (await world.service.get(job.id, asker())).maker is Maker.PERSON
         await world.call("edit", schedule_id=job.id, goal="new")
         after = await world.service.get(job.id, asker())
-        assert (after.spec.payload, after.maker) == (expected, Maker.MODEL)
+        assert (after.spec.payload, after.maker) == (kind("new"), Maker.MODEL)
 
 
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        (
-            {"payload": Prompt("old", "openai:expensive")},
-            "model: only operators can choose another",
-        ),
-        (
-            {"agent": AgentName("ops")},
-            "goal: only operators can change it in a job of the agent 'ops'",
-        ),
+        ({"payload": Prompt("old", "openai:x")}, "model: only operators can choose another"),
+        ({"agent": AgentName("ops")}, "goal: only operators can change it in a job of the agent "),
         ({"policy": {"usd": 9}}, "usd: only operators can exceed the limits of the settings"),
         ({"target": Target("console", "default", "bob")}, "target: must be this chat, last or"),
     ],
@@ -849,21 +724,13 @@ async def test_what_belongs_to_somebody_else_is_neither_changed_nor_shown(
     assert by_slug == "schedule not found: secret-plan"
 
 
-@pytest.mark.parametrize(
-    "asked", ["", "no-such-one", "../jobs", "a b", "x" * 5000, "\x00", "%", "0199"]
-)
-async def test_an_id_that_nobody_has_is_not_found_whatever_it_is(
-    world: Schedules, asked: str
-) -> None:
-    await world.create()
-    said = await refused(world, "delete", schedule_id=asked)
-    assert said.startswith("schedule not found: ")
-
-
-async def test_an_id_that_several_begin_with_is_told(world: Schedules) -> None:
-    made = [await world.create() for _ in range(2)]
-    both = made[0]["schedule_id"][:8]
-    assert made[1]["schedule_id"].startswith(both)
+async def test_an_id_that_nobody_or_several_have_is_told(world: Schedules) -> None:
+    made = [(await world.create())["schedule_id"] for _ in range(2)]
+    for asked in ("", "no-such-one", "../jobs", "a b", "x" * 5000, "\x00", "%", "0199"):
+        said = await refused(world, "delete", schedule_id=asked)
+        assert said.startswith("schedule not found: ")
+    both = made[0][:8]
+    assert made[1].startswith(both)
     said = await refused(world, "delete", schedule_id=both)
     assert said == f"several schedule ids begin with {both}: give the complete schedule_id"
 
