@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
@@ -43,6 +45,21 @@ def said(text: str, *, addressed: bool = True) -> InboundMessage:
     return replace(spoken, addressed=addressed, place_name="Family")
 
 
+def open_gateway(**ways: Any) -> AbstractAsyncContextManager[GatewayProcess]:
+    """A gateway that strangers talk to."""
+    return a_process(ways=replace(AT_ONCE, **ways), channels=strangers())
+
+
+async def with_health(health: ChannelHealth) -> Explanation:
+    async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
+        await asyncio.sleep(1)
+        return await ask(gateway)
+
+
+async def allow(gateway: GatewayProcess, *, allowed: bool = True, chat: str = GROUP) -> None:
+    await gateway.control.allow_chat("telegram", "default", chat, allowed=allowed)
+
+
 # ---------------------------------------------------------------------------- direct chats
 
 
@@ -51,7 +68,7 @@ def said(text: str, *, addressed: bool = True) -> InboundMessage:
     "person.asks", "Ann is not approved yet: a pairing code was sent", "goclaw pairing approve CODE"
 )
 async def only_a_code() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with open_gateway() as gateway:
         await gateway.ask("hello")
         return await ask(gateway, "ann")
 
@@ -59,7 +76,7 @@ async def only_a_code() -> Explanation:
 @CASES.question("The code is refused, or nobody approved it in time")
 @CASES.answer("person.unknown", "has no valid pairing code", "Ask them to write again")
 async def code_too_old() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with open_gateway() as gateway:
         await gateway.ask("hello")
         await asyncio.sleep(3700)
         return await ask(gateway, "telegram:ann")
@@ -72,8 +89,7 @@ async def code_too_old() -> Explanation:
     'Add "ann" to allow under [channels.telegram]',
 )
 async def not_listed() -> Explanation:
-    ways = replace(AT_ONCE, access=DirectPolicy.ALLOWLIST)
-    async with a_process(ways=ways, channels=strangers()) as gateway:
+    async with open_gateway(access=DirectPolicy.ALLOWLIST) as gateway:
         await gateway.say("hello")
         await asyncio.sleep(5)
         return await ask(gateway, "telegram:ann")
@@ -82,10 +98,9 @@ async def not_listed() -> Explanation:
 @CASES.question("The bot answered somebody once and is silent now")
 @CASES.answer("chat.denied", "an operator has denied this person", "goclaw pairing allow ann")
 async def denied_person() -> Explanation:
-    ways = replace(AT_ONCE, access=DirectPolicy.OPEN)
-    async with a_process(ways=ways, channels=strangers()) as gateway:
+    async with open_gateway(access=DirectPolicy.OPEN) as gateway:
         await gateway.ask("hello")
-        await gateway.control.allow_chat("telegram", "default", "ann", allowed=False)
+        await allow(gateway, allowed=False, chat="ann")
         await asyncio.sleep(1)
         await gateway.say("hello again")
         await asyncio.sleep(5)
@@ -97,7 +112,7 @@ async def denied_person() -> Explanation:
     "person.guest", "Ann is a guest: they may talk, but owner commands", "goclaw pairing revoke ann"
 )
 async def guest() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with open_gateway() as gateway:
         for chat, is_guest in (("bob", False), ("ann", True)):
             code = code_in(await gateway.ask("hello", chat))
             await gateway.control.approve(code, guest=is_guest)
@@ -111,10 +126,8 @@ async def guest() -> Explanation:
     "channel.stopped", "Channel telegram/default (stopped): the token is refused", "token_file"
 )
 async def token_refused() -> Explanation:
-    health = ChannelHealth(ChannelState.STOPPED, "the token is refused (401 Unauthorized)")
-    async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
-        await asyncio.sleep(1)
-        return await ask(gateway)
+    told = "the token is refused (401 Unauthorized)"
+    return await with_health(ChannelHealth(ChannelState.STOPPED, told))
 
 
 @CASES.question("Only some of my messages are answered, and by turns")
@@ -124,19 +137,15 @@ async def token_refused() -> Explanation:
     "Stop the other program that uses this bot's token",
 )
 async def another_program() -> Explanation:
-    health = ChannelHealth(ChannelState.CONFLICT, "another program takes this bot's updates")
-    async with a_process(ways=AT_ONCE, channels=(Troubled(told=health),)) as gateway:
-        await asyncio.sleep(1)
-        return await ask(gateway)
+    told = "another program takes this bot's updates"
+    return await with_health(ChannelHealth(ChannelState.CONFLICT, told))
 
 
 @CASES.question("The webhook is called and nothing comes in")
 @CASES.answer("channel.warning", "had another secret", "goclaw doctor")
 async def webhook_with_another_secret() -> Explanation:
     told = "3 calls of the webhook within the last hour had another secret"
-    async with a_process(ways=AT_ONCE, channels=(Troubled(told=ChannelHealth(warning=told)),)) as g:
-        await asyncio.sleep(1)
-        return await ask(g)
+    return await with_health(ChannelHealth(warning=told))
 
 
 # ---------------------------------------------------------------------------- groups
@@ -153,7 +162,7 @@ async def heard(gateway: GatewayProcess, *, addressed: bool = True) -> Explanati
     "chat.undecided", "The group Family waits for a decision", f"goclaw groups allow {GROUP}"
 )
 async def undecided_group() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with open_gateway() as gateway:
         return await heard(gateway)
 
 
@@ -164,9 +173,9 @@ async def undecided_group() -> Explanation:
     f"goclaw groups allow {GROUP}",
 )
 async def denied_group() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with open_gateway() as gateway:
         await heard(gateway)
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=False)
+        await allow(gateway, allowed=False)
         return await heard(gateway)
 
 
@@ -177,9 +186,9 @@ async def denied_group() -> Explanation:
     "mention = false",
 )
 async def not_mentioned() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with open_gateway() as gateway:
         await heard(gateway)
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        await allow(gateway)
         await heard(gateway)
         return await heard(gateway, addressed=False)
 
@@ -189,9 +198,8 @@ async def not_mentioned() -> Explanation:
     "chat.groups_disabled", "groups = disabled in [channels.telegram]", 'Set groups = "allowlist"'
 )
 async def groups_off() -> Explanation:
-    ways = replace(AT_ONCE, groups=GroupPolicy.DISABLED)
-    async with a_process(ways=ways, channels=strangers()) as gateway:
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+    async with open_gateway(groups=GroupPolicy.DISABLED) as gateway:
+        await allow(gateway)
         return await ask(gateway, f"telegram:{GROUP}")
 
 
@@ -213,7 +221,7 @@ class Listing(GatewayProcess):
 )
 async def settings_go_before() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers(), kind=Listing) as gateway:
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        await allow(gateway)
         return await ask(gateway, f"telegram:{GROUP}")
 
 
@@ -224,8 +232,8 @@ async def settings_go_before() -> Explanation:
     "add it again",
 )
 async def bot_removed() -> Explanation:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+    async with open_gateway() as gateway:
+        await allow(gateway)
         place = Target("telegram", "default", GROUP)
         gone = "Forbidden: bot was kicked from the supergroup chat"
         await gateway.gateway.accept([ChatReached(place, PeerKind.GROUP, gone, "Family")])

@@ -19,12 +19,8 @@ from tests.support.jobs import IN_CHAT, Wanted, every, make
 from tests.support.why import ask
 from tests.unit.chats.test_pairing import code_in
 
-WAYS = Ways(
-    QueuePolicy(),
-    QueuePolicy(),
-    groups=GroupPolicy.OPEN,
-    heartbeats=heartbeat_gateway(interval=None).heartbeats,
-)
+QUIET = heartbeat_gateway(interval=None).heartbeats
+WAYS = Ways(QueuePolicy(), QueuePolicy(), groups=GroupPolicy.OPEN, heartbeats=QUIET)
 GROUP = "-100200"
 
 
