@@ -92,6 +92,10 @@ class Shell:
             self.awaited.add(run_id)
         return self._note(self.scheduler.submit(request, self.now))
 
+    def submit_all(self, *run_ids: str, session: str = CHAT, **fields: Any) -> None:
+        for run_id in run_ids:
+            self.submit(run_id, session, **fields)
+
     def finish(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
         return self._note(self.scheduler.finish(RunId(run_id), outcome, self.now))
 
@@ -100,6 +104,10 @@ class Shell:
 
     def done(self, run_id: str, outcome: Outcome = Outcome.COMPLETED) -> list[Effect]:
         return self._note(self.scheduler.finished(RunId(run_id), outcome, self.now))
+
+    def done_all(self, *run_ids: str) -> None:
+        for run_id in run_ids:
+            self.done(run_id)
 
     def stop(self, session: str = CHAT, sender: str | None = None) -> StopResult:
         return self._noted(self.scheduler.stop_oldest(SessionKey(session), self.now, sender))

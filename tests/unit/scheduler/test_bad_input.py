@@ -1,4 +1,7 @@
-"""What is wrong is refused at once, with words, and changes nothing."""
+"""What is wrong is refused at once, with words, and changes nothing.
+
+SPEC LANE-2, QUEUE-1, QUEUE-2, QUEUE-8, QUEUE-9, QUEUE-10, QUEUE-12.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,6 @@ def test_windows_at_the_edges_and_plain_words_are_taken() -> None:
 
 
 def test_a_grace_period_of_zero_gives_up_at_once() -> None:
-    """SPEC QUEUE-2."""
     shell = Shell(grace_s=0)
     shell.submit("deaf")
     shell.stop()
@@ -120,7 +122,6 @@ def test_a_time_limit_that_is_none_is_refused_and_leaves_nothing_behind(
 @pytest.mark.parametrize("limit_s", [0, 0.0, 10**300, 1e308])
 @pytest.mark.parametrize("name", ["deadline_s", "run_timeout_s"])
 def test_time_limits_at_the_edges_are_taken(name: str, limit_s: float) -> None:
-    """SPEC QUEUE-9."""
     shell = Shell()
     shell.submit("a", "chat", **{name: limit_s})
     shell.wait(1)
@@ -149,10 +150,8 @@ def test_an_id_is_taken_as_long_as_its_request_lives(state: str) -> None:
 
 
 def test_the_id_of_a_joined_message_is_taken_until_the_turn_has_ended() -> None:
-    """SPEC QUEUE-10."""
     shell = Shell()
-    shell.submit("a", sender="ann", policy=TYPING)
-    shell.submit("b", sender="ann", policy=TYPING)
+    shell.submit_all("a", "b", sender="ann", policy=TYPING)
     shell.wait(1)
     shell.finish("a")
     with pytest.raises(DuplicateRequest):
@@ -162,10 +161,8 @@ def test_the_id_of_a_joined_message_is_taken_until_the_turn_has_ended() -> None:
 
 
 def test_the_id_of_a_joined_message_is_free_when_the_turn_was_stopped() -> None:
-    """SPEC QUEUE-8, QUEUE-10."""
     shell = Shell()
-    shell.submit("a", sender="ann", policy=TYPING)
-    shell.submit("b", sender="ann", policy=TYPING)
+    shell.submit_all("a", "b", sender="ann", policy=TYPING)
     shell.stop()
     assert told(shell.submit("b")) == ["start b"]
 
@@ -199,7 +196,6 @@ def test_a_duplicate_is_refused_before_the_draining_scheduler_could_answer_for_i
 
 @pytest.mark.parametrize("state", ["collecting", "queued", "ready", "running"])
 def test_a_run_is_not_put_away_before_its_task_has_ended(state: str) -> None:
-    """SPEC QUEUE-2."""
     shell = one_that_is(state)
     with pytest.raises(IllegalTransition, match=f"a: {state} cannot become done"):
         shell.release("a")
@@ -219,7 +215,6 @@ def test_what_is_over_may_be_finished_and_released_again_without_effect() -> Non
 
 
 def test_a_run_that_is_being_stored_cannot_finish_again() -> None:
-    """SPEC QUEUE-10."""
     shell = Shell()
     shell.submit("a")
     shell.finish("a")
@@ -229,7 +224,6 @@ def test_a_run_that_is_being_stored_cannot_finish_again() -> None:
 
 
 def test_everything_works_while_the_clock_stands_still() -> None:
-    """SPEC QUEUE-12."""
     shell = Shell({"main": 1}, grace_s=0)
     shell.submit("typed", sender="ann", policy=TYPING)
     shell.submit("a", "one", deadline_s=0)
@@ -245,7 +239,6 @@ def test_everything_works_while_the_clock_stands_still() -> None:
 
 
 def test_sessions_lanes_and_senders_with_empty_names_are_names_too() -> None:
-    """SPEC LANE-2, QUEUE-1."""
     shell = Shell()
     shell.submit("a", "", lane="", sender="")
     shell.submit("b", "", lane="")

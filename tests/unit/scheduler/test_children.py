@@ -1,4 +1,7 @@
-"""Runs that ask for other runs: in whose slot they work, how deep and how many."""
+"""Runs that ask for other runs: in whose slot they work, how deep and how many.
+
+SPEC LANE-1, LANE-4, LANE-8, QUEUE-2, QUEUE-3, QUEUE-6, QUEUE-8.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
 
 
 def test_a_child_that_is_waited_for_runs_inside_its_parents_slot() -> None:
-    """SPEC LANE-8."""
     shell = one_slot()
     assert ask(shell, "child", "run") == ["start child"]
     assert shell.occupants() == ["run", "child"]
@@ -29,7 +31,6 @@ def test_a_child_that_is_waited_for_runs_inside_its_parents_slot() -> None:
 
 
 def test_children_run_inside_a_slot_one_at_a_time_first_come_first_served() -> None:
-    """SPEC LANE-8."""
     shell = one_slot()
     for name in "abc":
         ask(shell, name, "run")
@@ -50,7 +51,6 @@ def test_a_grandchild_runs_inside_the_slot_of_the_nearest_ancestor_in_its_lane()
 
 
 def test_a_child_that_nobody_waits_for_queues_like_everybody() -> None:
-    """SPEC LANE-8."""
     shell = one_slot()
     shell.submit("child", "sub", parent="run")
     assert shell.view("child").waits_for is WaitsFor.LANE
@@ -64,7 +64,6 @@ def test_a_child_that_nobody_waits_for_queues_like_everybody() -> None:
 
 
 def test_a_run_has_at_most_three_ancestors() -> None:
-    """SPEC LANE-8."""
     shell = Shell({"main": 1})
     shell.submit("0")
     for depth in range(1, DEFAULT_NESTING.depth + 1):
@@ -88,7 +87,6 @@ def test_a_run_has_at_most_eight_live_children() -> None:
 
 
 def test_depth_and_number_of_children_are_settings() -> None:
-    """SPEC LANE-8."""
     shell = Shell({"main": 1}, nesting=NestingLimits(depth=1, children=2))
     shell.submit("run")
     assert ask(shell, "a", "run") == ["start a"]
@@ -133,16 +131,13 @@ def test_a_message_does_not_join_a_child_of_its_sender() -> None:
 
 
 def test_a_child_in_interrupt_mode_interrupts_nothing() -> None:
-    """SPEC LANE-8, QUEUE-3."""
     shell = Shell({"main": 9})
-    shell.submit("run")
-    shell.submit("waits")
+    shell.submit_all("run", "waits")
     shell.submit("child", parent="run", policy=INTERRUPT)
     assert (shell.cancelled, shell.ended) == ({}, {})
 
 
 def test_a_rejected_child_leaves_its_senders_buffer_alone() -> None:
-    """SPEC LANE-8, QUEUE-6."""
     shell = Shell()
     shell.submit("typed", sender="ann", policy=TYPING)
     shell.submit("run")
@@ -160,7 +155,6 @@ TIMED_OUT = (Outcome.TIMED_OUT, Reason.RUN_TIMEOUT)
 
 
 def test_a_guest_whose_host_ends_first_keeps_the_slot() -> None:
-    """SPEC LANE-1, LANE-8."""
     shell = one_slot()
     ask(shell, "child", "run")
     shell.submit("next", "other")
@@ -173,7 +167,6 @@ def test_a_guest_whose_host_ends_first_keeps_the_slot() -> None:
 
 
 def test_a_guest_whose_host_ends_first_becomes_the_guest_of_the_hosts_host() -> None:
-    """SPEC LANE-8."""
     shell = one_slot()
     ask(shell, "child", "run")
     ask(shell, "grandchild", "child")
@@ -182,13 +175,11 @@ def test_a_guest_whose_host_ends_first_becomes_the_guest_of_the_hosts_host() -> 
     assert shell.working == ["run", "grandchild"]
     shell.done("grandchild")
     assert shell.working == ["run", "second"]
-    shell.done("second")
-    shell.done("run")
+    shell.done_all("second", "run")
     shell.assert_nothing_left()
 
 
 def test_those_who_waited_for_a_slot_queue_for_the_lane_when_its_owner_has_ended() -> None:
-    """SPEC LANE-4, LANE-8."""
     shell = one_slot()
     ask(shell, "child", "run")
     ask(shell, "second", "run")
@@ -196,13 +187,11 @@ def test_those_who_waited_for_a_slot_queue_for_the_lane_when_its_owner_has_ended
     shell.done("run")
     assert shell.view("second").waits_for is WaitsFor.LANE
     assert shell.lane().waiting == 2
-    shell.done("child")
-    shell.done("other")
+    shell.done_all("child", "other")
     assert shell.working == ["second"]
 
 
 def test_a_stop_reaches_guests_that_work_and_guests_that_wait() -> None:
-    """SPEC LANE-8, QUEUE-8."""
     shell = one_slot()
     ask(shell, "a", "run")
     ask(shell, "b", "run")
@@ -229,8 +218,7 @@ def test_a_run_that_times_out_takes_with_it_those_it_waits_for(limit: str) -> No
     shell.submit("not waited for", "other", lane="subagent", parent="run")
     shell.wait(5)
     assert list(shell.cancelled) == ["run", "child", "grandchild"]
-    for name in ("grandchild", "child", "run"):
-        shell.done(name)
+    shell.done_all("grandchild", "child", "run")
     reason = Reason.RUN_TIMEOUT if limit == "run_timeout_s" else Reason.DEADLINE
     everybody = ["run", "child", "grandchild", "second"]
     assert shell.ended == dict.fromkeys(everybody, (Outcome.TIMED_OUT, reason))
@@ -238,7 +226,6 @@ def test_a_run_that_times_out_takes_with_it_those_it_waits_for(limit: str) -> No
 
 
 def test_a_host_that_is_abandoned_with_its_guest_gives_the_slot_back_once() -> None:
-    """SPEC LANE-8, QUEUE-2."""
     shell = one_slot()
     ask(shell, "child", "run")
     shell.submit("next", "other")
@@ -246,6 +233,5 @@ def test_a_host_that_is_abandoned_with_its_guest_gives_the_slot_back_once() -> N
     shell.wait(10)
     assert shell.lane().active == 1
     assert shell.occupants() == ["next"]
-    for name in ("run", "child", "next"):
-        shell.done(name)
+    shell.done_all("run", "child", "next")
     shell.assert_nothing_left()

@@ -1,4 +1,4 @@
-"""Mode ``collect``: what queued up during a run becomes one turn."""
+"""Mode ``collect``: what queued up during a run becomes one turn (SPEC QUEUE-4, QUEUE-5)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ COLLECT_GROUP = QueuePolicy(mode=Mode.COLLECT, concurrency=2)
 
 
 def test_what_queued_up_during_a_run_becomes_one_follow_up_turn() -> None:
-    """SPEC QUEUE-4."""
     shell = Shell()
-    for name in "abcd":
-        shell.submit(name, policy=COLLECT)
+    shell.submit_all(*"abcd", policy=COLLECT)
     assert [shell.state(name) for name in "bcd"] == [RunState.QUEUED] * 3
     shell.done("a")
     assert shell.started == ["a", "b"]
@@ -31,8 +29,7 @@ def test_what_queued_up_during_a_run_becomes_one_follow_up_turn() -> None:
 def test_the_parts_of_a_collected_turn_are_told_in_order_and_before_its_start() -> None:
     """SPEC QUEUE-4: the shell knows the whole turn when it starts it."""
     shell = Shell()
-    for name in "abcd":
-        shell.submit(name, policy=COLLECT)
+    shell.submit_all(*"abcd", policy=COLLECT)
     assert told(shell.done("a")) == ["end a: completed", "c joins b", "d joins b", "start b"]
 
 
@@ -40,23 +37,20 @@ def test_only_messages_in_the_mode_are_collected_and_none_overtakes_another() ->
     """SPEC QUEUE-3, QUEUE-4: the others keep their turns."""
     shell = Shell()
     shell.submit("runs")
-    shell.submit("a", policy=COLLECT)
-    shell.submit("b", policy=COLLECT)
+    shell.submit_all("a", "b", policy=COLLECT)
     shell.submit("alone", policy=QueuePolicy())
     shell.submit("c", policy=COLLECT)
     shell.done("runs")
     assert shell.joined == {"b": "a"}
     assert shell.state("alone") is RunState.QUEUED
-    shell.done("a")
-    shell.done("alone")
+    shell.done_all("a", "alone")
     assert shell.started == ["runs", "a", "alone", "c"]
 
 
 def test_a_child_neither_collects_nor_is_collected() -> None:
     """SPEC LANE-8: its parent waits for its own answer."""
     shell = Shell({"main": 9})
-    shell.submit("run", policy=COLLECT_GROUP)
-    shell.submit("busy", policy=COLLECT_GROUP)
+    shell.submit_all("run", "busy", policy=COLLECT_GROUP)
     shell.submit("child", policy=COLLECT_GROUP, parent="run")
     shell.submit("message", policy=COLLECT_GROUP)
     shell.submit("child 2", policy=COLLECT_GROUP, parent="run")
@@ -68,11 +62,9 @@ def test_a_child_neither_collects_nor_is_collected() -> None:
 
 
 def test_a_full_queue_that_drops_new_messages_refuses_the_third() -> None:
-    """SPEC QUEUE-5."""
     shell = Shell()
     policy = QueuePolicy(mode=Mode.COLLECT, capacity=2, drop=Drop.NEW)
-    for name in "abcd":
-        shell.submit(name, policy=policy)
+    shell.submit_all(*"abcd", policy=policy)
     assert shell.ended == {"d": (Outcome.REJECTED, Reason.QUEUE_FULL)}
 
 
@@ -82,8 +74,7 @@ def test_a_collected_burst_brings_its_own_messages_along() -> None:
     policy = QueuePolicy(mode=Mode.COLLECT, debounce_s=0.8)
     shell.submit("runs")
     shell.submit("bob", sender="bob", policy=policy)
-    shell.submit("ann", sender="ann", policy=policy)
-    shell.submit("ann too", sender="ann", policy=policy)
+    shell.submit_all("ann", "ann too", sender="ann", policy=policy)
     shell.done("runs")
     assert shell.joined == {"ann too": "ann", "ann": "bob"}
     assert shell.view("bob").messages == 3

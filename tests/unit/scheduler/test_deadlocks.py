@@ -1,4 +1,7 @@
-"""No deadlock is possible: whoever waits for a run is never waited for by it (SPEC LANE-8)."""
+"""No deadlock is possible: whoever waits for a run is never waited for by it.
+
+SPEC AGENT-3, LANE-8, QUEUE-1, QUEUE-7.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,7 @@ def test_a_child_that_lowers_the_concurrency_of_its_parents_session_is_rejected(
 def test_a_child_is_rejected_when_a_message_leaves_its_session_no_room_beside_its_parent() -> None:
     """SPEC LANE-8, QUEUE-7. It waited for one of two to end, and then for both."""
     shell = Shell({"main": 9})
-    shell.submit("run", "group", policy=TWO)
-    shell.submit("busy", "group", policy=TWO)
+    shell.submit_all("run", "busy", session="group", policy=TWO)
     assert ask(shell, "child", "run", "group", policy=TWO) == []
     shell.submit("throttled", "group")
     assert shell.ended == {"child": CIRCLE}
@@ -59,10 +61,8 @@ def test_a_child_is_rejected_when_a_message_leaves_its_session_no_room_beside_it
 
 
 def test_a_child_is_rejected_when_its_session_is_throttled_to_its_parent_alone() -> None:
-    """SPEC LANE-8, QUEUE-7."""
     shell = Shell({"main": 9})
-    shell.submit("run", "group", policy=TWO)
-    shell.submit("busy", "group", policy=TWO)
+    shell.submit_all("run", "busy", session="group", policy=TWO)
     ask(shell, "child", "run", "group", policy=TWO)
     assert told(shell.set_concurrency(1, "group")) == ["end child: rejected, waits_for_itself"]
     finish_all(shell)
@@ -72,8 +72,7 @@ def test_a_child_stays_when_its_session_is_throttled_and_its_parent_is_elsewhere
     """SPEC LANE-8, QUEUE-7: everybody in there can end."""
     shell = Shell({"main": 9})
     shell.submit("run", "chat")
-    shell.submit("busy", "group", policy=TWO)
-    shell.submit("busy too", "group", policy=TWO)
+    shell.submit_all("busy", "busy too", session="group", policy=TWO)
     ask(shell, "child", "run", "group", policy=TWO)
     assert shell.set_concurrency(1, "group") == []
     finish_all(shell)
@@ -132,8 +131,7 @@ def test_a_child_is_rejected_when_a_later_message_takes_its_agent_to_its_parents
     shell.submit("before", "three", lane="subagent")
     ask(shell, "child", "run", "three", agent="slow", lane="subagent")
     shell.submit("later", "four", agent="slow")
-    shell.done("before")
-    shell.done("busy")
+    shell.done_all("before", "busy")
     assert shell.state("later") is RunState.READY
     assert shell.ended["child"] == CIRCLE
     finish_all(shell)
@@ -210,11 +208,9 @@ def test_two_runs_that_ask_for_children_in_each_others_full_lane_both_go_on() ->
     assert ask(shell, "b", "agent", lane="main") == ["start b"]
     assert shell.view("b").lane == "subagent"
     assert shell.occupants("subagent") == ["agent", "b"]
-    shell.done("b")
-    shell.done("agent")
+    shell.done_all("b", "agent")
     assert shell.state("a") is RunState.RUNNING
-    shell.done("a")
-    shell.done("chat")
+    shell.done_all("a", "chat")
     shell.assert_nothing_left()
 
 
@@ -229,8 +225,7 @@ def test_a_child_in_another_lane_queues_while_somebody_there_can_still_end() -> 
     assert shell.started == ["chat", "agent", "free"]
     shell.done("free")
     assert shell.started[3:] == ["a"]
-    shell.done("a")
-    shell.done("chat")
+    shell.done_all("a", "chat")
     assert shell.started[4:] == ["b"]
     assert shell.view("b").lane == "main"
 
@@ -245,8 +240,7 @@ def test_a_circle_through_a_guest_that_waits_is_found() -> None:
     ask(shell, "third", "chat", lane="main")
     assert ask(shell, "a", "guest", lane="subagent") == []
     assert ask(shell, "b", "agent", lane="main") == ["start b"]
-    for name in ("b", "agent", "a", "guest", "second", "third", "chat"):
-        shell.done(name)
+    shell.done_all("b", "agent", "a", "guest", "second", "third", "chat")
     shell.assert_nothing_left()
 
 
@@ -261,7 +255,6 @@ def test_a_child_in_its_parents_own_busy_session_is_rejected() -> None:
 
 
 def test_a_child_in_its_parents_own_session_starts_if_there_is_room() -> None:
-    """SPEC LANE-8, QUEUE-1."""
     shell = Shell({"main": 1})
     shell.submit("run", "group", policy=GROUP)
     assert ask(shell, "child", "run", session="group", policy=GROUP) == ["start child"]
@@ -278,15 +271,12 @@ def test_a_child_behind_a_message_that_waits_for_its_parents_session_is_rejected
 
 
 def test_a_child_behind_a_message_that_can_start_queues() -> None:
-    """SPEC LANE-8."""
     shell = Shell({"main": 2})
     shell.submit("run", "one")
-    shell.submit("busy", "two", lane="subagent")
-    shell.submit("next", "two", lane="subagent")
+    shell.submit_all("busy", "next", session="two", lane="subagent")
     assert ask(shell, "child", "run", session="two") == []
     assert shell.view("child").waits_for is WaitsFor.SESSION
-    shell.done("busy")
-    shell.done("next")
+    shell.done_all("busy", "next")
     assert shell.state("child") is RunState.RUNNING
 
 
@@ -306,7 +296,6 @@ def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:
 
 
 def test_a_circle_through_two_agents_is_rejected() -> None:
-    """SPEC AGENT-3, LANE-8."""
     shell = Shell({"main": 9}, agents={"a": 1, "b": 1})
     shell.submit("a run", "one", agent="a")
     shell.submit("b run", "two", agent="b")

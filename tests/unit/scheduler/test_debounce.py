@@ -1,4 +1,4 @@
-"""Bursts and their windows."""
+"""Bursts and their windows (SPEC QUEUE-6)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ def entry(
 
 
 def test_a_burst_ends_when_its_window_is_over() -> None:
-    """SPEC QUEUE-6."""
     collector = Debouncer()
     leader = entry()
     collector.begin(leader, WINDOW_S, now=10)
@@ -29,7 +28,6 @@ def test_a_burst_ends_when_its_window_is_over() -> None:
 
 
 def test_a_prolonged_burst_ends_a_window_after_its_last_message() -> None:
-    """SPEC QUEUE-6."""
     collector = Debouncer()
     leader = entry()
     collector.begin(leader, WINDOW_S, now=0)
@@ -52,7 +50,6 @@ def test_prolonging_costs_no_timer() -> None:
 
 
 def test_a_burst_is_bounded_by_four_windows() -> None:
-    """SPEC QUEUE-6."""
     collector = Debouncer()
     collector.begin(entry(), WINDOW_S, now=0)
     (burst,) = collector.all()
@@ -64,7 +61,6 @@ def test_a_burst_is_bounded_by_four_windows() -> None:
 
 
 def test_the_bound_does_not_hold_while_a_cut_text_goes_on() -> None:
-    """SPEC QUEUE-6."""
     collector = Debouncer()
     collector.begin(entry(cut=True), CUT_WINDOW_S, now=0)
     (burst,) = collector.all()
@@ -73,7 +69,6 @@ def test_the_bound_does_not_hold_while_a_cut_text_goes_on() -> None:
 
 
 def test_the_timer_is_never_later_than_the_end_of_a_burst() -> None:
-    """SPEC QUEUE-6."""
     collector = Debouncer()
     collector.begin(entry(cut=True), CUT_WINDOW_S, now=0)
     (burst,) = collector.all()
@@ -100,7 +95,6 @@ def test_a_burst_that_was_closed_early_never_falls_due() -> None:
 
 
 def test_bursts_are_kept_apart_by_session_and_sender() -> None:
-    """SPEC QUEUE-6."""
     collector = Debouncer()
     for session, sender in (("s", "ann"), ("s", "bob"), ("t", "ann")):
         collector.begin(entry(session=session, sender=sender), WINDOW_S, now=0)

@@ -1,4 +1,7 @@
-"""The shell of the scheduler by itself, with a host that does what a test says."""
+"""The shell of the scheduler by itself, with a host that does what a test says.
+
+SPEC CMD-1, NODE-1, QUEUE-2, QUEUE-9, QUEUE-10, QUEUE-11.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,6 @@ def ask(name: str, session: SessionKey = S) -> Request:
 
 
 async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_slots_back() -> None:
-    """SPEC QUEUE-2."""
     host = Host()
     dispatcher = made(host, main=1)
     dispatcher.submit(ask("a"))
@@ -74,7 +76,6 @@ async def test_a_run_that_is_cancelled_before_its_first_step_gives_its_slots_bac
 
 
 async def test_a_stop_is_in_effect_when_the_call_returns() -> None:
-    """SPEC CMD-1."""
     host = Host()
     dispatcher = made(host)
     dispatcher.submit(ask("a"))
@@ -87,7 +88,6 @@ async def test_a_stop_is_in_effect_when_the_call_returns() -> None:
 
 
 async def test_a_run_counts_in_its_lane_until_its_end_is_stored() -> None:
-    """SPEC QUEUE-2."""
     host = Host()
     host.gate.set()
     host.stored.clear()
@@ -106,7 +106,6 @@ async def test_a_run_counts_in_its_lane_until_its_end_is_stored() -> None:
 async def test_a_run_that_calls_for_the_end_of_the_process_fails_alone(
     error: BaseException,
 ) -> None:
-    """SPEC QUEUE-10."""
     host = Host()
     host.fails = error
     host.gate.set()
@@ -121,7 +120,6 @@ async def test_a_run_that_calls_for_the_end_of_the_process_fails_alone(
 async def test_a_bug_in_the_recording_is_logged_and_holds_up_nobody(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """SPEC QUEUE-10."""
     host = Host()
     host.gate.set()
     host.bug = ValueError("a bug")
@@ -134,7 +132,6 @@ async def test_a_bug_in_the_recording_is_logged_and_holds_up_nobody(
 
 
 async def test_interrupt_cuts_everything_off_and_new_work_is_still_taken() -> None:
-    """SPEC NODE-1."""
     host = Host()
     dispatcher = made(host)
     dispatcher.submit(ask("a"))
@@ -154,7 +151,6 @@ async def test_interrupt_cuts_everything_off_and_new_work_is_still_taken() -> No
 
 
 async def test_the_drain_ends_when_the_last_end_is_stored() -> None:
-    """SPEC QUEUE-11."""
     host = Host()
     host.stored.clear()
     host.gate.set()
@@ -170,7 +166,6 @@ async def test_the_drain_ends_when_the_last_end_is_stored() -> None:
 
 
 async def test_a_run_timeout_needs_no_further_input() -> None:
-    """SPEC QUEUE-9."""
     host = Host()
     dispatcher = made(host)
     dispatcher.submit(Request(RunId("a"), S, run_timeout_s=10))

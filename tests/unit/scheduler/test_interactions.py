@@ -1,4 +1,7 @@
-"""Rules that meet: each of these histories belongs to two or three rules at once."""
+"""Rules that meet: each of these histories belongs to two or three rules at once.
+
+SPEC AGENT-3, LANE-4, QUEUE-5, QUEUE-8, QUEUE-10.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,6 @@ def test_a_message_dropped_from_a_full_queue_had_its_deadline_taken_along() -> N
 
 
 def test_a_session_keeps_its_place_in_an_agents_line_when_its_oldest_is_dropped() -> None:
-    """SPEC AGENT-3, QUEUE-5."""
     shell = Shell({"main": 9}, agents={"main": 1})
     policy = QueuePolicy(capacity=1)
     shell.submit("busy", "zero")
@@ -86,8 +88,7 @@ def test_the_deadline_of_a_message_that_joined_a_burst_does_not_count() -> None:
 def test_a_policy_with_less_capacity_drops_one_message_for_one() -> None:
     """SPEC QUEUE-5: those who wait came under the old policy."""
     shell = Shell()
-    for name in "abcd":
-        shell.submit(name)
+    shell.submit_all(*"abcd")
     shell.submit("e", policy=QueuePolicy(capacity=1))
     assert list(shell.ended) == ["b"]
 
@@ -110,13 +111,11 @@ def test_a_burst_stays_in_the_lane_of_its_first_message() -> None:
 def test_a_run_ends_before_the_next_one_starts() -> None:
     """SPEC QUEUE-2: the next one reads what the last one left."""
     shell = Shell()
-    shell.submit("a")
-    shell.submit("b")
+    shell.submit_all("a", "b")
     assert told(shell.done("a")) == ["end a: completed", "start b"]
 
 
 def test_those_who_wait_for_a_lane_come_before_those_who_move_up_to_it() -> None:
-    """SPEC LANE-4."""
     shell = Shell({"main": 1}, agents={"main": 3})
     shell.submit("a", "one")
     shell.submit("waits", "two")
@@ -140,8 +139,7 @@ def test_an_interruption_drops_then_cancels_then_joins() -> None:
     """SPEC QUEUE-3: what it replaces has ended before anything of it begins."""
     shell = Shell({"main": 9})
     shell.submit("typed", sender="ann", policy=TYPING)
-    for name in ("run 1", "run 2", "run 3", "waits 1", "waits 2"):
-        shell.submit(name, policy=GROUP)
+    shell.submit_all("run 1", "run 2", "run 3", "waits 1", "waits 2", policy=GROUP)
     effects = shell.submit("now", sender="ann", policy=INTERRUPT)
     assert told(effects) == [
         "end waits 1: dropped, newer_message",
@@ -154,10 +152,8 @@ def test_an_interruption_drops_then_cancels_then_joins() -> None:
 
 
 def test_stopall_ends_what_waits_before_it_cancels_and_starts_nothing_of_the_session() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell({"main": 2}, agents={"main": 3})
-    for name in ("run 1", "run 2", "ready", "queued"):
-        shell.submit(name, policy=GROUP)
+    shell.submit_all("run 1", "run 2", "ready", "queued", policy=GROUP)
     shell.submit("other", "other", lane="cron")
     assert told(shell.stop_all().effects) == [
         "end ready: cancelled, stopped_all",
@@ -176,11 +172,9 @@ def test_a_late_tick_does_not_start_what_has_expired() -> None:
 
 
 def test_each_way_to_lose_a_message_has_a_reason_of_its_own() -> None:
-    """SPEC QUEUE-5, QUEUE-10."""
     shell = Shell()
     shell.submit("run", "old")
-    shell.submit("oldest", "old", policy=QueuePolicy(capacity=1))
-    shell.submit("newer", "old", policy=QueuePolicy(capacity=1))
+    shell.submit_all("oldest", "newer", session="old", policy=QueuePolicy(capacity=1))
     shell.submit("too many", "old", policy=QueuePolicy(capacity=1, drop=Drop.NEW))
     shell.submit("now", "old", policy=INTERRUPT)
     shell.submit("late", "old", deadline_s=1)

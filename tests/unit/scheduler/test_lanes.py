@@ -1,4 +1,7 @@
-"""Lanes: bounded pools that serve first come, first served."""
+"""Lanes: bounded pools that serve first come, first served.
+
+SPEC AGENT-3, LANE-1, LANE-2, LANE-4, LANE-5, LANE-6.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,17 @@ from tests.unit.scheduler.shell import GROUP, TYPING, Shell
 
 
 def test_the_default_lanes_are_main_subagent_delegate_and_cron() -> None:
-    """SPEC LANE-1."""
     sizes = {lane.name: lane.concurrency for lane in RunScheduler().lanes()}
     assert sizes == {"main": 2, "subagent": 4, "delegate": 100, "cron": 1}
 
 
 def test_a_configured_lane_changes_its_size_and_leaves_the_others() -> None:
-    """SPEC LANE-1."""
     sizes = {lane.name: lane.concurrency for lane in Shell({"main": 7, "own": 3}).scheduler.lanes()}
     assert sizes == {"main": 7, "subagent": 4, "delegate": 100, "cron": 1, "own": 3}
 
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_a_lane_never_holds_more_runs_than_its_size(size: int) -> None:
-    """SPEC LANE-1."""
     shell = Shell({"main": size})
     for number in range(8):
         shell.submit(str(number), f"session {number}")
@@ -37,24 +37,20 @@ def test_a_lane_never_holds_more_runs_than_its_size(size: int) -> None:
 
 
 def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
-    """SPEC LANE-2."""
     shell = Shell()
     shell.submit("a", lane=LaneName("no such lane"))
     assert shell.lane().active == 1
 
 
 def test_a_lane_serves_in_the_order_of_readiness() -> None:
-    """SPEC LANE-4."""
     shell = Shell({"main": 1})
     for name in "abcd":
         shell.submit(name, f"session {name}")
-    for name in "abc":
-        shell.done(name)
+    shell.done_all(*"abc")
     assert shell.started == ["a", "b", "c", "d"]
 
 
 def test_a_busy_session_takes_no_place_in_the_lanes_line() -> None:
-    """SPEC LANE-4."""
     shell = Shell({"main": 2})
     shell.submit("busy", "one")
     for number in range(5):
@@ -65,22 +61,18 @@ def test_a_busy_session_takes_no_place_in_the_lanes_line() -> None:
 
 
 def test_sessions_are_taken_stopped_and_shown_while_every_lane_is_full() -> None:
-    """SPEC LANE-5."""
     shell = Shell({"main": 1})
     shell.submit("blocks", "other")
-    shell.submit("a")
-    shell.submit("b")
+    shell.submit_all("a", "b")
     assert shell.stop().dropped == ["a"]
     assert shell.stop().dropped == ["b"]
     assert [run.id for run in shell.scheduler.runs(shell.now)] == ["blocks"]
 
 
 def test_a_closed_lane_rejects_who_waits_and_who_comes_and_lets_runs_go_on() -> None:
-    """SPEC LANE-6."""
     shell = Shell({"main": 1})
     shell.submit("runs", "one")
-    shell.submit("ready", "two")
-    shell.submit("queued", "two")
+    shell.submit_all("ready", "queued", session="two")
     shell.submit("typing", "three", sender="ann", policy=TYPING)
     shell.close_lane("main")
     shell.submit("late", "four")
@@ -110,7 +102,6 @@ def test_the_documented_defaults_do_not_deadlock() -> None:
 
 
 def test_an_agent_never_works_on_more_than_its_limit() -> None:
-    """SPEC AGENT-3."""
     shell = Shell({"main": 9}, agents={"main": 2})
     for number in range(5):
         shell.submit(str(number), f"session {number}")
@@ -123,10 +114,8 @@ def test_sessions_share_a_busy_agent_in_turns() -> None:
     """SPEC AGENT-3: one who writes much does not lock out the others."""
     shell = Shell({"main": 9}, agents={"main": 1})
     shell.submit("busy", "zero")
-    for name in ("a1", "a2", "a3"):
-        shell.submit(name, "a", policy=GROUP)
-    for name in ("b1", "b2"):
-        shell.submit(name, "b", policy=GROUP)
+    shell.submit_all("a1", "a2", "a3", session="a", policy=GROUP)
+    shell.submit_all("b1", "b2", session="b", policy=GROUP)
     shell.submit("c1", "c")
     for _ in range(6):
         shell.done(shell.started[-1])
@@ -134,7 +123,6 @@ def test_sessions_share_a_busy_agent_in_turns() -> None:
 
 
 def test_who_waits_for_the_lane_holds_the_agent_already() -> None:
-    """SPEC LANE-4."""
     shell = Shell({"main": 1}, agents={"main": 2})
     shell.submit("runs", "one")
     shell.submit("ready", "two")

@@ -1,4 +1,7 @@
-"""The scheduler as a library: runs that ask for runs, and those that would wait for ever."""
+"""The scheduler as a library: runs that ask for runs, and those that would wait for ever.
+
+SPEC LANE-8.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,6 @@ def says(text: str, after_s: float = 1) -> Doing:
 
 
 async def test_an_awaited_child_works_in_the_slot_of_its_parent() -> None:
-    """SPEC LANE-8."""
 
     async def parent(run: Text) -> str:
         children = [
@@ -48,7 +50,6 @@ async def test_an_awaited_child_works_in_the_slot_of_its_parent() -> None:
 
 
 async def test_stopping_a_run_stops_the_children_that_it_waits_for_with_it() -> None:
-    """SPEC LANE-8."""
     children: list[Text] = []
 
     async def parent(run: Text) -> None:
@@ -76,7 +77,6 @@ async def test_a_child_that_fails_fails_whoever_awaits_it() -> None:
 
 
 async def test_the_parent_must_work_and_belong_to_the_same_scheduler() -> None:
-    """SPEC LANE-8."""
     async with Scheduler(do) as scheduler, Scheduler(do) as other:
         ended = scheduler.submit("ann", says("a"))
         await ended
@@ -89,7 +89,6 @@ async def test_the_parent_must_work_and_belong_to_the_same_scheduler() -> None:
 
 
 async def test_nesting_has_a_limit() -> None:
-    """SPEC LANE-8."""
 
     async def parent(run: Text) -> list[Any]:
         children = [scheduler.submit(f"c{n}", says("c"), parent=run) for n in range(3)]

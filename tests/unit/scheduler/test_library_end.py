@@ -1,4 +1,7 @@
-"""The scheduler as a library: how it is closed, and how the loop may end before it."""
+"""The scheduler as a library: how it is closed, and how the loop may end before it.
+
+SPEC QUEUE-11.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,6 @@ HOUR_S = 3600.0
 
 
 async def test_drain_interrupts_what_waits_and_gives_time_to_what_runs() -> None:
-    """SPEC QUEUE-11."""
     async with Scheduler(stubborn) as scheduler:
         short, waiting = scheduler.submit("ann", 5), scheduler.submit("ann", 5)
         long = scheduler.submit("bob", 100)
@@ -46,7 +48,6 @@ async def test_drain_interrupts_what_waits_and_gives_time_to_what_runs() -> None
 
 
 async def test_a_closed_scheduler_rejects_and_says_what_to_do() -> None:
-    """SPEC QUEUE-11."""
     scheduler = Scheduler(nothing)
     await scheduler.drain()
     run = scheduler.submit("ann", "a")
@@ -57,7 +58,6 @@ async def test_a_closed_scheduler_rejects_and_says_what_to_do() -> None:
 
 
 async def test_a_second_drain_cuts_the_first_one_short() -> None:
-    """SPEC QUEUE-11."""
     scheduler = Scheduler(forever)
     run = scheduler.submit("ann", "a")
     first = asyncio.create_task(scheduler.drain(None))

@@ -1,4 +1,7 @@
-"""The scheduler as a library: lanes, sessions and policies, and how they are looked at."""
+"""The scheduler as a library: lanes, sessions and policies, and how they are looked at.
+
+SPEC AGENT-3, LANE-2, LANE-6, LANE-7, LANE-9, QUEUE-4, QUEUE-6.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,6 @@ async def gated(gate: Gate, *runs: Text) -> None:
 
 
 async def test_lanes_can_be_added_resized_and_closed() -> None:
-    """SPEC LANE-2, LANE-6, LANE-9."""
     gate = Gate()
     async with Scheduler(gate, [Lane("main", 1)]) as scheduler:
         assert scheduler.add_lane(Lane("new", 1)).concurrency == 1
@@ -75,7 +77,6 @@ async def test_a_session_can_be_given_more_room() -> None:
 
 
 async def test_an_agent_has_its_limit_over_all_sessions() -> None:
-    """SPEC AGENT-3."""
     gate = Gate()
     async with Scheduler(gate, [Lane("main", 9)], agents={"writer": 2}) as scheduler:
         runs = [scheduler.submit(f"s{n}", n, agent="writer") for n in range(3)]
@@ -86,7 +87,6 @@ async def test_an_agent_has_its_limit_over_all_sessions() -> None:
 
 
 async def test_a_slow_wait_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """SPEC LANE-7."""
 
     async def work(_run: Text) -> None:
         await asyncio.sleep(3)
@@ -119,7 +119,6 @@ async def test_runs_and_lanes_can_be_looked_at() -> None:
 
 
 async def test_collect_makes_one_run_of_all_that_waited() -> None:
-    """SPEC QUEUE-4."""
     gate = Gate()
     async with Scheduler(gate, policy=QueuePolicy(mode=Mode.COLLECT)) as scheduler:
         first, second, third, fourth = [scheduler.submit("ann", m) for m in "abcd"]
@@ -132,7 +131,6 @@ async def test_collect_makes_one_run_of_all_that_waited() -> None:
 
 
 async def test_steer_gives_the_working_run_what_waits_if_it_asks() -> None:
-    """SPEC QUEUE-4."""
     policy = QueuePolicy(mode=Mode.STEER)
     taken = []
 
@@ -155,7 +153,6 @@ async def test_steer_gives_the_working_run_what_waits_if_it_asks() -> None:
 
 
 async def test_debounce_makes_one_run_of_a_burst_without_any_other_event() -> None:
-    """SPEC QUEUE-6."""
     starts = []
 
     async def work(run: Text) -> list[str]:

@@ -1,4 +1,7 @@
-"""The scheduler as a library under random programs: laws that always hold."""
+"""The scheduler as a library under random programs: laws that always hold.
+
+SPEC LANE-1, LANE-4, LANE-8, QUEUE-1, QUEUE-2, QUEUE-10.
+"""
 
 from __future__ import annotations
 
@@ -270,7 +273,6 @@ def quiet() -> Any:
 
 @given(programs)
 def test_the_laws_hold_under_any_program(program: list[Step]) -> None:
-    """SPEC LANE-1, LANE-4, LANE-8, QUEUE-1, QUEUE-2, QUEUE-10."""
 
     async def main() -> None:
         witness = Witness()

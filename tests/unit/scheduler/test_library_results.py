@@ -1,4 +1,4 @@
-"""The scheduler as a library: what comes out of a run, and who gets it."""
+"""The scheduler as a library: what comes out of a run, and who gets it (SPEC QUEUE-5, QUEUE-6)."""
 
 from __future__ import annotations
 
@@ -225,7 +225,6 @@ async def test_cancelling_who_awaits_does_not_stop_the_run() -> None:
 
 
 async def test_a_message_that_joined_another_has_the_result_of_that_one() -> None:
-    """SPEC QUEUE-6."""
     policy = QueuePolicy(debounce_s=0.8)
     gate = Gate()
     async with Scheduler(gate, policy=policy) as scheduler:
@@ -258,7 +257,6 @@ async def test_who_awaits_a_message_that_joins_another_later_goes_on_waiting_for
 
 
 async def test_a_dropped_and_a_refused_message_say_so() -> None:
-    """SPEC QUEUE-5."""
     gate = Gate()
     small = QueuePolicy(capacity=1)
     async with Scheduler(gate, policy=small) as scheduler:

@@ -1,4 +1,7 @@
-"""The scheduler as a library: runs that are stopped, time out, will not end, or are left behind."""
+"""The scheduler as a library: runs that are stopped, time out, will not end, or are left behind.
+
+SPEC QUEUE-2, QUEUE-8, QUEUE-9.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,6 @@ HOUR_S = 3600.0
 
 
 async def test_stop_cancels_the_oldest_run_and_stop_all_everything() -> None:
-    """SPEC QUEUE-8."""
     async with Scheduler(forever) as scheduler:
         first, second, third = [scheduler.submit("ann", m) for m in "abc"]
         await steps()
@@ -101,7 +103,6 @@ async def test_a_run_that_stops_another_one_at_its_first_step_cancels_only_that(
 
 
 async def test_a_run_that_ignores_its_stop_is_given_up_after_the_grace_period() -> None:
-    """SPEC QUEUE-2."""
     async with Scheduler(stubborn, [Lane("main", 1)], cancel_grace_s=2) as scheduler:
         stuck, after = scheduler.submit("ann", HOUR_S), scheduler.submit("ann", 1)
         await asyncio.sleep(1)
@@ -180,7 +181,6 @@ async def test_a_run_that_was_given_up_can_see_that_it_no_longer_counts() -> Non
 
 
 async def test_a_deadline_ends_a_message_that_waits_and_nothing_else_happens() -> None:
-    """SPEC QUEUE-9."""
     gate = Gate()
     async with Scheduler(gate) as scheduler:
         working = scheduler.submit("ann", "a")

@@ -1,4 +1,4 @@
-"""Rapid messages of one sender become one turn."""
+"""Rapid messages of one sender become one turn (SPEC QUEUE-4, QUEUE-6, QUEUE-8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ def says(shell: Shell, run_id: str, session: str = "chat", *, sender: str = "ann
 
 
 def test_rapid_messages_of_one_sender_become_one_turn() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     says(shell, "a")
     shell.wait(0.5)
@@ -35,7 +34,6 @@ def test_rapid_messages_of_one_sender_become_one_turn() -> None:
 
 
 def test_a_steady_typist_is_served_after_four_windows() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     for number in range(6):
         says(shell, str(number))
@@ -70,7 +68,6 @@ def test_a_follow_up_to_a_running_session_queues_without_a_window() -> None:
 
 
 def test_a_queued_message_takes_what_its_sender_adds_within_the_window() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     says(shell, "runs")
     shell.wait(1)
@@ -92,7 +89,6 @@ def cut(shell: Shell, run_id: str, *, more: bool, policy: QueuePolicy = OFF) -> 
 
 
 def test_pieces_of_a_cut_text_join_even_without_debounce() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     cut(shell, "1", more=True)
     shell.wait(0.9)
@@ -105,7 +101,6 @@ def test_pieces_of_a_cut_text_join_even_without_debounce() -> None:
 
 
 def test_a_cut_text_whose_rest_never_comes_is_served_all_the_same() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     cut(shell, "1", more=True)
     shell.wait(1)
@@ -113,7 +108,6 @@ def test_a_cut_text_whose_rest_never_comes_is_served_all_the_same() -> None:
 
 
 def test_pieces_of_a_cut_text_join_while_the_session_is_busy() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     shell.submit("runs")
     cut(shell, "1", more=True)
@@ -128,7 +122,6 @@ def test_pieces_of_a_cut_text_join_while_the_session_is_busy() -> None:
 
 
 def test_a_stopped_burst_never_runs() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell()
     says(shell, "a")
     says(shell, "b")
@@ -154,19 +147,16 @@ TEN_CHARS = QueuePolicy(debounce_s=0.8, turn_chars=10)
 def test_a_burst_that_is_too_large_becomes_several_turns(
     policy: QueuePolicy, chars: int, cut: bool
 ) -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     for name in "abcde":
         shell.submit(name, sender="ann", policy=policy, chars=chars, cut=cut and name != "e")
     shell.wait(2)
-    for name in "ace":
-        shell.done(name)
+    shell.done_all(*"ace")
     assert shell.started == ["a", "c", "e"]
     assert shell.joined == {"b": "a", "d": "c"}
 
 
 def test_a_message_that_is_longer_than_a_turn_is_one_of_its_own() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     shell.submit("long", sender="ann", policy=TEN_CHARS, chars=99)
     shell.submit("short", sender="ann", policy=TEN_CHARS, chars=1)
@@ -176,7 +166,6 @@ def test_a_message_that_is_longer_than_a_turn_is_one_of_its_own() -> None:
 
 
 def test_what_is_collected_is_no_more_than_a_turn_takes() -> None:
-    """SPEC QUEUE-4, QUEUE-6."""
     shell = Shell()
     policy = replace(TWO, mode=Mode.COLLECT, debounce_s=0.0)
     for name in "abcd":
@@ -187,7 +176,6 @@ def test_what_is_collected_is_no_more_than_a_turn_takes() -> None:
 
 
 def test_a_turn_takes_fifty_messages_unless_something_else_is_set() -> None:
-    """SPEC QUEUE-6."""
     shell = Shell()
     for number in range(60):
         shell.submit(str(number), sender="ann", policy=TYPING)
@@ -207,3 +195,13 @@ def test_what_was_too_much_for_a_turn_is_collected_like_the_turn_before() -> Non
     shell.wait(2)
     assert shell.started == ["a", "e"]
     assert [name for name, into in shell.joined.items() if into == "e"] == ["f", "g", "h"]
+
+
+def test_nothing_overtakes_what_has_no_room_in_a_turn() -> None:
+    shell = Shell()
+    policy = replace(TEN_CHARS, mode=Mode.COLLECT, debounce_s=0.0)
+    for name, chars in {"a": 1, "b": 6, "c": 6, "d": 1}.items():
+        shell.submit(name, sender=name, policy=policy, chars=chars)
+    shell.done_all("a", "b")
+    assert shell.started == ["a", "b", "c"]
+    assert shell.joined == {"d": "c"}

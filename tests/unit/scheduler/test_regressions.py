@@ -1,4 +1,4 @@
-"""Mistakes that the scheduler once made."""
+"""Mistakes that the scheduler once made (SPEC AGENT-3)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ def test_a_run_whose_ended_parent_and_grandparent_share_a_session_can_end() -> N
     shell.submit("grandparent", policy=GROUP)
     shell.submit("parent", policy=GROUP, parent="grandparent")
     shell.submit("child", "sub", parent="parent")
-    shell.done("parent")
-    shell.done("child")
-    shell.done("grandparent")
+    shell.done_all("parent", "child", "grandparent")
     shell.assert_nothing_left()
 
 
@@ -57,7 +55,6 @@ def test_sessions_that_gave_up_waiting_leave_a_busy_agents_line() -> None:
 
 
 def test_a_session_keeps_its_turn_when_only_its_first_message_gives_up() -> None:
-    """SPEC AGENT-3."""
     shell = Shell(agents={"main": 1})
     shell.submit("busy", "first")
     shell.submit("gives up", "early", deadline_s=1)
@@ -117,8 +114,7 @@ def test_a_session_that_has_become_smaller_loses_its_turn_for_a_busy_agent() -> 
     shell.submit("a2", "a", policy=GROUP)
     shell.submit("a3", "a", policy=QueuePolicy(concurrency=1))
     shell.submit("b1", "b")
-    shell.done("a1")
-    shell.done("busy")
+    shell.done_all("a1", "busy")
     assert shell.started[2:] == ["b1"]
 
 
@@ -142,8 +138,7 @@ def test_who_stands_behind_messages_that_a_turn_collects_moves_up_at_once() -> N
     shell = Shell({"main": 1}, agents={"ann": 1})
     together = QueuePolicy(mode=Mode.COLLECT, concurrency=3)
     shell.submit("other", "elsewhere")
-    shell.submit("first", agent="ann", policy=together)
-    shell.submit("second", agent="ann", policy=together)
+    shell.submit_all("first", "second", agent="ann", policy=together)
     shell.submit("behind", lane="cron", policy=GROUP)
     shell.done("other")
     assert shell.joined == {"second": "first"}
@@ -182,6 +177,5 @@ def test_a_child_is_refused_that_would_close_a_circle_of_two_families() -> None:
     assert shell.state("of ann") is RunState.QUEUED
     shell.submit("of bob", "shared", lane="cron", parent="bob", awaited=True)
     assert shell.ended["of bob"] == (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
-    shell.done("bob")
-    shell.done("ready")
+    shell.done_all("bob", "ready")
     assert shell.started == ["ann", "bob", "ready", "of ann"]

@@ -1,4 +1,7 @@
-"""The queue of one session: one at a time, in order, bounded."""
+"""The queue of one session: one at a time, in order, bounded.
+
+SPEC QUEUE-1, QUEUE-2, QUEUE-3, QUEUE-5, QUEUE-6, QUEUE-10, QUEUE-12.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,8 @@ DROPPED = (Outcome.DROPPED, Reason.NEWER_MESSAGE)
 
 
 def test_a_direct_chat_runs_one_at_a_time_in_order() -> None:
-    """SPEC QUEUE-1, QUEUE-3."""
     shell = Shell({"main": 9})
-    for name in "abc":
-        shell.submit(name)
+    shell.submit_all(*"abc")
     assert shell.started == ["a"]
     shell.done("a")
     assert shell.started == ["a", "b"]
@@ -36,20 +37,16 @@ def test_a_direct_chat_runs_one_at_a_time_in_order() -> None:
 
 
 def test_a_group_runs_three_at_a_time() -> None:
-    """SPEC QUEUE-1."""
     shell = Shell({"main": 9})
-    for name in "abcd":
-        shell.submit(name, policy=GROUP)
+    shell.submit_all(*"abcd", policy=GROUP)
     assert shell.started == ["a", "b", "c"]
     shell.done("b")
     assert shell.started == ["a", "b", "c", "d"]
 
 
 def test_a_stopped_run_keeps_its_slot_until_it_has_unwound() -> None:
-    """SPEC QUEUE-2."""
     shell = Shell({"main": 9})
-    shell.submit("a")
-    shell.submit("b")
+    shell.submit_all("a", "b")
     shell.stop()
     assert shell.state("a") is RunState.STOPPING
     assert shell.started == ["a"]
@@ -57,10 +54,8 @@ def test_a_stopped_run_keeps_its_slot_until_it_has_unwound() -> None:
 
 
 def test_a_finished_run_keeps_its_slots_until_its_outcome_is_stored() -> None:
-    """SPEC QUEUE-2."""
     shell = Shell({"main": 1})
-    shell.submit("a")
-    shell.submit("b")
+    shell.submit_all("a", "b")
     shell.submit("c", "other")
     assert told(shell.finish("a")) == ["end a: completed"]
     assert shell.state("a") is RunState.FINISHING
@@ -71,10 +66,8 @@ def test_a_finished_run_keeps_its_slots_until_its_outcome_is_stored() -> None:
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.COMPLETED])
 def test_a_failed_run_does_not_hold_up_the_next(outcome: Outcome) -> None:
-    """SPEC QUEUE-10."""
     shell = Shell()
-    shell.submit("a")
-    shell.submit("b")
+    shell.submit_all("a", "b")
     shell.done("a", outcome)
     assert shell.ended == {"a": (outcome, None)}
     assert shell.started == ["a", "b"]
@@ -84,10 +77,8 @@ def test_a_failed_run_does_not_hold_up_the_next(outcome: Outcome) -> None:
 
 
 def test_an_interrupting_message_starts_when_what_it_cancelled_has_ended() -> None:
-    """SPEC QUEUE-3."""
     shell = Shell({"main": 9})
-    shell.submit("a")
-    shell.submit("waits")
+    shell.submit_all("a", "waits")
     shell.submit("b", policy=INTERRUPT)
     assert shell.cancelled == {"a": Reason.NEWER_MESSAGE}
     assert shell.ended == {"waits": DROPPED}
@@ -98,21 +89,17 @@ def test_an_interrupting_message_starts_when_what_it_cancelled_has_ended() -> No
 
 
 def test_an_interrupting_message_waits_for_all_three_runs_of_a_group() -> None:
-    """SPEC QUEUE-3."""
     shell = Shell({"main": 9})
-    for name in "abc":
-        shell.submit(name, policy=GROUP)
+    shell.submit_all(*"abc", policy=GROUP)
     shell.submit("now", policy=INTERRUPT_GROUP)
     assert list(shell.cancelled) == ["a", "b", "c"]
-    shell.done("b")
-    shell.done("a")
+    shell.done_all("b", "a")
     assert shell.started == ["a", "b", "c"]
     shell.done("c")
     assert shell.started == ["a", "b", "c", "now"]
 
 
 def test_an_interrupting_message_takes_its_senders_debounce_buffer_along() -> None:
-    """SPEC QUEUE-3."""
     shell = Shell()
     shell.submit("typed", sender="ann", policy=TYPING)
     shell.submit("now", sender="ann", policy=INTERRUPT)
@@ -123,7 +110,6 @@ def test_an_interrupting_message_takes_its_senders_debounce_buffer_along() -> No
 
 
 def test_a_long_text_that_the_channel_cut_interrupts_once() -> None:
-    """SPEC QUEUE-3, QUEUE-6."""
     shell = Shell()
     shell.submit("old")
     effects = shell.submit("part 1", sender="ann", policy=INTERRUPT, cut=True)
@@ -143,7 +129,6 @@ def test_a_long_text_that_the_channel_cut_interrupts_once() -> None:
 
 
 def test_the_default_capacity_is_ten_and_the_oldest_goes() -> None:
-    """SPEC QUEUE-5."""
     shell = Shell()
     for number in range(13):
         shell.submit(str(number))
@@ -153,10 +138,8 @@ def test_the_default_capacity_is_ten_and_the_oldest_goes() -> None:
 
 
 def test_drop_new_refuses_the_incoming_message() -> None:
-    """SPEC QUEUE-5."""
     shell = Shell()
-    for name in "abc":
-        shell.submit(name, policy=small(1, Drop.NEW))
+    shell.submit_all(*"abc", policy=small(1, Drop.NEW))
     assert shell.ended == {"c": (Outcome.REJECTED, Reason.QUEUE_FULL)}
     shell.done("a")
     assert shell.started == ["a", "b"]
@@ -166,7 +149,6 @@ def test_drop_new_refuses_the_incoming_message() -> None:
 
 
 def test_an_unknown_run_can_be_finished_without_effect() -> None:
-    """SPEC QUEUE-10."""
     shell = Shell()
     assert shell.finish("nobody") == []
     assert shell.release("nobody") == []
@@ -174,7 +156,6 @@ def test_an_unknown_run_can_be_finished_without_effect() -> None:
 
 
 def test_the_same_history_has_the_same_effects() -> None:
-    """SPEC QUEUE-12."""
     histories = []
     for _ in range(2):
         shell = Shell({"main": 2})

@@ -1,4 +1,4 @@
-"""Drain, then end what waits, then end what runs."""
+"""Drain, then end what waits, then end what runs (SPEC QUEUE-11)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ def busy() -> Shell:
     shell = Shell({"main": 1})
     shell.submit("typed", sender="ann", policy=TYPING)
     shell.submit("runs", policy=GROUP)
-    shell.submit("ready", "two")
-    shell.submit("queued", "two")
+    shell.submit_all("ready", "queued", session="two")
     return shell
 
 
 def test_a_draining_scheduler_rejects_what_comes_and_says_why() -> None:
-    """SPEC QUEUE-11."""
     shell = busy()
     before = shell.scheduler.draining
     shell.scheduler.drain()
@@ -30,18 +28,15 @@ def test_a_draining_scheduler_rejects_what_comes_and_says_why() -> None:
 
 
 def test_what_was_taken_before_a_drain_goes_on() -> None:
-    """SPEC QUEUE-11."""
     shell = busy()
     shell.scheduler.drain()
     shell.wait(1)
-    for name in ("runs", "ready", "typed", "queued"):
-        shell.done(name)
+    shell.done_all("runs", "ready", "typed", "queued")
     assert sorted(shell.started) == ["queued", "ready", "runs", "typed"]
     shell.assert_nothing_left()
 
 
 def test_release_waiting_interrupts_what_has_not_started_and_nothing_else() -> None:
-    """SPEC QUEUE-11."""
     shell = busy()
     shell.scheduler.drain()
     shell.release_waiting()
@@ -61,14 +56,12 @@ def test_of_some_requests_only_those_that_wait_are_interrupted() -> None:
     assert shell.ended == dict.fromkeys(["a2", "a3"], INTERRUPTED)
     assert shell.cancelled == {}
     shell.submit("a4", "a")
-    for name in ("a1", "b1", "a4", "b2"):
-        shell.done(name)
+    shell.done_all("a1", "b1", "a4", "b2")
     assert shell.started == ["a1", "b1", "a4", "b2"]
     shell.assert_nothing_left()
 
 
 def test_interrupt_all_cancels_runs_and_nothing_starts_any_more() -> None:
-    """SPEC QUEUE-11."""
     shell = busy()
     shell.scheduler.drain()
     shell.interrupt_all()

@@ -1,4 +1,7 @@
-"""Sizes that change while runs work: of lanes and of sessions."""
+"""Sizes that change while runs work: of lanes and of sessions.
+
+SPEC LANE-1, LANE-2, LANE-3, LANE-4, LANE-9, QUEUE-7.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ def full(size: int, waiting: int) -> Shell:
 
 
 def test_a_lane_made_on_demand_takes_requests_and_bounds_them() -> None:
-    """SPEC LANE-2."""
     shell = Shell()
     made = shell.get_or_create("own", 1)
     assert (made.name, made.concurrency, made.active) == ("own", 1, 0)
@@ -32,7 +34,6 @@ def test_a_lane_made_on_demand_takes_requests_and_bounds_them() -> None:
 
 
 def test_a_second_call_with_another_size_keeps_the_first() -> None:
-    """SPEC LANE-2."""
     shell = Shell()
     shell.get_or_create("own", 3)
     assert shell.get_or_create("own", 9).concurrency == 3
@@ -40,7 +41,6 @@ def test_a_second_call_with_another_size_keeps_the_first() -> None:
 
 
 def test_requests_that_came_before_their_lane_was_made_stay_in_main() -> None:
-    """SPEC LANE-2, LANE-3."""
     shell = Shell({"main": 1})
     shell.submit("a", "one", lane="own")
     shell.submit("b", "two", lane="own")
@@ -53,18 +53,15 @@ def test_requests_that_came_before_their_lane_was_made_stay_in_main() -> None:
 
 
 def test_a_lane_that_grows_starts_those_who_wait_in_their_order() -> None:
-    """SPEC LANE-4, LANE-9."""
     shell = full(1, waiting=3)
     assert told(shell.resize("main", 3)) == ["start 1", "start 2"]
     assert (shell.lane().concurrency, shell.lane().active, shell.lane().waiting) == (3, 3, 1)
 
 
 def test_a_lane_that_shrank_starts_nobody_until_it_is_below_its_size() -> None:
-    """SPEC LANE-1, LANE-9."""
     shell = full(3, waiting=1)
     shell.resize("main", 1)
-    shell.done("0")
-    shell.done("1")
+    shell.done_all("0", "1")
     assert shell.working == ["2"]
     shell.done("2")
     assert shell.working == ["3"]
@@ -74,21 +71,16 @@ def test_a_lane_that_shrank_starts_nobody_until_it_is_below_its_size() -> None:
 
 
 def test_a_session_that_may_run_more_at_once_starts_those_who_wait() -> None:
-    """SPEC QUEUE-7."""
     shell = Shell({"main": 9})
-    for name in "abcd":
-        shell.submit(name)
+    shell.submit_all(*"abcd")
     assert told(shell.set_concurrency(3)) == ["start b", "start c"]
 
 
 def test_a_throttled_session_cancels_nobody_and_starts_nobody_before_it_has_room() -> None:
-    """SPEC QUEUE-7."""
     shell = Shell({"main": 9})
-    for name in "abcd":
-        shell.submit(name, policy=GROUP)
+    shell.submit_all(*"abcd", policy=GROUP)
     assert shell.set_concurrency(1) == []
-    shell.done("a")
-    shell.done("b")
+    shell.done_all("a", "b")
     assert shell.working == ["c"]
     shell.done("c")
     assert shell.working == ["d"]
@@ -97,8 +89,7 @@ def test_a_throttled_session_cancels_nobody_and_starts_nobody_before_it_has_room
 def test_the_next_request_of_a_session_says_its_concurrency_anew() -> None:
     """SPEC QUEUE-1, QUEUE-7: its policy carries what holds from then on."""
     shell = Shell({"main": 9})
-    for name in "ab":
-        shell.submit(name)
+    shell.submit_all(*"ab")
     shell.set_concurrency(3)
     shell.submit("c")
     assert shell.state("c") is RunState.QUEUED
@@ -108,7 +99,6 @@ def test_the_next_request_of_a_session_says_its_concurrency_anew() -> None:
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, 2.0, True, None, "3", float("nan")])
 def test_a_size_that_is_none_changes_nothing(wrong: int) -> None:
-    """SPEC LANE-2, LANE-9, QUEUE-7."""
     shell = full(2, waiting=1)
     for change in (
         lambda: shell.resize("main", wrong),

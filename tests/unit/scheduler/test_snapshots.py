@@ -1,4 +1,4 @@
-"""Who is in the lanes and who waits, as people see it (SPEC LANE-7)."""
+"""Who is in the lanes and who waits, as people see it (SPEC LANE-7, QUEUE-2)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ def test_a_lane_does_not_show_what_waits_for_something_else() -> None:
 
 
 def test_an_abandoned_run_is_shown_in_its_lane_until_its_task_ends() -> None:
-    """SPEC QUEUE-2."""
     scheduler = RunScheduler({MAIN_LANE: 1}, cancel_grace_s=1)
     scheduler.submit(ask("a"), 0)
     scheduler.stop_oldest(SessionKey("s-a"), 0)
@@ -101,7 +100,6 @@ def test_a_short_wait_is_no_warning() -> None:
 
 
 def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane() -> None:
-    """SPEC LANE-7."""
     scheduler = busy(1, "a", "b")
     (sentence,) = told(scheduler, 8)
     assert sentence == (

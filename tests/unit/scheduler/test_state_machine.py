@@ -1,4 +1,4 @@
-"""The table of transitions, and what happens when a shell breaks the rules."""
+"""The table of transitions, and what happens when a shell breaks the rules (SPEC QUEUE-2)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,6 @@ PERMITTED = {
 def test_a_change_of_state_is_permitted_only_if_the_table_says_so(
     before: RunState, after: RunState
 ) -> None:
-    """SPEC QUEUE-2."""
     lane = LaneState(LaneName("main"), 1)
     machine = RequestStateMachine([lane], {}, cancel_grace_s=1)
     entry = Request(RunId("a"), SessionKey("s"))
@@ -71,7 +70,6 @@ def test_slots_cannot_be_given_back_while_the_run_works() -> None:
 
 
 def test_a_run_goes_through_its_states_in_order() -> None:
-    """SPEC QUEUE-2."""
     shell = Shell({"main": 1})
     shell.submit("blocks", "other")
     shell.submit("a", sender="ann", policy=TYPING)

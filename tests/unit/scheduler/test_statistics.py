@@ -1,4 +1,4 @@
-"""What a lane counts and measures, and who is told about slow waits."""
+"""What a lane counts and measures, and who is told about slow waits (SPEC LANE-7, QUEUE-12)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.unit.scheduler.shell import TYPING, Shell
 
 
 def test_each_outcome_is_counted_once_where_it_belongs() -> None:
-    """SPEC LANE-7."""
     shell = Shell({"main": 9})
     for name in ("completed", "failed", "stopped", "late", "deaf", "shut down"):
         shell.submit(name, name, run_timeout_s=5 if name == "late" else None)
@@ -25,8 +24,7 @@ def test_each_outcome_is_counted_once_where_it_belongs() -> None:
     shell.stop("deaf")
     shell.wait(10)
     shell.interrupt_all()
-    shell.done("shut down")
-    shell.done("deaf")
+    shell.done_all("shut down", "deaf")
     lane = shell.lane()
     assert (lane.started, lane.finished, lane.failed, lane.cancelled) == (6, 6, 1, 4)
     assert lane.run_times.count == 6
@@ -36,8 +34,7 @@ def test_a_wait_is_measured_from_the_place_in_the_line_to_the_start() -> None:
     """SPEC LANE-7: the time before, in session and agent, is not the lane's."""
     shell = Shell({"main": 1})
     shell.submit("a", "one")
-    shell.submit("b", "two")
-    shell.submit("b2", "two")
+    shell.submit_all("b", "b2", session="two")
     shell.wait(4)
     shell.done("a")
     shell.wait(1)
@@ -73,7 +70,6 @@ def crowd(size: int = 1, waiting: int = 1) -> Shell:
 
 
 def test_a_slow_wait_names_who_waits_and_who_occupies_the_lane() -> None:
-    """SPEC LANE-7."""
     shell = crowd(size=2)
     shell.wait(1.9)
     assert shell.slow == []
@@ -108,7 +104,6 @@ def test_a_lane_that_was_empty_in_between_keeps_its_ten_seconds() -> None:
 
 @pytest.mark.parametrize("how", ["start", "stop", "resize"])
 def test_no_timer_is_left_when_nobody_waits(how: str) -> None:
-    """SPEC LANE-7, QUEUE-12."""
     shell = crowd()
     assert shell.scheduler.next_timer() == 2
     match how:

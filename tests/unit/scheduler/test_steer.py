@@ -1,4 +1,7 @@
-"""Mode ``steer``: the active run may take in a message between two requests to its model."""
+"""Mode ``steer``: the active run may take in a message between two requests to its model.
+
+SPEC QUEUE-4, QUEUE-6, QUEUE-8, QUEUE-10.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,6 @@ STEER_GROUP = QueuePolicy(mode=Mode.STEER, concurrency=2)
 
 
 def test_a_message_for_a_busy_session_is_queued_and_offered_to_its_run() -> None:
-    """SPEC QUEUE-4."""
     shell = Shell()
     shell.submit("run")
     assert told(shell.submit("more", policy=STEER)) == ["offer more to run"]
@@ -23,7 +25,6 @@ def test_a_message_for_a_busy_session_is_queued_and_offered_to_its_run() -> None
 
 
 def test_a_message_that_the_run_took_in_is_part_of_it() -> None:
-    """SPEC QUEUE-4, QUEUE-10."""
     shell = Shell()
     shell.submit("run")
     shell.submit("more", policy=STEER)
@@ -36,7 +37,6 @@ def test_a_message_that_the_run_took_in_is_part_of_it() -> None:
 
 
 def test_a_message_that_no_run_takes_in_is_queued_like_any_other() -> None:
-    """SPEC QUEUE-4."""
     shell = Shell()
     shell.submit("run")
     shell.submit("more", policy=STEER)
@@ -45,7 +45,6 @@ def test_a_message_that_no_run_takes_in_is_queued_like_any_other() -> None:
 
 
 def test_a_message_is_offered_to_the_run_that_started_last() -> None:
-    """SPEC QUEUE-4."""
     shell = Shell({"main": 1})
     shell.submit("blocks", "other")
     shell.submit("submitted first", policy=STEER_GROUP)
@@ -69,12 +68,10 @@ def test_a_message_is_not_offered_past_one_that_waits_for_a_turn_of_its_own() ->
 
 
 def test_a_run_that_takes_in_a_message_takes_in_what_had_joined_it() -> None:
-    """SPEC QUEUE-4, QUEUE-6, QUEUE-10."""
     shell = Shell()
     policy = QueuePolicy(mode=Mode.STEER, debounce_s=0.8)
     shell.submit("run")
-    shell.submit("a", sender="ann", policy=policy)
-    shell.submit("a2", sender="ann", policy=policy)
+    shell.submit_all("a", "a2", sender="ann", policy=policy)
     shell.take_in("a", "run")
     assert shell.joined == {"a2": "a", "a": "run"}
     assert shell.view("run").messages == 3
@@ -86,7 +83,6 @@ def test_a_run_that_takes_in_a_message_takes_in_what_had_joined_it() -> None:
 
 
 def test_a_stopped_run_takes_nothing_in_and_the_message_waits_for_its_end() -> None:
-    """SPEC QUEUE-4, QUEUE-8."""
     shell = Shell()
     shell.submit("run")
     shell.submit("more", policy=STEER)
@@ -97,7 +93,6 @@ def test_a_stopped_run_takes_nothing_in_and_the_message_waits_for_its_end() -> N
 
 
 def test_a_run_takes_in_no_message_of_another_session_and_nothing_unknown() -> None:
-    """SPEC QUEUE-4."""
     shell = Shell()
     shell.submit("run", "one")
     shell.submit("other run", "two")
@@ -113,8 +108,7 @@ def test_a_run_that_starts_is_offered_what_waits_behind_it() -> None:
     """SPEC QUEUE-4: whether the message came before or after the run got its slot is chance."""
     shell = Shell({"main": 1})
     shell.submit("busy", "elsewhere")
-    shell.submit("first", policy=STEER)
-    shell.submit("second", policy=STEER)
+    shell.submit_all("first", "second", policy=STEER)
     shell.submit("third", policy=QueuePolicy())
     assert shell.offered == []
     assert told(shell.done("busy")) == [

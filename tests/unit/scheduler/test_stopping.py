@@ -1,4 +1,4 @@
-"""``/stop`` and ``/stopall``."""
+"""``/stop`` and ``/stopall`` (SPEC CMD-6, QUEUE-2, QUEUE-4, QUEUE-8)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ STOPPED_ALL = (Outcome.CANCELLED, Reason.STOPPED_ALL)
 
 
 def test_stop_takes_the_run_that_started_first() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell({"main": 1})
     shell.submit("job", lane=LaneName("main"), policy=GROUP)
     shell.submit("chat", lane=SUB, policy=GROUP)
@@ -29,11 +28,9 @@ def test_stop_takes_the_run_that_started_first() -> None:
 
 
 def test_stop_takes_one_that_waits_for_its_lane_when_nothing_runs() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell({"main": 1})
     shell.submit("blocks", "other")
-    shell.submit("ready")
-    shell.submit("queued")
+    shell.submit_all("ready", "queued")
     stop = shell.stop()
     assert (stop.stopped, stop.dropped) == ([], ["ready"])
     assert shell.ended == {"ready": STOPPED}
@@ -41,7 +38,6 @@ def test_stop_takes_one_that_waits_for_its_lane_when_nothing_runs() -> None:
 
 
 def test_stop_takes_the_oldest_of_queue_and_debounce_buffer_when_nothing_is_ready() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell(agents={"main": 1})
     shell.submit("busy", "other")
     shell.submit("typed", sender="ann", policy=TYPING)
@@ -52,10 +48,8 @@ def test_stop_takes_the_oldest_of_queue_and_debounce_buffer_when_nothing_is_read
 
 
 def test_stop_while_the_only_run_is_stopping_takes_nothing() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell()
-    shell.submit("a")
-    shell.submit("next")
+    shell.submit_all("a", "next")
     assert shell.stop().stopped == ["a"]
     again = shell.stop()
     assert again.already_stopping
@@ -65,7 +59,6 @@ def test_stop_while_the_only_run_is_stopping_takes_nothing() -> None:
 
 
 def test_stop_of_an_idle_session_takes_nothing() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell()
     shell.submit("other", "elsewhere")
     stop = shell.stop()
@@ -74,7 +67,6 @@ def test_stop_of_an_idle_session_takes_nothing() -> None:
 
 
 def test_stop_includes_the_live_descendants_of_what_it_cancels() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell({"subagent": 1})
     shell.submit("run", policy=GROUP)
     shell.submit("child", "sub 1", lane=SUB, parent="run")
@@ -91,13 +83,9 @@ def test_stop_includes_the_live_descendants_of_what_it_cancels() -> None:
 
 
 def test_stopall_takes_runs_queue_and_debounce_buffer() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell({"main": 1, "subagent": 1})
     shell.submit("typed", sender="ann", policy=TYPING)
-    shell.submit("runs", policy=GROUP)
-    shell.submit("ready", policy=GROUP)
-    shell.submit("ready too", policy=GROUP)
-    shell.submit("queued", policy=GROUP)
+    shell.submit_all("runs", "ready", "ready too", "queued", policy=GROUP)
     shell.submit("other", "elsewhere", lane=SUB)
     stop = shell.stop_all()
     assert stop.stopped == ["runs"]
@@ -109,7 +97,6 @@ def test_stopall_takes_runs_queue_and_debounce_buffer() -> None:
 
 
 def test_stopall_includes_the_live_children_of_runs_that_have_ended() -> None:
-    """SPEC QUEUE-8."""
     shell = Shell()
     shell.submit("run")
     shell.submit("child", "sub 1", lane=SUB, parent="run")
@@ -123,10 +110,8 @@ def test_stopall_includes_the_live_children_of_runs_that_have_ended() -> None:
 
 
 def test_a_run_that_ignores_its_cancellation_is_abandoned_after_the_grace_period() -> None:
-    """SPEC QUEUE-2."""
     shell = Shell({"main": 1}, agents={"main": 1})
-    shell.submit("deaf")
-    shell.submit("next")
+    shell.submit_all("deaf", "next")
     shell.stop()
     shell.wait(9.9)
     assert shell.started == ["deaf"]
@@ -141,7 +126,6 @@ def test_a_run_that_ignores_its_cancellation_is_abandoned_after_the_grace_period
 
 
 def test_a_stop_of_one_sender_leaves_what_others_wrote() -> None:
-    """SPEC CMD-6."""
     shell = Shell({"main": 1})
     shell.submit("anns", sender="ann", policy=GROUP)
     shell.submit("bobs", sender="bob", policy=GROUP)
@@ -155,7 +139,6 @@ def test_a_stop_of_one_sender_leaves_what_others_wrote() -> None:
 
 
 def test_each_sender_of_a_turn_may_stop_it_and_what_it_has_asked_for() -> None:
-    """SPEC CMD-6, QUEUE-4."""
     collect = replace(GROUP, mode=Mode.COLLECT, concurrency=1)
     shell = Shell()
     for name, sender in {"runs": "ann", "bobs": "bob", "cats": "cat"}.items():

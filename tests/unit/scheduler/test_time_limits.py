@@ -1,4 +1,7 @@
-"""Deadlines, time limits of runs, and when the scheduler wants to be called."""
+"""Deadlines, time limits of runs, and when the scheduler wants to be called.
+
+SPEC QUEUE-2, QUEUE-9, QUEUE-10, QUEUE-12.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ DEADLINE = (Outcome.TIMED_OUT, Reason.DEADLINE)
 
 
 def test_a_deadline_ends_a_request_that_waits_for_its_session() -> None:
-    """SPEC QUEUE-9."""
     shell = Shell()
     shell.submit("runs")
     shell.submit("waits", deadline_s=5)
@@ -25,7 +27,6 @@ def test_a_deadline_ends_a_request_that_waits_for_its_session() -> None:
 
 
 def test_a_deadline_counts_from_submission_and_cancels_a_run() -> None:
-    """SPEC QUEUE-9."""
     shell = Shell()
     shell.submit("first")
     shell.submit("a", deadline_s=5)
@@ -40,7 +41,6 @@ def test_a_deadline_counts_from_submission_and_cancels_a_run() -> None:
 
 
 def test_a_run_timeout_counts_from_the_start() -> None:
-    """SPEC QUEUE-9."""
     shell = Shell()
     shell.submit("first")
     shell.submit("a", run_timeout_s=5)
@@ -53,7 +53,6 @@ def test_a_run_timeout_counts_from_the_start() -> None:
 
 
 def test_a_timed_out_run_that_does_not_end_is_abandoned() -> None:
-    """SPEC QUEUE-2."""
     shell = Shell(grace_s=2)
     shell.submit("deaf", run_timeout_s=5)
     shell.wait(7)
@@ -61,7 +60,6 @@ def test_a_timed_out_run_that_does_not_end_is_abandoned() -> None:
 
 
 def test_the_first_thing_that_stops_a_run_decides_its_outcome() -> None:
-    """SPEC QUEUE-10."""
     shell = Shell()
     shell.submit("a", deadline_s=5, run_timeout_s=3)
     shell.stop()
@@ -71,7 +69,6 @@ def test_the_first_thing_that_stops_a_run_decides_its_outcome() -> None:
 
 
 def test_the_next_timer_is_the_earliest_of_windows_and_limits() -> None:
-    """SPEC QUEUE-12."""
     shell = Shell()
     shell.submit("typed", sender="ann", policy=TYPING)
     assert shell.scheduler.next_timer() == pytest.approx(0.8)

@@ -1,4 +1,7 @@
-"""What people are shown: who runs, who waits for what, and how the lanes are."""
+"""What people are shown: who runs, who waits for what, and how the lanes are.
+
+SPEC LANE-2, LANE-7, LANE-8, OPS-4, QUEUE-2, QUEUE-3, QUEUE-6, QUEUE-12.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,6 @@ from tests.unit.scheduler.shell import GROUP, INTERRUPT, TYPING, Shell
 
 
 def test_who_has_started_waits_for_nothing() -> None:
-    """SPEC OPS-4, QUEUE-2."""
     shell = Shell({"main": 9})
     for name in ("running", "stopping", "finishing", "abandoned"):
         shell.submit(name, name)
@@ -27,7 +29,6 @@ def test_who_has_started_waits_for_nothing() -> None:
 
 
 def test_an_age_is_that_of_the_state_and_not_of_the_request() -> None:
-    """SPEC OPS-4."""
     shell = Shell({"main": 1})
     shell.submit("busy", "other")
     shell.submit("a", sender="ann", policy=TYPING)
@@ -52,7 +53,6 @@ def test_an_age_is_that_of_the_state_and_not_of_the_request() -> None:
 
 
 def test_a_run_shows_its_session_agent_and_lane() -> None:
-    """SPEC OPS-4."""
     shell = Shell()
     shell.submit("a", "agent:bob:cron:job", agent="bob", lane="cron")
     view = shell.view("a")
@@ -60,7 +60,6 @@ def test_a_run_shows_its_session_agent_and_lane() -> None:
 
 
 def test_lanes_are_shown_in_the_order_of_their_making() -> None:
-    """SPEC LANE-2, LANE-7."""
     shell = Shell({"own": 1})
     shell.get_or_create("late", 1)
     names = [lane.name for lane in shell.scheduler.lanes()]
@@ -81,7 +80,6 @@ def test_the_occupants_of_a_lane_are_those_who_hold_its_slots() -> None:
 
 
 def test_a_session_shows_the_policy_of_its_newest_request_while_it_lives() -> None:
-    """SPEC OPS-4, QUEUE-3."""
     shell = Shell()
     key = SessionKey("chat")
     assert shell.scheduler.policy(key) is None
@@ -95,7 +93,6 @@ def test_a_session_shows_the_policy_of_its_newest_request_while_it_lives() -> No
 
 
 def test_an_idle_scheduler_shows_nothing() -> None:
-    """SPEC OPS-4."""
     shell = Shell()
     assert shell.scheduler.runs(0) == ()
     assert shell.scheduler.idle
@@ -103,7 +100,6 @@ def test_an_idle_scheduler_shows_nothing() -> None:
 
 
 def test_a_burst_is_something_of_its_session() -> None:
-    """SPEC OPS-4, QUEUE-6."""
     shell = Shell()
     shell.submit("a", sender="ann", policy=TYPING)
     assert shell.scheduler.has_session(SessionKey("chat"))
@@ -126,7 +122,6 @@ def test_a_scheduler_is_busy_while_anything_is_left_that_was_not_given_up() -> N
 
 
 def test_a_shell_learns_whether_the_next_timer_can_have_become_earlier() -> None:
-    """SPEC QUEUE-12."""
     shell = Shell()
     seen = [shell.scheduler.timers_set]
     requests: dict[str, dict[str, Any]] = {
@@ -157,7 +152,6 @@ def test_a_run_must_not_wait_for_what_needs_its_end() -> None:
 
 
 def test_nobody_waits_for_what_is_over_or_unknown() -> None:
-    """SPEC LANE-8."""
     shell = Shell()
     shell.submit("run")
     would = shell.scheduler.would_wait_for
