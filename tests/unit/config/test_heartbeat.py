@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.common.jitter import heartbeat_offset
-from goclaw_py.config import Settings, heartbeat_policy, load, plans, switched_off
+from goclaw_py.config import Settings, heartbeat_policy, plans, switched_off
 from goclaw_py.config.heartbeat import HeartbeatSettings
 from goclaw_py.delivery.ok_token import AckPosition
 from goclaw_py.heartbeat.active_hours import ActiveHours
@@ -25,9 +25,9 @@ from goclaw_py.heartbeat.decisions import (
 from goclaw_py.heartbeat.models import HeartbeatConfig
 from goclaw_py.heartbeat.target import heartbeat_target_text, parse_heartbeat_target
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName
 from goclaw_py.model.messages import Target
+from tests.unit.config.loading import refused, settings
 
 TELEGRAM = """
 [channels.telegram]
@@ -37,22 +37,10 @@ token = "u"
 """
 
 
-def settings(folder: Path, text: str = "", **env: str) -> Settings:
-    (folder / "goclaw.toml").write_text(text, "utf-8")
-    return load(env={"GOCLAW_HOME": str(folder), **env})
-
-
 def policy(folder: Path, text: str = "", agent: str = MAIN_AGENT, **env: str) -> HeartbeatPolicy:
     return heartbeat_policy(settings(folder, text, **env), AgentName(agent), {})
 
 
-def refused(folder: Path, text: str, **env: str) -> str:
-    with pytest.raises(SettingError) as caught:
-        settings(folder, text, **env)
-    return str(caught.value)
-
-
-# ---------------------------------------------------------------------------- what is read
 def test_without_anything_a_heartbeat_is_as_by_default(tmp_path: Path) -> None:
     got = policy(tmp_path)
     assert got == HeartbeatPolicy() == heartbeat_policy(Settings(), MAIN_AGENT, {})
@@ -167,21 +155,19 @@ target = "last"
     assert got.target == LastChat()
 
 
-@pytest.mark.parametrize("line", [
-    "enabled = false", "enabled = false\ninterval = '1h'", "interval = '0'", "interval = 0",
-    "interval = '0s'", "interval = '0m'", "enabled = true\ninterval = '0h'",
+@pytest.mark.parametrize(("lines", "interval_s"), [
+    *((line, None) for line in (
+        "enabled = false", "enabled = false\ninterval = '1h'", "interval = '0'", "interval = 0",
+        "interval = '0s'", "interval = '0m'", "enabled = true\ninterval = '0h'",
+    )),
+    ("interval = '1s'", 1), ("interval = '90m'", 5400), ("interval = '366d'", 366 * 86_400),
+    ("interval = '001h'", 3600),
 ])  # fmt: skip
-def test_a_heartbeat_is_switched_off_in_either_way(tmp_path: Path, line: str) -> None:
-    assert policy(tmp_path, f"[heartbeat]\n{line}\n").interval is None
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("1s", 1), ("90m", 5400), ("366d", 366 * 86_400), ("001h", 3600)],
-)
-def test_an_interval_is_at_least_a_second(tmp_path: Path, text: str, expected: int) -> None:
-    got = policy(tmp_path, f"[heartbeat]\ninterval = '{text}'\n")
-    assert got.interval == timedelta(seconds=expected)
+def test_an_interval_is_at_least_a_second_or_off(
+    tmp_path: Path, lines: str, interval_s: float | None
+) -> None:
+    expected = None if interval_s is None else timedelta(seconds=interval_s)
+    assert policy(tmp_path, f"[heartbeat]\n{lines}\n").interval == expected
 
 
 @pytest.mark.parametrize("level", ["heartbeat", "agents.main.heartbeat"])
@@ -191,21 +177,15 @@ def test_nought_is_no_limit_of_a_budget(tmp_path: Path, level: str) -> None:
     assert (got.day, got.run) == (Budget(), Budget())
 
 
-# ---------------------------------------------------------------------------- zones
-def test_hours_without_a_zone_are_in_that_of_jobs(tmp_path: Path) -> None:
+def test_hours_without_a_zone_are_in_that_of_jobs_or_of_the_machine(tmp_path: Path) -> None:
     hours = "[heartbeat]\nactive_hours = { start = '08:00', end = '22:00' }\n"
     assert policy(tmp_path, hours).hours == ActiveHours(480, 1320, "UTC")
     got = policy(tmp_path, f"{hours}[scheduler]\ntimezone = 'Asia/Tokyo'\n")
     assert (got.zone, got.hours) == ("Asia/Tokyo", ActiveHours(480, 1320, "Asia/Tokyo"))
-    assert policy(tmp_path, "[scheduler]\ntimezone = 'Asia/Tokyo'\n").zone == "Asia/Tokyo"
+    halo = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n")
+    assert heartbeat_policy(halo, MAIN_AGENT, {"TZ": "Asia/Tokyo"}).zone == "Asia/Tokyo"
 
 
-def test_the_zone_of_the_machine_is_taken_where_the_profile_says_so(tmp_path: Path) -> None:
-    got = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n")
-    assert heartbeat_policy(got, MAIN_AGENT, {"TZ": "Asia/Tokyo"}).zone == "Asia/Tokyo"
-
-
-# ---------------------------------------------------------------------------- targets
 @pytest.mark.parametrize(("text", "expected"), [
     ("last", LastChat()),
     ("none", NoTarget.NONE),
@@ -221,11 +201,6 @@ def test_the_zone_of_the_machine_is_taken_where_the_profile_says_so(tmp_path: Pa
 def test_a_target_is_read(tmp_path: Path, text: str, expected: HeartbeatTarget) -> None:
     assert policy(tmp_path, f"{TELEGRAM}[heartbeat]\ntarget = '{text}'\n").target == expected
     assert parse_heartbeat_target(heartbeat_target_text(expected)) == expected
-
-
-def test_a_channel_whose_token_is_in_the_environment_is_set_up(tmp_path: Path) -> None:
-    got = policy(tmp_path, "[heartbeat]\ntarget = 'telegram'\n", GOCLAW_TELEGRAM_TOKEN="t")
-    assert got.target == LastChat("telegram")
 
 
 @pytest.mark.parametrize(("channels", "target", "key"), [
@@ -257,7 +232,6 @@ accounts.work.token = "u"
     assert switched_off(got, heartbeat_policy(got, MAIN_AGENT, {}).target) == key
 
 
-# ---------------------------------------------------------------------------- plans
 def test_every_agent_has_a_plan(tmp_path: Path) -> None:
     text = """
 [heartbeat]
@@ -278,8 +252,6 @@ enabled = false
     assert got[quick].offset < two
 
 
-# ---------------------------------------------------------------------------- what is wrong
-
 WAYS = (
     'must be <integer><s|m|h|d> such as "90s" or "30m", at least 1s, at most 366d, or "0" for off'
 )
@@ -294,112 +266,76 @@ NO_CHANNEL = (
 COUNT = "must be a whole number, at least 0"
 AMOUNT = "must be a number from 0 to 100000"
 
+LANES = "there is no such lane; use one of main, subagent, delegate, cron"
+BOTH = 'must have start and end, such as { start = "08:00", end = '
+SCOPE, POSITION = "must be 'any' or 'direct'", "must be 'anywhere' or 'edges'"
+
+
+def hours(start: str = "'08:00'", end: str = "'22:00'", zone: str = "'UTC'") -> str:
+    return f"active_hours = {{ start = {start}, end = {end}, timezone = {zone} }}"
+
+
+SHOWN = {
+    "must be true or false": ["enabled = 'no'", "enabled = 0"],
+    WAYS: [
+        "interval = '500ms'", "interval = '0.5s'", "interval = '-1s'", "interval = '30'",
+        "interval = 30", "interval = 0.0", "interval = ''", "interval = '1h30m'",
+        "interval = '367d'", "interval = 'off'",
+    ],
+    "unknown key; known here: ": ["interval_s = 30"],
+    "must be a table": ["active_hours = '08:00-22:00'", "active_hours = ['08:00', '22:00']"],
+    TARGETS: [
+        "target = ''", "target = 'Last'", "target = 'telegram:'", "target = ':12345'",
+        "target = 'telegram:1:2:3'", "target = 'telegram 12345'", "target = 'telegram.work.x'",
+        "target = 12345",
+    ],
+    NO_CHANNEL: [
+        "target = 'slack'", "target = '12345'", "target = 'lasst'", "target = 'slack:12345'",
+        "target = 'telegram.play'", "target = 'telegram.play:12345'", "target = 'console.work'",
+    ],
+    SCOPE: ["last_scope = 'all'"],
+    "must be a whole number, at least 0 and at most": [
+        "ack_max_chars = -1", "ack_max_chars = 10001", "ack_max_chars = '300'",
+    ],
+    POSITION: ["ack_position = 'start'"],
+    "must be the name of a lane, such as cron": ["lane = ''", "lane = 1"],
+    LANES: ["lane = 'crno'"],
+    "must be a model such as openai:gpt-4o-mini": ["model = ''", "model = 'gpt 4'"],
+    "must be a table ": ["budget = 1", "budget.day = 1"],
+    COUNT: [
+        "budget.turns = -1", "budget.turns = 1.5", "budget.tokens = -1", "budget.day.tokens = -1",
+        "budget.day.tokens = 'many'",
+    ],
+    AMOUNT: [
+        "budget.usd = -0.01", "budget.usd = '1'", "budget.usd = nan", "budget.usd = inf",
+        "budget.day.usd = -1",
+    ],
+    "unknown key; known here: tokens, usd": ["budget.day.turns = 3"],
+    "unknown key; known here: day, tokens, turns, usd; did": ["budget.dayly = 1"],
+}  # fmt: skip
 WRONG = [
-    ("enabled = 'no'", "enabled = 'no': must be true or false"),
-    ("enabled = 0", "enabled = 0: must be true or false"),
-    ("interval = '500ms'", f"interval = '500ms': {WAYS}"),
-    ("interval = '0.5s'", f"interval = '0.5s': {WAYS}"),
-    ("interval = '-1s'", f"interval = '-1s': {WAYS}"),
-    ("interval = '30'", f"interval = '30': {WAYS}"),
-    ("interval = 30", f"interval = 30: {WAYS}"),
-    ("interval = 0.0", f"interval = 0.0: {WAYS}"),
+    *((line, f"{line}: {said}".rstrip()) for said, lines in SHOWN.items() for line in lines),
     ("interval = false", f"interval = False: {WAYS}"),
-    ("interval = ''", f"interval = '': {WAYS}"),
-    ("interval = '1h30m'", f"interval = '1h30m': {WAYS}"),
-    ("interval = '367d'", f"interval = '367d': {WAYS}"),
-    ("interval = 'off'", f"interval = 'off': {WAYS}"),
-    ("interval_s = 30", "interval_s = 30: unknown key; known here: "),
-    ("active_hours = '08:00-22:00'", "active_hours = '08:00-22:00': must be a table"),
-    ("active_hours = ['08:00', '22:00']", "must be a table"),
-    (
-        "active_hours = { start = '8:00', end = '22:00' }",
-        f"active_hours.start = '8:00': {START}",
-    ),
-    (
-        "active_hours = { start = '24:00', end = '22:00' }",
-        f"active_hours.start = '24:00': {START}",
-    ),
-    ("active_hours = { start = 8, end = '22:00' }", f"active_hours.start = 8: {START}"),
-    (
-        "active_hours = { start = 08:00:00, end = '22:00' }",
-        f"active_hours.start = datetime.time(8, 0): {START}",
-    ),
-    ("active_hours = { start = '', end = '22:00' }", f"active_hours.start = '': {START}"),
-    ("active_hours = { start = '08:00', end = '24:01' }", f"active_hours.end = '24:01': {END}"),
-    ("active_hours = { start = '08:00', end = '22:00 ' }", f"active_hours.end = '22:00 ': {END}"),
-    ("active_hours = { start = '08:00', end = '10pm' }", f"active_hours.end = '10pm': {END}"),
-    (
-        "active_hours = { start = '08:00', end = '08:00' }",
-        "active_hours.end = '08:00': must differ from the start; 00:00 to 24:00 is always",
-    ),
-    (
-        "active_hours = { start = '08:00' }",
-        'active_hours = (a table): must have start and end, such as { start = "08:00", end = ',
-    ),
-    ("active_hours = { end = '08:00' }", "active_hours = (a table): must have start and end"),
-    ("active_hours = { timezone = 'UTC' }", "active_hours = (a table): must have start and end"),
-    (
-        "active_hours = { start = '08:00', end = '09:00', timezone = 'CET' }",
-        f"active_hours.timezone = 'CET': {ZONE}: unknown time zone 'CET' (abbreviations have",
-    ),
-    (
-        "active_hours = { start = '08:00', end = '09:00', timezone = '+02:00' }",
-        f"active_hours.timezone = '+02:00': {ZONE}",
-    ),
-    (
-        "active_hours = { start = '08:00', end = '09:00', timezone = 1 }",
-        "active_hours.timezone = 1: must be text",
-    ),
-    (
-        "active_hours = { from = 1 }",
-        "active_hours.from = 1: unknown key; known here: end, start, timezone",
-    ),
-    ("target = ''", f"target = '': {TARGETS}"),
-    ("target = 'Last'", f"target = 'Last': {TARGETS}"),
-    ("target = 'telegram:'", f"target = 'telegram:': {TARGETS}"),
-    ("target = ':12345'", f"target = ':12345': {TARGETS}"),
-    ("target = 'telegram:1:2:3'", f"target = 'telegram:1:2:3': {TARGETS}"),
-    ("target = 'telegram 12345'", f"target = 'telegram 12345': {TARGETS}"),
-    ("target = 'telegram.work.x'", f"target = 'telegram.work.x': {TARGETS}"),
-    ("target = 12345", f"target = 12345: {TARGETS}"),
     ("target = false", f"target = False: {TARGETS}"),
-    ("target = 'slack'", f"target = 'slack': {NO_CHANNEL}"),
-    ("target = '12345'", f"target = '12345': {NO_CHANNEL}"),
-    ("target = 'lasst'", f"target = 'lasst': {NO_CHANNEL}"),
-    ("target = 'slack:12345'", f"target = 'slack:12345': {NO_CHANNEL}"),
-    ("target = 'telegram.play'", f"target = 'telegram.play': {NO_CHANNEL}"),
-    ("target = 'telegram.play:12345'", f"target = 'telegram.play:12345': {NO_CHANNEL}"),
-    ("target = 'console.work'", f"target = 'console.work': {NO_CHANNEL}"),
-    ("last_scope = 'all'", "last_scope = 'all': must be 'any' or 'direct'"),
-    ("ack_max_chars = -1", "ack_max_chars = -1: must be a whole number, at least 0 and at most"),
-    ("ack_max_chars = 10001", "ack_max_chars = 10001: must be a whole number, at least 0 and at"),
-    ("ack_max_chars = '300'", "ack_max_chars = '300': must be a whole number"),
-    ("ack_position = 'start'", "ack_position = 'start': must be 'anywhere' or 'edges'"),
-    ("lane = ''", "lane = '': must be the name of a lane, such as cron"),
-    (
-        "lane = 'crno'",
-        "lane = 'crno': there is no such lane; use one of main, subagent, delegate, cron",
-    ),
-    ("lane = 1", "lane = 1: must be the name of a lane, such as cron"),
-    ("model = ''", "model = '': must be a model such as openai:gpt-4o-mini"),
-    ("model = 'gpt 4'", "model = 'gpt 4': must be a model such as openai:gpt-4o-mini"),
-    ("budget = 1", "budget = 1: must be a table"),
-    ("budget.turns = -1", f"budget.turns = -1: {COUNT}"),
-    ("budget.turns = 1.5", f"budget.turns = 1.5: {COUNT}"),
-    ("budget.tokens = -1", f"budget.tokens = -1: {COUNT}"),
-    ("budget.usd = -0.01", f"budget.usd = -0.01: {AMOUNT}"),
-    ("budget.usd = '1'", f"budget.usd = '1': {AMOUNT}"),
-    ("budget.usd = nan", f"budget.usd = nan: {AMOUNT}"),
-    ("budget.usd = inf", f"budget.usd = inf: {AMOUNT}"),
     ("budget.usd = true", f"budget.usd = True: {AMOUNT}"),
-    ("budget.day = 1", "budget.day = 1: must be a table"),
-    ("budget.day.usd = -1", f"budget.day.usd = -1: {AMOUNT}"),
-    ("budget.day.tokens = -1", f"budget.day.tokens = -1: {COUNT}"),
-    ("budget.day.tokens = 'many'", f"budget.day.tokens = 'many': {COUNT}"),
-    ("budget.day.turns = 3", "budget.day.turns = 3: unknown key; known here: tokens, usd"),
-    ("budget.dayly = 1", "budget.dayly = 1: unknown key; known here: day, tokens, turns, usd; did"),
     ("intervall = 1", "did you mean interval?"),
-]
+    *((hours(start), f"active_hours.start = {start}: {START}") for start in ("'8:00'", "'24:00'")),
+    *((hours(start), f"active_hours.start = {start}: {START}") for start in ("8", "''")),
+    (hours("08:00:00"), f"active_hours.start = datetime.time(8, 0): {START}"),
+    *((hours(end=end), f"active_hours.end = {end}: {END}")
+      for end in ("'24:01'", "'22:00 '", "'10pm'")),
+    (hours(end="'08:00'"),
+     "active_hours.end = '08:00': must differ from the start; 00:00 to 24:00 is always"),
+    *((f"active_hours = {{ {key} = '08:00' }}", f"active_hours = (a table): {BOTH}")
+      for key in ("start", "end")),
+    ("active_hours = { timezone = 'UTC' }", f"active_hours = (a table): {BOTH}"),
+    (hours(zone="'CET'"),
+     f"active_hours.timezone = 'CET': {ZONE}: unknown time zone 'CET' (abbreviations have"),
+    (hours(zone="'+02:00'"), f"active_hours.timezone = '+02:00': {ZONE}"),
+    (hours(zone="1"), "active_hours.timezone = 1: must be text"),
+    ("active_hours = { from = 1 }",
+     "active_hours.from = 1: unknown key; known here: end, start, timezone"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("place", ["heartbeat", "agents.main.heartbeat"])
@@ -441,36 +377,29 @@ active_hours = { start = "08:00", end = "22:00" }
 active_hours = { end = "08:00" }
 [agents.fine]
 """
+    told = "'08:00': must differ from the start; 00:00 to 24:00 is always"
     said = refused(tmp_path, text)
-    assert said.endswith(
-        "agents.main.heartbeat.active_hours.end = '08:00': must differ from the start; "
-        "00:00 to 24:00 is always"
-    )
+    assert said.endswith(f"agents.main.heartbeat.active_hours.end = {told}")
 
 
-def test_a_mistake_for_all_agents_is_told_once(tmp_path: Path) -> None:
+def test_a_mistake_for_all_agents_is_told_once_although_the_heartbeat_is_off(
+    tmp_path: Path,
+) -> None:
     text = "[heartbeat]\nactive_hours = { start = '08:00' }\n[agents.a]\n[agents.b]\n"
     assert len(refused(tmp_path, text).splitlines()) == 1
-
-
-def test_mistakes_are_told_although_the_heartbeat_is_off(tmp_path: Path) -> None:
     text = "[heartbeat]\nenabled = false\ntarget = 'slack'\nlane = 'nowhere'\n"
     assert len(refused(tmp_path, text).splitlines()) == 2
 
 
 def test_a_target_of_an_account_that_only_others_have_is_refused(tmp_path: Path) -> None:
     """Without a key beside ``accounts`` there is no account ``default``."""
-    text = """
-[channels.telegram.accounts.work]
-token = "u"
-[heartbeat]
-target = "telegram:12345"
-"""
-    said = refused(tmp_path, text)
+    text = "[channels.telegram.accounts.work]\ntoken = 'u'\n[heartbeat]\ntarget = 'telegram{}'\n"
+    said = refused(tmp_path, text.format(":12345"))
     assert "use one of last, none, console, telegram.work, or a chat such as" in said
-    assert policy(tmp_path, text.replace("telegram:12345", "telegram")).target == LastChat(
-        "telegram"
-    )
+    assert policy(tmp_path, text.format("")).target == LastChat("telegram")
+    # A token in the environment makes one.
+    text = "[heartbeat]\ntarget = 'telegram'\n"
+    assert policy(tmp_path, text, GOCLAW_TELEGRAM_TOKEN="t").target == LastChat("telegram")
 
 
 def test_settings_made_in_code_have_the_same_names() -> None:

@@ -13,33 +13,26 @@ from goclaw_py.config import (
     accounts,
     api_key,
     knows_stop_words,
-    load,
     option_error,
     queue_policy,
 )
 from goclaw_py.config.lanes import Queue
 from goclaw_py.config.types import parse_duration
 from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, AgentName, LaneName
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from tests.unit.config.loading import refused, settings
 
 MAIN = AgentName("main")
 
 
-def settings(folder: Path, text: str, **env: str) -> Settings:
-    (folder / "goclaw.toml").write_text(text, "utf-8")
-    return load(env={"GOCLAW_HOME": str(folder), **env})
-
-
-def test_a_direct_chat_works_one_run_at_a_time_and_a_group_three() -> None:
+def test_a_direct_chat_works_one_run_at_a_time_and_a_group_three(tmp_path: Path) -> None:
     direct = queue_policy(Settings(), MAIN, "telegram", "default", PeerKind.DIRECT)
     group = queue_policy(Settings(), MAIN, "telegram", "default", PeerKind.GROUP)
     assert direct == QueuePolicy(Mode.QUEUE, 10, Drop.OLD, 0.8, 1)
     assert group == QueuePolicy(Mode.QUEUE, 10, Drop.OLD, 0.8, 3)
-
-
-def test_a_session_that_is_no_chat_has_neither_debounce_nor_parallel_runs(tmp_path: Path) -> None:
+    # A session that is no chat has neither debounce nor parallel runs.
     got = settings(tmp_path, "[queue]\nmax_concurrent = 5\ndebounce_ms = 900\ncapacity = 3\n")
     assert queue_policy(got, MAIN) == QueuePolicy(Mode.QUEUE, 3, Drop.OLD, 0.0, 1)
 
@@ -91,16 +84,11 @@ debounce_ms = 0
     ("main", "telegram", "gone", (3, Mode.INTERRUPT, 7, 0.1)),
 ])  # fmt: skip
 def test_the_more_special_level_wins_key_by_key(
-    tmp_path: Path,
-    agent: str,
-    channel: str | None,
-    account: str,
-    expected: tuple[int, Mode, int, float],
+    tmp_path: Path, agent: str, channel: str | None, account: str, expected: object
 ) -> None:
     """SPEC section 2: global < agent < channel."""
-    got = queue_policy(
-        settings(tmp_path, LEVELS), AgentName(agent), channel, account, PeerKind.DIRECT
-    )
+    of_all = settings(tmp_path, LEVELS)
+    got = queue_policy(of_all, AgentName(agent), channel, account, PeerKind.DIRECT)
     assert (got.capacity, got.mode, got.concurrency, got.debounce_s) == expected
     assert got.drop is Drop.NEW
 
@@ -124,36 +112,23 @@ x = 1
 [channels.bare]
 """
     got = {(one.channel, one.name): one for one in accounts(settings(tmp_path, text))}
-    assert list(got) == [
-        ("telegram", "default"),
-        ("telegram", "work"),
-        ("other", "only"),
-        ("bare", "default"),
-    ]
+    places = [("telegram", "default"), ("telegram", "work"), ("other", "only"), ("bare", "default")]
+    assert list(got) == places
     default = got["telegram", "default"]
     assert default.options == {"token": "1:a", "reactions": False}
     assert default.settings.allow == ("7",)
     work = got["telegram", "work"]
-    assert (work.settings.agent, work.settings.direct, work.options) == (
-        "helper",
-        "open",
-        {"token": "2:b"},
-    )
+    assert (work.settings.agent, work.settings.direct) == ("helper", "open")
+    assert work.options == {"token": "2:b"}
     assert "1:a" not in repr(default)
 
 
 def test_options_from_the_environment_have_the_type_they_would_have_in_the_file(
     tmp_path: Path,
 ) -> None:
-    got = settings(
-        tmp_path,
-        "",
-        GOCLAW_TELEGRAM_TOKEN="123",
-        GOCLAW_CHANNELS__TELEGRAM__REACTIONS="False",
-        GOCLAW_CHANNELS__TELEGRAM__TIMEOUT_S="30",
-        GOCLAW_CHANNELS__TELEGRAM__LIBRARY="aiogram",
-    )
-    (account,) = accounts(got)
+    given = {"REACTIONS": "False", "TIMEOUT_S": "30", "LIBRARY": "aiogram"}
+    env = {f"GOCLAW_CHANNELS__TELEGRAM__{key}": value for key, value in given.items()}
+    (account,) = accounts(settings(tmp_path, "", GOCLAW_TELEGRAM_TOKEN="123", **env))
     options = {"token": "123", "reactions": False, "timeout_s": 30, "library": "aiogram"}
     assert account.options == options
     assert {type(value) for value in account.options.values()} == {str, bool, int}
@@ -215,8 +190,59 @@ def test_a_duration_is_its_number_times_its_unit(count: int, unit: str) -> None:
     assert parse_duration(f"{count}{unit}") == count * size
 
 
-@pytest.mark.parametrize(
-    "text", ["", "5", "m", "1.5h", "-5m", "5M", "5 m", "1h30m", "5ms", "\u0665m"]
-)
-def test_anything_else_is_no_duration(text: str) -> None:
-    assert parse_duration(text) is None
+def test_anything_else_is_no_duration() -> None:
+    for text in ("", "5", "m", "1.5h", "-5m", "5M", "5 m", "1h30m", "5ms", "\u0665m"):
+        assert parse_duration(text) is None
+
+
+def test_jobs_count_on_all_nodes_together_and_everything_else_on_each(tmp_path: Path) -> None:
+    assert settings(tmp_path, "").shared_lanes == Settings().shared_lanes == {CRON_LANE}
+
+
+def test_a_number_and_a_table_say_the_same(tmp_path: Path) -> None:
+    number = settings(tmp_path, "[lanes]\nmain = 3\ncron = 2\n")
+    table = settings(tmp_path, "[lanes.main]\nsize = 3\n[lanes]\ncron = { size = 2 }\n")
+    assert number.lanes == table.lanes
+    assert (table.lane_sizes[MAIN_LANE], table.lane_sizes[CRON_LANE]) == (3, 2)
+
+
+def test_each_lane_can_have_its_scope(tmp_path: Path) -> None:
+    text = '[lanes]\nmain = { scope = "cluster" }\ncron = { scope = "node" }\n[lanes.fast]\n'
+    got = settings(tmp_path, text + 'size = 7\nscope = "cluster"\n')
+    assert got.shared_lanes == {MAIN_LANE, LaneName("fast")}
+    # What is not said stays as it is.
+    assert (got.lane_sizes[MAIN_LANE], got.lane_sizes[CRON_LANE]) == (2, 1)
+
+
+@pytest.mark.parametrize("variable", ["GOCLAW_LANE_MAIN", "GOCLAW_LANES__MAIN"])
+def test_a_variable_changes_the_size_and_leaves_the_scope(tmp_path: Path, variable: str) -> None:
+    got = settings(tmp_path, '[lanes.main]\nsize = 3\nscope = "cluster"\n', **{variable: "9"})
+    assert got.lane_sizes[MAIN_LANE] == 9
+    assert MAIN_LANE in got.shared_lanes
+
+
+def test_a_variable_can_set_the_scope(tmp_path: Path) -> None:
+    got = settings(tmp_path, "[lanes]\ncron = 4\n", GOCLAW_LANES__CRON__SCOPE="node")
+    assert (got.shared_lanes, got.lane_sizes[CRON_LANE]) == (frozenset(), 4)
+
+
+@pytest.mark.parametrize("lane", ["subagent", "delegate"])
+def test_lanes_of_children_are_never_shared(tmp_path: Path, lane: str) -> None:
+    """Their parents hold places while they wait for them."""
+    line = refused(tmp_path, f'[lanes.{lane}]\nscope = "cluster"\n')
+    assert f"lanes.{lane}.scope" in line
+    assert "must be node" in line
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ('[lanes.main]\nscope = "world"\n', "lanes.main.scope"),
+    ("[lanes.main]\nsise = 3\n", "did you mean size?"),
+    ('[lanes.fast]\nscope = "node"\n',
+     "lanes.fast.size = (missing): is required: the maximum number of concurrent runs"),
+    ("[lanes.fast]\nsise = 3\n", "did you mean size?"),
+    ("[lanes]\nmain = [1]\n", "lanes.main.size"),
+    ("[lanes.main]\nsize = 0\n", "lanes.main.size = 0: must be a whole number, at least 1"),
+    ("lanes = 3\n", "must be a table"),
+])  # fmt: skip
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, expected: str) -> None:
+    assert expected in refused(tmp_path, text)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.config import Settings, job_profile, load
+from goclaw_py.config import Settings, job_profile
 from goclaw_py.config.policies import machine_zone
 from goclaw_py.config.scheduler import SchedulerSettings
 from goclaw_py.jobs.policy import (
@@ -26,24 +26,17 @@ from goclaw_py.jobs.policy import (
     RetryOn,
     SessionKind,
 )
-from goclaw_py.model.errors import SettingError
-
-
-def settings(folder: Path, text: str = "", **env: str) -> Settings:
-    (folder / "goclaw.toml").write_text(text, "utf-8")
-    return load(env={"GOCLAW_HOME": str(folder), **env})
+from tests.unit.config.loading import refused, settings
 
 
 def policy(folder: Path, text: str = "", **env: str) -> JobPolicy:
     return job_profile(settings(folder, f"[scheduler]\n{text}\n", **env)).policy
 
 
-# ---------------------------------------------------------------------------- profiles
 def test_without_anything_jobs_are_as_in_the_profile_goclaw(tmp_path: Path) -> None:
     got = settings(tmp_path)
-    assert job_profile(got) == PROFILES["goclaw"]
+    assert job_profile(got) == job_profile(Settings()) == PROFILES["goclaw"]
     assert got.scheduler.max_jobs == 50
-    assert job_profile(Settings()) == PROFILES["goclaw"]
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -62,6 +55,9 @@ def test_the_variable_of_the_profile_wins_over_the_file(tmp_path: Path) -> None:
     got = settings(tmp_path, "[scheduler]\nprofile = 'halo'\n", GOCLAW_SCHEDULER__PROFILE="oxydra")
     assert (got.scheduler.profile, got.lanes["cron"].size, got.shutdown.wait_s) == ("oxydra", 2, 0)
     assert job_profile(got).policy == PROFILES["oxydra"].policy
+    in_code = Settings(scheduler=SchedulerSettings(profile="herdctl"))
+    assert in_code.lanes["cron"].size == PROFILES["herdctl"].lane
+    assert job_profile(in_code).policy == PROFILES["herdctl"].policy
 
 
 def test_what_is_set_of_lane_and_shutdown_wins_over_the_profile(tmp_path: Path) -> None:
@@ -73,19 +69,11 @@ def test_what_is_set_of_lane_and_shutdown_wins_over_the_profile(tmp_path: Path) 
     assert (by_variable.lanes["cron"].size, by_variable.shutdown.wait_s) == (4, 8)
 
 
-def test_settings_made_in_code_follow_their_profile_too() -> None:
-    got = Settings(scheduler=SchedulerSettings(profile="herdctl"))
-    assert got.lanes["cron"].size == PROFILES["herdctl"].lane
-    assert job_profile(got).policy == PROFILES["herdctl"].policy
-
-
-@pytest.mark.parametrize("enabled", [True, False])
-@pytest.mark.parametrize("name", ["goclaw", "oxydra"])
-def test_the_scheduler_is_switched_on_and_off_in_any_profile(
-    tmp_path: Path, name: str, *, enabled: bool
-) -> None:
-    text = f"[scheduler]\nprofile = '{name}'\nenabled = {str(enabled).lower()}\n"
-    assert job_profile(settings(tmp_path, text)).enabled is enabled
+def test_the_scheduler_is_switched_on_and_off_in_any_profile(tmp_path: Path) -> None:
+    for name in ("goclaw", "oxydra"):
+        for enabled in (True, False):
+            text = f"[scheduler]\nprofile = '{name}'\nenabled = {str(enabled).lower()}\n"
+            assert job_profile(settings(tmp_path, text)).enabled is enabled
 
 
 def test_the_default_prompt_can_be_set_and_taken_away(tmp_path: Path) -> None:
@@ -94,8 +82,6 @@ def test_the_default_prompt_can_be_set_and_taken_away(tmp_path: Path) -> None:
     none = settings(tmp_path, "[scheduler]\nprofile = 'herdctl'\ndefault_prompt = ''\n")
     assert job_profile(none).default_prompt == ""
 
-
-# ---------------------------------------------------------------------------- single keys
 
 EVERY_KEY = """
 min_interval = "90s"
@@ -169,11 +155,13 @@ def test_every_key_can_come_from_the_environment(tmp_path: Path) -> None:
     assert policy(tmp_path, **env) == EXPECTED
 
 
-@pytest.mark.parametrize("key", ["turns", "usd", "max_per_agent"])
-def test_nought_is_no_limit(tmp_path: Path, key: str) -> None:
-    assert getattr(policy(tmp_path, f"profile = 'herdctl'\n{key} = 0"), key) is None
-    variable = {f"GOCLAW_SCHEDULER__{key.upper()}": "0"}
-    assert getattr(policy(tmp_path, **variable), key) is None
+def test_nought_is_no_limit_and_nothing_no_backoff(tmp_path: Path) -> None:
+    for key in ("turns", "usd", "max_per_agent"):
+        assert getattr(policy(tmp_path, f"profile = 'herdctl'\n{key} = 0"), key) is None
+        variable = {f"GOCLAW_SCHEDULER__{key.upper()}": "0"}
+        assert getattr(policy(tmp_path, **variable), key) is None
+    assert policy(tmp_path, "profile = 'halo'\nbackoff = []").backoff_s == ()
+    assert policy(tmp_path, "profile = 'halo'", GOCLAW_SCHEDULER__BACKOFF="").backoff_s == ()
 
 
 @pytest.mark.parametrize(("text", "expected"), [
@@ -191,70 +179,50 @@ def test_a_busy_job_does_what_is_set(
     assert (by_variable.on_busy, by_variable.busy_delay_s) == expected
 
 
-def test_backoff_can_be_switched_off(tmp_path: Path) -> None:
-    assert policy(tmp_path, "profile = 'halo'\nbackoff = []").backoff_s == ()
-    assert policy(tmp_path, "profile = 'halo'", GOCLAW_SCHEDULER__BACKOFF="").backoff_s == ()
-
-
-# ---------------------------------------------------------------------------- what is wrong
-
 WAYS = "must be <integer><s|m|h|d>"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "profile = 'cron'",
-            "profile = 'cron': must be one of goclaw, caco, oxydra, halo, herdctl",
-        ),
-        ("profile = 1", "profile = 1: must be one of goclaw"),
-        ("enabled = 'no'", "enabled = 'no': must be true or false"),
-        ("timezone = 'Berlin'", "timezone = 'Berlin': must be an IANA time zone such as"),
-        ("timezone = '../etc/passwd'", "must be an IANA time zone such as Europe/Berlin"),
-        ("timezone = ''", "timezone = '': must be an IANA time zone such as Europe/Berlin"),
-        ("timezone = 1", "timezone = 1: must be text"),
-        ("max_jobs = 0", "max_jobs = 0: must be a whole number, at least 1 and at most 100000"),
-        ("default_prompt = 1", "default_prompt = 1: must be text"),
-        ("min_interval = 60", f"min_interval = 60: {WAYS}"),
-        ("min_interval = '0s'", f'min_interval = \'0s\': {WAYS} such as "90s" or "30m"'),
-        ("min_interval = '367d'", '"30m", at least 1s, at most 366d'),
-        ("min_interval = '1.5h'", f"min_interval = '1.5h': {WAYS}"),
-        ("min_interval_s = 60", "unknown key; known here: "),
-        ("on_short = 'stretch'", "on_short = 'stretch': must be 'reject' or 'clamp'"),
-        ("anchor = 'end'", "anchor = 'end': must be 'completion', 'grid' or 'start'"),
-        ("retries = 11", "retries = 11: must be a whole number, at least 0 and at most 10"),
-        ("retries = true", "retries = True: must be a whole number"),
-        ("backoff = '30s'", "backoff = '30s': must be a list of at most 32 durations such as"),
-        ("backoff = [30]", f"backoff = [30]: {WAYS}"),
-        (f"backoff = {['1s'] * 33}", "must be a list of at most 32 durations"),
-        ("on_busy = 'wait'", "on_busy = 'wait': must be queue, skip, or delay:<seconds>"),
-        ("on_busy = 'delay:0'", "on_busy = 'delay:0': must be queue, skip, or delay:<seconds>"),
-        ("on_busy = 'delay:1h'", "must be queue, skip, or delay:<seconds> such as delay:3600"),
-        ("on_busy = 'delay:99999999'", "the delay must be at most 31622400 seconds"),
-        (
-            "on_busy = 'delay:60'\nbusy_delay = '1m'",
-            (
-                "scheduler = (a table): the delay is set twice: "
-                'write on_busy = "delay", or remove busy_delay'
-            ),
-        ),
-        ("session = 'key'", "session = 'key': must be 'job', 'fresh' or 'main'"),
-        ("run_timeout = '0s'", f"run_timeout = '0s': {WAYS}"),
-        ("usd = -1", "usd = -1: must be a number from 0 to 100000"),
-        ("usd = nan", "usd = nan: must be a number from 0 to 100000"),
-        ("jitter = 10.1", "jitter = 10.1: must be a number from 0 to 10"),
-        ("max_per_agent = -1", "max_per_agent = -1: must be a whole number, at least 0"),
-        ("history_on_delete = 'drop'", "must be 'keep' or 'delete'"),
-        ("zone = 'UTC'", "scheduler.zone = 'UTC': unknown key; known here: "),
-        ("retrys = 3", "did you mean retries?"),
+ZONE = "must be an IANA time zone such as Europe/Berlin"
+BUSY = "must be queue, skip, or delay:<seconds> such as delay:3600"
+SHOWN = {
+    "must be one of goclaw, caco, oxydra, halo, herdctl": ["profile = 'cron'", "profile = 1"],
+    "must be true or false": ["enabled = 'no'"],
+    ZONE: ["timezone = 'Berlin'", "timezone = '../etc/passwd'", "timezone = ''"],
+    "must be text": ["timezone = 1", "default_prompt = 1"],
+    "must be a whole number, at least 1 and at most 100000": ["max_jobs = 0"],
+    f'{WAYS} such as "90s" or "30m", at least 1s, at most 366d': [
+        "min_interval = 60", "min_interval = '0s'", "min_interval = '367d'",
+        "min_interval = '1.5h'", "run_timeout = '0s'",
     ],
-)
+    WAYS: ["backoff = [30]"],
+    "unknown key; known here: ": ["min_interval_s = 60", "zone = 'UTC'"],
+    "must be 'reject' or 'clamp'": ["on_short = 'stretch'"],
+    "must be 'completion', 'grid' or 'start'": ["anchor = 'end'"],
+    "must be a whole number, at least 0 and at most 10": ["retries = 11"],
+    "must be a list of at most 32 durations such as": ["backoff = '30s'"],
+    BUSY: ["on_busy = 'wait'", "on_busy = 'delay:0'", "on_busy = 'delay:1h'"],
+    "must be 'job', 'fresh' or 'main'": ["session = 'key'"],
+    "must be a number from 0 to 100000": ["usd = -1", "usd = nan"],
+    "must be a number from 0 to 10": ["jitter = 10.1"],
+    "must be a whole number, at least 0": ["max_per_agent = -1"],
+    "must be 'keep' or 'delete'": ["history_on_delete = 'drop'"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    *((line, f"scheduler.{line}: {said}") for said, lines in SHOWN.items() for line in lines),
+    ("retries = true", "retries = True: must be a whole number"),
+    (f"backoff = {['1s'] * 33}", "must be a list of at most 32 durations"),
+    ("on_busy = 'delay:99999999'", "the delay must be at most 31622400 seconds"),
+    ("on_busy = 'delay:60'\nbusy_delay = '1m'",
+     ('scheduler = (a table): the delay is set twice: write on_busy = "delay", or remove '
+      "busy_delay")),
+    ("retrys = 3", "did you mean retries?"),
+])  # fmt: skip
 def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None:
-    with pytest.raises(SettingError) as caught:
-        settings(tmp_path, f"[scheduler]\n{text}\n")
-    assert expected in str(caught.value)
-    assert str(caught.value).startswith(f"{tmp_path / 'goclaw.toml'}:2: scheduler")
+    said = refused(tmp_path, f"[scheduler]\n{text}\n")
+    assert expected in said
+    assert said.startswith(f"{tmp_path / 'goclaw.toml'}:2: scheduler")
 
 
 @pytest.mark.parametrize(("key", "value", "expected"), [
@@ -266,21 +234,16 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None
 ])  # fmt: skip
 def test_a_wrong_variable_is_named(tmp_path: Path, key: str, value: str, expected: str) -> None:
     variable = f"GOCLAW_SCHEDULER__{key}"
-    with pytest.raises(SettingError) as caught:
-        settings(tmp_path, **{variable: value})
-    assert str(caught.value).startswith(f"environment variable {variable}: scheduler.{key.lower()}")
-    assert expected in str(caught.value)
+    said = refused(tmp_path, **{variable: value})
+    assert said.startswith(f"environment variable {variable}: scheduler.{key.lower()}")
+    assert expected in said
 
 
 def test_a_section_that_is_no_table_is_told_once(tmp_path: Path) -> None:
-    with pytest.raises(SettingError) as caught:
-        settings(tmp_path, "scheduler = 'halo'\nshutdown = 3\n")
-    lines = str(caught.value).splitlines()
-    assert len(lines) == 2
-    assert all("must be a table" in line for line in lines)
+    lines = refused(tmp_path, "scheduler = 'halo'\nshutdown = 3\n").splitlines()
+    assert ["must be a table" in line for line in lines] == [True, True]
 
 
-# ---------------------------------------------------------------------------- where we are
 def zone_of(folder: Path, *, tz: str = "", link: str = "", text: str = "") -> str:
     if link:
         (folder / "localtime").symlink_to(link)

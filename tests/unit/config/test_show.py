@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import SecretStr
 
 from goclaw_py.config import Settings, load, shown
 from goclaw_py.config.agents import Agent
 from goclaw_py.config.models import DatabaseSettings
+from goclaw_py.config.origins import key_lines
 from goclaw_py.ports.settings import MASK, OriginKind, Setting
 
 SECRET = "hush9-hush9-hush9-hush9-hush9"
@@ -26,13 +30,8 @@ def test_every_value_has_its_origin(tmp_path: Path) -> None:
     text = '[lanes]\nmain = 3\n[agents.main]\n# a model\nmodel = "openai:gpt-4o"\n'
     found = view(tmp_path, text, GOCLAW_LANE_CRON="7")
     file = tmp_path / "goclaw.toml"
-    main = Setting(
-        "lanes.main.size",
-        3,
-        OriginKind.FILE,
-        f"{file}:2",
-        about="the maximum number of concurrent runs",
-    )
+    about = "the maximum number of concurrent runs"
+    main = Setting("lanes.main.size", 3, OriginKind.FILE, f"{file}:2", about=about)
     assert found["lanes.main.size"] == main
     assert found["lanes.cron.size"].origin == "environment variable GOCLAW_LANE_CRON"
     assert found["lanes.cron.size"].kind is OriginKind.ENVIRONMENT
@@ -112,18 +111,11 @@ def test_no_secret_is_ever_shown_nor_a_part_of_it(tmp_path: Path) -> None:
     assert "hush" not in repr(found)
     masked = {path for path, one in found.items() if one.value == MASK}
     assert masked >= {
-        "database.url",
-        "agents.main.api_key",
-        "agents.main.base_url",
-        "agents.main.headers.X-Thing",
-        "agents.main.mcp.files.env.PLAIN",
-        "agents.main.mcp.web.url",
-        "web.token",
-        "sources.work.token",
-        "channels.telegram.token",
-        "channels.telegram.odd",
+        "database.url", "agents.main.api_key", "agents.main.base_url",
+        "agents.main.headers.X-Thing", "agents.main.mcp.files.env.PLAIN", "agents.main.mcp.web.url",
+        "web.token", "sources.work.token", "channels.telegram.token", "channels.telegram.odd",
         "channels.telegram.accounts.work.token",
-    }
+    }  # fmt: skip
     assert all(found[path].secret for path in masked)
     run = found["agents.main.command.run"].value
     assert run == ("tool", "--api-key", MASK, f"--token={MASK}", f"X={MASK}", MASK)
@@ -159,26 +151,96 @@ def test_a_channel_tells_where_its_token_is_kept(tmp_path: Path) -> None:
     assert found["channels.telegram.token_file"].value == str(tmp_path / "t")
 
 
-def test_a_secret_that_nobody_has_set_is_not_masked(tmp_path: Path) -> None:
-    found = view(tmp_path, '[agents.main.mcp.x]\ncommand = ["y"]\n')
+def test_what_is_no_secret_is_shown(tmp_path: Path) -> None:
+    text = "[agents.monkey]\ncontext_window = 2000\n[lanes]\nkeys = 3\n"
+    found = view(tmp_path, text + '[agents.main.mcp.x]\ncommand = ["y"]\n')
+    assert found["agents.monkey.context_window"].value == 2000
+    assert found["lanes.keys.size"].value == 3
+    # A secret that nobody has set is not masked.
     assert found["agents.main.api_key"].value is None
     assert found["agents.main.api_key"].secret
     assert found["agents.main.mcp.x.url"].value == ""
 
 
-def test_a_name_that_reads_like_a_secret_hides_nothing(tmp_path: Path) -> None:
-    found = view(tmp_path, "[agents.monkey]\ncontext_window = 2000\n[lanes]\nkeys = 3\n")
-    assert found["agents.monkey.context_window"].value == 2000
-    assert found["lanes.keys.size"].value == 3
-
-
 def test_arguments_that_are_no_secrets_are_shown(tmp_path: Path) -> None:
-    words = [
-        "/usr/local/bin/a-long-name-of-a-program-2",
-        "-p",
-        "{prompt}",
-        "--output-format",
-        "x y",
-    ]
+    name = "/usr/local/bin/a-long-name-of-a-program-2"
+    words = [name, "-p", "{prompt}", "--output-format", "x y"]
     text = f"[agents.main.command]\nrun = {words!r}\n"
     assert view(tmp_path, text)["agents.main.command.run"].value == tuple(words)
+
+
+# ---------------------------------------------------------------------------- lines of a file
+@pytest.mark.parametrize(("text", "lines"), [
+    ("", {}),
+    ("# only [this]\n\n", {}),
+    ("a = 1", {("a",): 1}),
+    ("\n[t] # x\na = 1\n b.c = 2\n[u.v]\na = 3\n",
+     {("t", "a"): 3, ("t", "b", "c"): 4, ("u", "v", "a"): 6}),
+    ("a = { b = 1, c = { d = 2 } }\ne = {}", {("a", "b"): 1, ("a", "c", "d"): 1, ("e",): 2}),
+    ('a = """\n[t]\nb = 1\n"""\nc = 2', {("a",): 1, ("c",): 5}),
+    ("a = '''\n# '''\nb = [\n 1, # ]\n 2,\n]\nc = 3", {("a",): 1, ("b",): 3, ("c",): 7}),
+    ('[t."a.b"]\n"c d" = 1', {("t", "a.b", "c d"): 2}),
+    ("[[l]]\na = 1\n[[l]]\na = 2\n[l.m]\nb = 1\n[t]\na = 1", {("l",): 1, ("t", "a"): 8}),
+    ("a = 1\r\nb = 2\r\n", {("a",): 1, ("b",): 2}),
+    ('a = "\u2028"\nb = 1', {("a",): 1, ("b",): 2}),
+])  # fmt: skip
+def test_each_value_has_the_line_at_which_it_begins(
+    text: str, lines: dict[tuple[str, ...], int]
+) -> None:
+    tomllib.loads(text)
+    assert key_lines(text) == lines
+
+
+keys = st.sampled_from(["a", "b", "c-d", '"e.f"', '"g h"'])
+values = st.sampled_from(
+    ["1", '"x"', "true", "[1, 2]", "[\n  1,\n  # ]\n  2,\n]", '"""\n[no]\nx = 1\n"""', "'''\n\n'''"]
+)
+blanks = st.sampled_from(["", "# [x]\n", "\n\n", "  # a = 1\n"])
+
+
+@given(st.lists(st.tuples(blanks, keys, values), max_size=6, unique_by=lambda each: each[1]))
+def test_the_line_of_a_value_is_where_its_key_was_written(
+    written: list[tuple[str, str, str]],
+) -> None:
+    text, expected = "[t]\n", {}
+    for blank, key, value in written:
+        text += blank
+        expected[("t", key.strip('"'))] = text.count("\n") + 1
+        text += f"{key} = {value}\n"
+    tomllib.loads(text)
+    assert key_lines(text) == expected
+
+
+# ---------------------------------------------------------------------------- layers
+
+
+LANES = ("main", "subagent", "delegate", "cron")
+sizes = st.dictionaries(st.sampled_from(LANES), st.integers(1, 99))
+
+
+@given(sizes, sizes)
+def test_a_value_is_the_one_that_stands_where_its_origin_says(
+    in_file: dict[str, int], in_env: dict[str, int]
+) -> None:
+    """The loader and what is told of it must not drift apart."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "goclaw.toml"
+        file.write_text("[lanes]\n" + "".join(f"{k} = {v}\n" for k, v in in_file.items()))
+        env = {f"GOCLAW_LANE_{key.upper()}": str(value) for key, value in in_env.items()}
+        got = load(None, {"GOCLAW_HOME": name, **env})
+        lines = file.read_text().splitlines()
+        for lane in LANES:
+            origin = got.place(("lanes", lane, "size"))
+            match origin.kind:
+                case OriginKind.ENVIRONMENT:
+                    said = env[origin.words.removeprefix("environment variable ")]
+                case OriginKind.FILE:
+                    where, _, line = origin.words.rpartition(":")
+                    assert where == str(file)
+                    said = lines[int(line) - 1].rpartition("= ")[2]
+                case _:
+                    said = str({"main": 2, "subagent": 4, "delegate": 100, "cron": 1}[lane])
+                    assert lane not in in_file.keys() | in_env.keys()
+            assert got.lanes[lane].size == int(said)

@@ -6,36 +6,29 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.config import Settings, load, source_token
+from goclaw_py.config import Settings, source_token
 from goclaw_py.model.errors import SettingError
+from tests.unit.config.loading import refused as refused_by
+from tests.unit.config.loading import settings as settings_of
 
 TOKEN = "ghx_0123456789abcdef0123456789"
 GITHUB = f"kind = 'github'\nrepo = 'acme/shop'\ntoken = '{TOKEN}'\n"
 
 
 def settings(folder: Path, text: str = "", **env: str) -> Settings:
-    (folder / "goclaw.toml").write_text(f"[sources.bugs]\n{text}\n" if text else "", "utf-8")
-    return load(env={"GOCLAW_HOME": str(folder), **env})
+    return settings_of(folder, f"[sources.bugs]\n{text}\n" if text else "", **env)
 
 
-def refused(folder: Path, text: str = "", **env: str) -> str:
-    with pytest.raises(SettingError) as caught:
-        settings(folder, text, **env)
-    return str(caught.value)
+def refused(folder: Path, text: str) -> str:
+    return refused_by(folder, f"[sources.bugs]\n{text}\n")
 
 
-def test_there_are_none_unless_they_are_set(tmp_path: Path) -> None:
+def test_a_table_needs_its_kind_only_and_github_a_repository_and_a_token(tmp_path: Path) -> None:
     assert settings(tmp_path).sources == {}
-
-
-def test_a_table_needs_its_kind_only(tmp_path: Path) -> None:
     got = settings(tmp_path, "kind = 'table'").sources["bugs"]
     assert (got.queue, got.forgotten_after_s) == (None, 86_400)
     more = settings(tmp_path, "kind = 'table'\nqueue = 'a b'\nforgotten_after = '2h'")
     assert (more.sources["bugs"].queue, more.sources["bugs"].forgotten_after_s) == ("a b", 7200)
-
-
-def test_github_needs_a_repository_and_a_token(tmp_path: Path) -> None:
     got = settings(tmp_path, GITHUB).sources["bugs"]
     assert (got.label, got.claim_label, got.failed_label) == ("goclaw", "in-progress", "failed")
     assert (got.close, got.base_url) == (False, "https://api.github.com")
@@ -55,12 +48,8 @@ def test_all_of_it_can_come_from_the_environment(tmp_path: Path) -> None:
     }
     got = settings(tmp_path, **{f"GOCLAW_SOURCES__BUGS__{key}": env[key] for key in env})
     bugs = got.sources["bugs"]
-    assert (bugs.kind, bugs.repo, bugs.label, bugs.claim_label) == (
-        "github",
-        "acme/shop.js",
-        "for the bot",
-        "taken",
-    )
+    assert (bugs.kind, bugs.repo) == ("github", "acme/shop.js")
+    assert (bugs.label, bugs.claim_label) == ("for the bot", "taken")
     assert (bugs.failed_label, bugs.close, bugs.forgotten_after_s) == ("", True, 3 * 86_400)
     token = source_token(got, "bugs", {})
     assert token is not None
@@ -114,9 +103,9 @@ def test_a_wrong_value_is_told(tmp_path: Path, text: str, expected: str) -> None
 
 def test_a_wrong_variable_is_named(tmp_path: Path) -> None:
     variable = "GOCLAW_SOURCES__BUGS__KIND"
-    assert refused(tmp_path, **{variable: "list"}).startswith(
-        f"environment variable {variable}: sources.bugs.kind = 'list': must be 'table' or 'github'"
-    )
+    told = "sources.bugs.kind = 'list': must be 'table' or 'github'"
+    said = refused_by(tmp_path, "", **{variable: "list"})
+    assert said.startswith(f"environment variable {variable}: {told}")
 
 
 def test_the_token_is_shown_nowhere(tmp_path: Path) -> None:
