@@ -9,23 +9,11 @@ from tests.botapi.entities import MOST_ENTITIES, found_in, merged
 from tests.botapi.rules import Json, Refusal, bad_request, units
 
 _KINDS = {
-    "a": "text_link",
-    "b": "bold",
-    "strong": "bold",
-    "i": "italic",
-    "em": "italic",
-    "u": "underline",
-    "ins": "underline",
-    "s": "strikethrough",
-    "strike": "strikethrough",
-    "del": "strikethrough",
-    "blockquote": "blockquote",
-    "code": "code",
-    "pre": "pre",
-    "span": "spoiler",
-    "tg-spoiler": "spoiler",
-    "tg-emoji": "custom_emoji",
-}
+    "a": "text_link", "b": "bold", "strong": "bold", "i": "italic", "em": "italic",
+    "u": "underline", "ins": "underline", "s": "strikethrough", "strike": "strikethrough",
+    "del": "strikethrough", "blockquote": "blockquote", "code": "code", "pre": "pre",
+    "span": "spoiler", "tg-spoiler": "spoiler", "tg-emoji": "custom_emoji",
+}  # fmt: skip
 TAGS = frozenset(_KINDS)
 _MOST_ENTITY_BYTES = 9500
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"'}

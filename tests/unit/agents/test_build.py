@@ -59,17 +59,10 @@ def test_a_program_that_could_say_nothing_is_refused(command: CommandSpec, key: 
 @pytest.mark.parametrize(
     "model",
     [
-        "",
-        "gpt-4o",
-        "gogle:gemini",
-        "gateway:x",
-        "openai:",
-        "openai",
-        "python:",
-        "offline:x",
+        "", "gpt-4o", "gogle:gemini", "gateway:x", "openai:", "openai", "python:", "offline:x",
         "OpenAI:x",
     ],
-)
+)  # fmt: skip
 def test_an_unknown_model_is_an_error_with_the_key_and_all_that_is_allowed(model: str) -> None:
     with pytest.raises(SettingError) as caught:
         build_agent(AgentSpec(AgentName("helper"), model))

@@ -16,16 +16,12 @@ from hypothesis import strategies as st
 from goclaw_py.agents.models import Provider, find_key, find_url, is_sendable, lacks, read_model
 
 LEFT_OUT = {
-    "elevenlabs": "speech",
-    "voyageai": "embeddings",
-    "sentence-transformers": "embeddings",
-    "google-decisions": "writes no text",
-    "openai-decisions": "writes no text",
-    "system-one": "writes no text",
-    "typesafe": "writes no text",
+    "elevenlabs": "speech", "voyageai": "embeddings", "sentence-transformers": "embeddings",
+    "google-decisions": "writes no text", "openai-decisions": "writes no text",
+    "system-one": "writes no text", "typesafe": "writes no text",
     "openai-chatgpt": "its credentials cannot stand in settings",
     "github": "was closed in July 2026",
-}
+}  # fmt: skip
 
 # The plain names of the protocols have longer ones beside them, which say it better.
 GATEWAY_ALIASES = {"chat", "responses", "converse"}

@@ -45,22 +45,12 @@ async def heartbeat_run(checklist: str, *events: str, zone: str = "UTC") -> str:
 @pytest.mark.parametrize(
     "checklist",
     [
-        "",
-        "- [x] Mail\n- [X] Tea",
-        "- Look at the mail",
-        "# Checklist\n\nBe kind.",
-        "- [ ]\n- [ ]   \n* [ ] \u200b",
-        "Say `- [ ] x` when asked.",
-        "- [] Mail",
-        "[ ] Mail",
-        "-[ ] Mail",
-        "- [ ]Mail",
-        "help",
-        "count to 3",
-        "Events:\n- Look at the calendar",
+        "", "- [x] Mail\n- [X] Tea", "- Look at the mail", "# Checklist\n\nBe kind.",
+        "- [ ]\n- [ ]   \n* [ ] \u200b", "Say `- [ ] x` when asked.", "- [] Mail", "[ ] Mail",
+        "-[ ] Mail", "- [ ]Mail", "help", "count to 3", "Events:\n- Look at the calendar",
         "```\n- [ ] Mail\n```",
     ],
-)
+)  # fmt: skip
 async def test_without_an_unchecked_box_all_is_well(checklist: str) -> None:
     assert await heartbeat_run(checklist) == HEARTBEAT_OK
 
@@ -68,14 +58,10 @@ async def test_without_an_unchecked_box_all_is_well(checklist: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        "- [ ] Mail of  Ann",
-        "* [ ] Mail of Ann",
-        "+ [ ] Mail of Ann",
-        "1. [ ] Mail of Ann",
-        "2) [ ] Mail of Ann",
-        "    - [ ]   Mail of Ann  ",
+        "- [ ] Mail of  Ann", "* [ ] Mail of Ann", "+ [ ] Mail of Ann", "1. [ ] Mail of Ann",
+        "2) [ ] Mail of Ann", "    - [ ]   Mail of Ann  ",
     ],
-)
+)  # fmt: skip
 async def test_an_unchecked_box_needs_attention(line: str) -> None:
     said = await heartbeat_run(f"# Each time\n\n- [x] Tea\n{line}\n- Look around")
     assert said == "These need your attention:\n- Mail of Ann"

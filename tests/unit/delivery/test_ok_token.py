@@ -28,173 +28,57 @@ def judged(reply: str, most: int = 300, position: AckPosition = AckPosition.ANYW
 
 # ---------------------------------------------------------------------- the token alone
 
-FORMS = {
-    "bare": T,
-    "bold": f"**{T}**",
-    "bold by underscores": f"__{T}__",
-    "italic": f"*{T}*",
-    "italic by underscores": f"_{T}_",
-    "bold and italic": f"***{T}***",
-    "bold in italic underscores": f"_**{T}**_",
-    "italic in bold": f"**_{T}_**",
-    "three underscores": f"___{T}___",
-    "one underscore before": f"_{T}",
-    "one underscore behind": f"{T}_",
-    "code": f"`{T}`",
-    "code with two ticks": f"``{T}``",
-    "code with blanks": f"` {T} `",
-    "bold code": f"**`{T}`**",
-    "struck out": f"~~{T}~~",
-    "struck out by one": f"~{T}~",
-    "spoiler": f"||{T}||",
-    "marked": f"=={T}==",
-    "everything": f"~~**_`{T}`_**~~",
-    "half of it bold": "**HEART**BEAT_OK",
-    "the other half bold": "HEARTBEAT_**OK**",
-    "a bold underscore": "HEARTBEAT*_*OK",
-    "fence": f"```\n{T}\n```",
-    "fence with a language": f"```text\n{T}\n```",
-    "fence of tildes": f"~~~\n{T}\n~~~",
-    "long fence": f"`````md\n{T}\n`````",
-    "fence that is not closed": f"```\n{T}",
-    "fence in one line": f"```{T}```",
-    "fence named so": f"```{T}\n```",
-    "fence with blank lines": f"```\n\n{T}\n\n```",
-    "fence in a quote": f"> ```\n> {T}\n> ```",
-    "fence in a list": f"- ```\n  {T}\n  ```",
-    "fence with Windows line ends": f"```\r\n{T}\r\n```",
-    "quote": f"> {T}",
-    "quote without a blank": f">{T}",
-    "quote in a quote": f"> > {T}",
-    "bold quote": f"> **{T}**",
-    "heading": f"# {T}",
-    "small heading": f"###### {T}",
-    "closed heading": f"## {T} ##",
-    "underlined heading": f"{T}\n===",
-    "bullet": f"- {T}",
-    "star": f"* {T}",
-    "plus": f"+ {T}",
-    "number": f"1. {T}",
-    "number with a bracket": f"1) {T}",
-    "empty box": f"- [ ] {T}",
-    "ticked box": f"- [x] {T}",
-    "indented": f"    {T}",
-    "table": f"| status |\n|---|\n| {T} |",
-    "quoted": f'"{T}"',
-    "single quotes": f"'{T}'",
-    "typographic": f"“{T}”",
-    "single typographic": f"\u2018{T}\u2019",
-    "German": f"„{T}“",
-    "French": f"«\u00a0{T}\u00a0»",
-    "turned French": f"»{T}«",
-    "Swedish": f"”{T}”",
-    "Polish": f"„{T}”",
-    "Japanese": f"「{T}」",
-    "Japanese in quotes": f"『{T}』",
-    "Chinese title": f"《{T}》",
-    "Korean": f"〈{T}〉",
-    "brackets": f"({T})",
-    "square brackets": f"[{T}]",
-    "lenticular brackets": f"【{T}】",
-    "curly brackets": f"{{{T}}}",
-    "wide brackets": f"\uff08{T}\uff09",
-    "angle brackets": f"<{T}>",
-    "link": f"[{T}](https://example.org)",
-    "link with a title": f'[{T}](https://example.org "{T}")',
-    "link by reference": f"[{T}][1]",
-    "half a link": "[HEART](https://example.org)BEAT_OK",
-    "link with brackets": "[HEART](https://example.org/a_(b))BEAT_OK",
-    "picture": f"![{T}](https://example.org/a.png)",
-    "b": f"<b>{T}</b>",
-    "strong": f"<strong>{T}</strong>",
-    "i": f"<i>{T}</i>",
-    "u": f"<u>{T}</u>",
-    "code tag": f"<code>{T}</code>",
-    "pre and code": f'<pre><code class="language-text">{T}</code></pre>',
-    "upper case tag": f"<B>{T}</B>",
-    "attributes": f'<span style="color:red" id=a>{T}</span>',
-    "attribute with a bracket": f'<span title="a > b">{T}</span>',
-    "attribute with a tag": f'<span title="<b>">{T}</span>',
-    "tags in each other": f"<b><i><u><s>{T}</s></u></i></b>",
-    "tags with blanks": f"<b> {T} </b>",
-    "tag on lines of its own": f"<p>\n{T}\n</p>",
-    "bold tag and Markdown": f"<b>**{T}**</b>",
-    "link tag": f'<a href="https://example.org/?a=1&b=2">{T}</a>',
-    "tag in the token": "HEART<b></b>BEAT_OK",
-    "tagged half": "<b>HEARTBEAT</b>_OK",
-    "line break behind": f"{T}<br>",
-    "comment in the token": "HEARTBEAT_<!-- so -->OK",
-    "in a comment": f"<!-- {T} -->",
-    "escaped": r"HEARTBEAT\_OK",
-    "escaped and bold": r"**HEARTBEAT\_OK**",
-    "escaped stars": rf"\*{T}\*",
-    "escaped underscores": r"\_HEARTBEAT\_OK\_",
-    "entity": "HEARTBEAT&#95;OK",
-    "hexadecimal entity": "HEARTBEAT&#x5F;OK",
-    "named entity": "HEARTBEAT&lowbar;OK",
-    "entity with zeros": "HEARTBEAT&#00095;OK",
-    "entity without its end": "HEARTBEAT&#95OK",
-    "entity of an entity": "HEARTBEAT&amp;#95;OK",
-    "letter as an entity": "&#72;EARTBEAT_OK",
-    "all as entities": "".join(f"&#{ord(char)};" for char in T),
-    "blank entities": f"&nbsp;{T}&nbsp;",
-    "quotes as entities": f"&quot;{T}&quot;",
-    "tag as entities": f"&lt;b&gt;{T}&lt;/b&gt;",
-    "soft hyphen as an entity": "HEART&shy;BEAT_OK",
-    "nothing as an entity": "HEART&#8203;BEAT_OK",
-    "in an address": "<https://example.org/HEARTBEAT%5FOK>",
-    "after Chinese": f"一切正常{T}",
-    "between Japanese": f"問題{T}なし",
-    "before Thai": f"{T}เรียบร้อย",
-    "zero width space in it": "HEART\u200bBEAT_OK",
-    "zero width joiners": "\u200d".join(T),
-    "byte order mark": f"\ufeff{T}",
-    "zero width around": f"\u200b{T}\u200b",
-    "word joiner behind": f"{T}\u2060",
-    "variation selector": f"{T}\ufe0f",
-    "variation selector as a surrogate pair": "HEART\udb40\udd00BEAT_OK",
-    "soft hyphen": "HEART\u00adBEAT_OK",
-    "grapheme joiner": "HEART\u034fBEAT_OK",
-    "line below": "".join(f"{char}\u0332" for char in T),
-    "what Telegram takes away": "HEARTBEAT\u0333_OK",
-    "control characters": "HEART\x00BEAT\x07_OK",
-    "direction marks": f"\u200e{T}\u200f",
-    "Kelvin": "HEARTBEAT_O\u212a",
-    "wide letters": "".join(chr(ord(char) + 0xFEE0) for char in T),
-    "wide underscore": "HEARTBEAT\uff3fOK",
-    "full stop": f"{T}.",
-    "exclamation": f"{T}!",
-    "many marks": f"…{T}?!…",
-    "colon": f"{T}:",
-    "Chinese full stop": f"{T}。",
-    "Chinese comma before": f"\uff0c{T}",
-    "Spanish": f"¡{T}!",
-    "dash": f"— {T} —",
-    "slashes": f"/{T}/",
-    "emoji": f"✅ {T} ✅",
-    "emoji beside it": f"✅{T}✅",
-    "twice": f"{T} {T}",
-    "twice in lines": f"{T}\n{T}",
-    "twice with a full stop": f"{T}. {T}.",
-    "twice bold": f"**{T}** **{T}**",
-    "thrice in a fence": f"```\n{T}\n{T}\n{T}\n```",
-    "twice with a star": f"{T}*{T}",
-    "blanks around": f"  \n\t{T}\n\n ",
-    "wide blanks around": f"\u3000{T}\u2003",
-    "Windows line ends": f"\r\n{T}\r\n",
-    "rule below": f"{T}\n\n---",
-}
+IN_AN_ADDRESS = "<https://example.org/HEARTBEAT%5FOK>"
+IN_A_TABLE = f"| status |\n|---|\n| {T} |"
+FORMS = [
+    IN_AN_ADDRESS, IN_A_TABLE,
+    T, f"**{T}**", f"__{T}__", f"*{T}*", f"_{T}_", f"***{T}***", f"_**{T}**_", f"**_{T}_**",
+    f"___{T}___", f"_{T}", f"{T}_", f"`{T}`", f"``{T}``", f"` {T} `", f"**`{T}`**", f"~~{T}~~",
+    f"~{T}~", f"||{T}||", f"=={T}==", f"~~**_`{T}`_**~~", "**HEART**BEAT_OK", "HEARTBEAT_**OK**",
+    "HEARTBEAT*_*OK", f"```\n{T}\n```", f"```text\n{T}\n```", f"~~~\n{T}\n~~~",
+    f"`````md\n{T}\n`````", f"```\n{T}", f"```{T}```", f"```{T}\n```", f"```\n\n{T}\n\n```",
+    f"> ```\n> {T}\n> ```", f"- ```\n  {T}\n  ```", f"```\r\n{T}\r\n```", f"> {T}", f">{T}",
+    f"> > {T}", f"> **{T}**", f"# {T}", f"###### {T}", f"## {T} ##", f"{T}\n===", f"- {T}",
+    f"* {T}", f"+ {T}", f"1. {T}", f"1) {T}", f"- [ ] {T}", f"- [x] {T}", f"    {T}", f'"{T}"',
+    f"'{T}'", f"“{T}”", f"\u2018{T}\u2019", f"„{T}“", f"«\u00a0{T}\u00a0»", f"»{T}«", f"”{T}”",
+    f"„{T}”", f"「{T}」", f"『{T}』", f"《{T}》", f"〈{T}〉", f"({T})", f"[{T}]", f"【{T}】",
+    f"{{{T}}}",
+    f"\uff08{T}\uff09", f"<{T}>", f"[{T}](https://example.org)",
+    f'[{T}](https://example.org "{T}")', f"[{T}][1]", "[HEART](https://example.org)BEAT_OK",
+    "[HEART](https://example.org/a_(b))BEAT_OK", f"![{T}](https://example.org/a.png)",
+    f"<b>{T}</b>", f"<strong>{T}</strong>", f"<i>{T}</i>", f"<u>{T}</u>", f"<code>{T}</code>",
+    f'<pre><code class="language-text">{T}</code></pre>', f"<B>{T}</B>",
+    f'<span style="color:red" id=a>{T}</span>', f'<span title="a > b">{T}</span>',
+    f'<span title="<b>">{T}</span>', f"<b><i><u><s>{T}</s></u></i></b>", f"<b> {T} </b>",
+    f"<p>\n{T}\n</p>", f"<b>**{T}**</b>", f'<a href="https://example.org/?a=1&b=2">{T}</a>',
+    "HEART<b></b>BEAT_OK", "<b>HEARTBEAT</b>_OK", f"{T}<br>", "HEARTBEAT_<!-- so -->OK",
+    f"<!-- {T} -->", r"HEARTBEAT\_OK", r"**HEARTBEAT\_OK**", rf"\*{T}\*", r"\_HEARTBEAT\_OK\_",
+    "HEARTBEAT&#95;OK", "HEARTBEAT&#x5F;OK", "HEARTBEAT&lowbar;OK", "HEARTBEAT&#00095;OK",
+    "HEARTBEAT&#95OK", "HEARTBEAT&amp;#95;OK", "&#72;EARTBEAT_OK",
+    "".join(f"&#{ord(char)};" for char in T), f"&nbsp;{T}&nbsp;", f"&quot;{T}&quot;",
+    f"&lt;b&gt;{T}&lt;/b&gt;", "HEART&shy;BEAT_OK", "HEART&#8203;BEAT_OK",
+    f"一切正常{T}", f"問題{T}なし",
+    f"{T}เรียบร้อย", "HEART\u200bBEAT_OK", "\u200d".join(T), f"\ufeff{T}", f"\u200b{T}\u200b",
+    f"{T}\u2060", f"{T}\ufe0f", "HEART\udb40\udd00BEAT_OK", "HEART\u00adBEAT_OK",
+    "HEART\u034fBEAT_OK", "".join(f"{char}\u0332" for char in T), "HEARTBEAT\u0333_OK",
+    "HEART\x00BEAT\x07_OK", f"\u200e{T}\u200f", "HEARTBEAT_O\u212a",
+    "".join(chr(ord(char) + 0xFEE0) for char in T), "HEARTBEAT\uff3fOK", f"{T}.", f"{T}!",
+    f"…{T}?!…", f"{T}:", f"{T}。", f"\uff0c{T}", f"¡{T}!", f"— {T} —", f"/{T}/", f"✅ {T} ✅",
+    f"✅{T}✅", f"{T} {T}", f"{T}\n{T}", f"{T}. {T}.", f"**{T}** **{T}**",
+    f"```\n{T}\n{T}\n{T}\n```", f"{T}*{T}", f"  \n\t{T}\n\n ", f"\u3000{T}\u2003", f"\r\n{T}\r\n",
+    f"{T}\n\n---",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("reply", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("reply", FORMS)
 def test_the_token_in_any_form_is_ok_and_nothing_of_it_is_delivered(reply: str) -> None:
     """SPEC HB-6."""
     assert judged(reply) == OK
-    if reply not in (FORMS["in an address"], FORMS["table"]):
+    if reply not in (IN_AN_ADDRESS, IN_A_TABLE):
         assert judged(reply, most=12) == OK
 
 
-@pytest.mark.parametrize("reply", FORMS.values(), ids=FORMS.keys())
+@pytest.mark.parametrize("reply", FORMS)
 @pytest.mark.parametrize("frame", ["{}\n\n{}", "{1}\n\n{0}"], ids=["before", "behind"])
 def test_an_alert_is_delivered_without_the_token_beside_it(reply: str, frame: str) -> None:
     """SPEC HB-6."""
@@ -202,52 +86,22 @@ def test_an_alert_is_delivered_without_the_token_beside_it(reply: str, frame: st
     assert not said.is_ok
     assert LONG in said.text
     assert without_token(said.text) == said.text
-    if reply not in (FORMS["in an address"], FORMS["table"]):
+    if reply not in (IN_AN_ADDRESS, IN_A_TABLE):
         assert len(said.text) < len(LONG) + 45
 
 
 # ---------------------------------------------------------------------- no token
 
 OTHERS = [
-    "HEARTBEAT_OKAY",
-    "NOT_HEARTBEAT_OK",
-    "XHEARTBEAT_OK",
-    "HEARTBEAT_OKS",
-    "HEARTBEAT_OK2",
-    "2HEARTBEAT_OK",
-    "HEARTBEAT_OK_2",
-    "MY__HEARTBEAT_OK",
-    "HEARTBEAT_OK_HEARTBEAT_OK",
-    "HEARTBEAT_OKHEARTBEAT_OK",
-    "heartbeat_ok",
-    "Heartbeat_Ok",
-    "HEARTBEAT_Ok",
-    "HEARTBEAT OK",
-    "HEARTBEAT-OK",
-    "HEARTBEATOK",
-    "HEARTBEAT__OK",
-    "HEART_BEAT_OK",
-    "HEARTBEAT_ OK",
-    "HEARTBEAT_\nOK",
-    "HEARTBEAT",
-    "_OK",
-    "OK",
-    "HEARTBEAT_O",
-    "ÄHEARTBEAT_OK",
-    "HEARTBEAT_OKé",
-    "HEARTBEAT_OKe\u0301",
-    "ЖHEARTBEAT_OK",
-    "HEARTBEAT_OK٣",
-    "\u0905\u0902HEARTBEAT_OK",
-    "HEARTBEAT_OK\u200bAY",
-    "NOT_\u2060HEARTBEAT_OK",
-    "**HEARTBEAT_OKAY**",
-    "`NOT_HEARTBEAT_OK`",
-    "\u041dEARTBEAT_OK",
-    r"NOT\_HEARTBEAT\_OK",
-    r"HEARTBEAT\_OK\_2",
-    "HEARTBEAT_O&#75;AY",
-]
+    "HEARTBEAT_OKAY", "NOT_HEARTBEAT_OK", "XHEARTBEAT_OK", "HEARTBEAT_OKS", "HEARTBEAT_OK2",
+    "2HEARTBEAT_OK", "HEARTBEAT_OK_2", "MY__HEARTBEAT_OK", "HEARTBEAT_OK_HEARTBEAT_OK",
+    "HEARTBEAT_OKHEARTBEAT_OK", "heartbeat_ok", "Heartbeat_Ok", "HEARTBEAT_Ok", "HEARTBEAT OK",
+    "HEARTBEAT-OK", "HEARTBEATOK", "HEARTBEAT__OK", "HEART_BEAT_OK", "HEARTBEAT_ OK",
+    "HEARTBEAT_\nOK", "HEARTBEAT", "_OK", "OK", "HEARTBEAT_O", "ÄHEARTBEAT_OK", "HEARTBEAT_OKé",
+    "HEARTBEAT_OKe\u0301", "ЖHEARTBEAT_OK", "HEARTBEAT_OK٣", "\u0905\u0902HEARTBEAT_OK",
+    "HEARTBEAT_OK\u200bAY", "NOT_\u2060HEARTBEAT_OK", "**HEARTBEAT_OKAY**", "`NOT_HEARTBEAT_OK`",
+    "\u041dEARTBEAT_OK", r"NOT\_HEARTBEAT\_OK", r"HEARTBEAT\_OK\_2", "HEARTBEAT_O&#75;AY",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("reply", OTHERS)
@@ -275,21 +129,13 @@ def test_a_short_reply_without_the_token_is_an_alert(reply: str) -> None:
 
 # ---------------------------------------------------------------------- how long the rest is
 
-SIZES = {
-    "ASCII": ("a", 1),
-    "Vietnamese": ("ổ", 1),
-    "decomposed Vietnamese": (unicodedata.normalize("NFD", "ổ"), 1),
-    "emoji": ("🔥", 1),
-    "a joined emoji": ("👩\u200d🚒", 2),
-    "an emoji with a variation": ("❤\ufe0f", 1),
-    "CJK": ("磁", 1),
-    "Hangul": ("한", 1),
-    "decomposed Hangul": (unicodedata.normalize("NFD", "한"), 1),
-    "Arabic": ("ع", 1),
-}
+SIZES = [
+    ("a", 1), ("ổ", 1), (unicodedata.normalize("NFD", "ổ"), 1), ("🔥", 1), ("👩\u200d🚒", 2),
+    ("❤\ufe0f", 1), ("磁", 1), ("한", 1), (unicodedata.normalize("NFD", "한"), 1), ("ع", 1),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("char", "size"), SIZES.values(), ids=SIZES.keys())
+@pytest.mark.parametrize(("char", "size"), SIZES)
 @pytest.mark.parametrize("frame", ["{} {}", "{1} {0}", "**{}** {}", "{}\n\n{}", "{}: {}"])
 def test_a_rest_is_measured_in_characters(char: str, size: int, frame: str) -> None:
     """SPEC HB-6: not in bytes. A character is a code point of the text in NFC."""
@@ -297,13 +143,6 @@ def test_a_rest_is_measured_in_characters(char: str, size: int, frame: str) -> N
     assert judged(frame.format(T, char * 100), most) == OK
     longer = judged(frame.format(T, char * 101), most)
     assert longer == AckResult(is_ok=False, text=char * 101)
-
-
-@pytest.mark.parametrize("char", ["a", "ổ", unicodedata.normalize("NFD", "ổ"), "🔥", "磁"])
-def test_three_hundred_characters_are_short_and_one_more_is_not(char: str) -> None:
-    """SPEC HB-6."""
-    assert judged(f"{T}\n{char * 300}") == OK
-    assert judged(f"{T}\n{char * 301}") == AckResult(is_ok=False, text=char * 301)
 
 
 @pytest.mark.parametrize(
@@ -322,33 +161,21 @@ def test_no_rest_at_all_may_be_asked_for() -> None:
 
 # ---------------------------------------------------------------------- where it stands
 
-ANYWHERE = [
-    (f"{T} all is well", True),
-    (f"All is well: {T}", True),
-    (f"**{T}** all is well", True),
-    (f"> {T}\n\nall is well", True),
-    (f"all is well\n\n```\n{T}\n```\n", True),
-    (f"<b>{T}</b> all is well", True),
-    (f"All is well ({T}).", True),
-    (f"all is well [{T}](https://example.org)", True),
-    (f"\u200b{T} all is well", True),
-    (f"all {T} is well", False),
-    (f"all\n{T}\nis well", False),
-    (f"all **{T}** is well", False),
-    (f"all is well {T} 7", False),
-    (f"{T} all {T} is well", True),
-]
+AT_AN_EDGE = [
+    f"{T} all is well", f"All is well: {T}", f"**{T}** all is well", f"> {T}\n\nall is well",
+    f"all is well\n\n```\n{T}\n```\n", f"<b>{T}</b> all is well", f"All is well ({T}).",
+    f"all is well [{T}](https://example.org)", f"\u200b{T} all is well", f"{T} all {T} is well",
+]  # fmt: skip
+WITHIN = [f"all {T} is well", f"all\n{T}\nis well", f"all **{T}** is well", f"all is well {T} 7"]
 
 
-@pytest.mark.parametrize(("reply", "at_an_edge"), ANYWHERE)
-def test_the_settings_may_demand_the_token_at_the_start_or_the_end(
-    reply: str, at_an_edge: bool
-) -> None:
+@pytest.mark.parametrize("reply", AT_AN_EDGE + WITHIN)
+def test_the_settings_may_demand_the_token_at_the_start_or_the_end(reply: str) -> None:
     """SPEC HB-6."""
     assert judged(reply).is_ok
     at_edges = judged(reply, position=AckPosition.EDGES)
-    assert at_edges.is_ok is at_an_edge
-    assert at_an_edge or T not in at_edges.text
+    assert at_edges.is_ok is (reply in AT_AN_EDGE)
+    assert at_edges.is_ok or T not in at_edges.text
 
 
 # ---------------------------------------------------------------------- what is delivered
@@ -459,18 +286,10 @@ def test_a_hostile_reply_does_not_hang_the_gateway(piece: str) -> None:
 # ---------------------------------------------------------------------- the key of an alert
 
 ALIKE = [
-    "Disk is full",
-    " Disk  is\nfull\n",
-    "**Disk** is _full_",
-    "Disk is full HEARTBEAT_OK",
-    "**HEARTBEAT_OK**\n\nDisk is full",
-    "> Disk is full",
-    "<b>Disk</b> is full",
-    "- Disk is full",
-    "`Disk` is\u00a0full",
-    "Disk is fu\u200bll",
-    "Disk is &#102;ull",
-]
+    "Disk is full", " Disk  is\nfull\n", "**Disk** is _full_", "Disk is full HEARTBEAT_OK",
+    "**HEARTBEAT_OK**\n\nDisk is full", "> Disk is full", "<b>Disk</b> is full", "- Disk is full",
+    "`Disk` is\u00a0full", "Disk is fu\u200bll", "Disk is &#102;ull",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ALIKE)
@@ -484,25 +303,25 @@ def test_alerts_that_say_the_same_have_one_key(text: str) -> None:
 
 def test_composed_and_decomposed_letters_have_one_key() -> None:
     """SPEC HB-7."""
-    composed = unicodedata.normalize("NFC", "ổ đĩa đầy")
-    assert alert_key("a", "b", composed) == alert_key(
-        "a", "b", unicodedata.normalize("NFD", composed)
-    )
+    forms = [unicodedata.normalize(form, "ổ đĩa đầy") for form in ("NFC", "NFD")]
+    assert len({alert_key("a", "b", form) for form in forms}) == 1
 
 
 def test_another_agent_place_or_text_makes_another_key() -> None:
     """SPEC HB-7."""
-    keys = {
-        alert_key("main", "telegram:1", "Disk is full"),
+    here = [
+        "Disk is full",
+        "disk is full",
+        "Disk is full!",
+        "Disk 2 is full",
+        "snake_case",
+        "snakecase",
+    ]
+    keys = {alert_key("main", "telegram:1", text) for text in here} | {
         alert_key("other", "telegram:1", "Disk is full"),
         alert_key("main", "telegram:1:2", "Disk is full"),
-        alert_key("main", "telegram:1", "disk is full"),
-        alert_key("main", "telegram:1", "Disk is full!"),
-        alert_key("main", "telegram:1", "Disk 2 is full"),
         alert_key("maint", "elegram:1", "Disk is full"),
         alert_key("main", "telegram:1D", "isk is full"),
-        alert_key("main", "telegram:1", "snake_case"),
-        alert_key("main", "telegram:1", "snakecase"),
     }
     assert len(keys) == 10
 

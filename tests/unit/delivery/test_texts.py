@@ -186,14 +186,9 @@ def test_the_status_sorts_every_state_into_running_waiting_or_stopping() -> None
     runs = [view(state, 61.4) for state in RunState if state is not RunState.DONE]
     said = texts.status(runs, texts.SessionMemory(0), agent=MAIN_AGENT)
     assert said.splitlines() == [
-        "Agent: main",
-        "Running: 2",
-        "- a message, for 1 minute",
-        "- a message, for 1 minute",
-        "Waiting: 3",
-        "Stopping: 2",
-        "Messages in this conversation: 0",
-    ]
+        "Agent: main", "Running: 2", "- a message, for 1 minute", "- a message, for 1 minute",
+        "Waiting: 3", "Stopping: 2", "Messages in this conversation: 0",
+    ]  # fmt: skip
 
 
 def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None:

@@ -29,21 +29,11 @@ PIECES = [
     *("](http://a.b/?c&d) ", "](<e f>)", "<http://g.h>", "<mailto:i@j.k>", "[a]: b\n"),
     *("|a|b|\n|-|-|\n", "|c|d\n", "|", " \n", "\n", "\n\n", "  ", "    ", "\t", "\r"),
     *(
-        "word ",
-        "sentence. ",
-        "a",
-        "é",
-        "日本",
-        "e\u0301",
-        "\u0301",
-        "😀",
-        "👍🏽",
-        "🇩🇪",
-        "\ud83d",
+        "word ", "sentence. ", "a", "é", "日本", "e\u0301", "\u0301", "😀", "👍🏽", "🇩🇪", "\ud83d",
         "\ude00",
     ),
     *("\x00", "\x0c", "\x7f", "\u200b", "\u200d", "\u202e", "\u2028", "\u030a", "\u00a0"),
-]
+]  # fmt: skip
 soups = st.lists(st.sampled_from(PIECES), max_size=80).map("".join)
 texts = st.text(st.characters(), max_size=200)
 anything = st.one_of(soups, texts, st.builds("{}{}".format, soups, texts))

@@ -185,20 +185,12 @@ def test_a_name_that_only_calls_the_bot_is_left_out(text: str, rest: str) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "ask @GoclawTestBot about it",
-        "who made (@GoclawTestBot)",
-        "who is @GoclawTestBot?",
-        "write to ann@GoclawTestBot",
-        "@GoclawTestBot2 hello",
-        "hello @GoclawTestBot2",
-        "hello @OurGoclawTestBot",
-        "GoclawTestBot, hello",
-        "/stop @GoclawTestBot",
-        "/stop@GoclawTestBot",
-        "/weather @GoclawTestBot",
-        " hello ",
+        "ask @GoclawTestBot about it", "who made (@GoclawTestBot)", "who is @GoclawTestBot?",
+        "write to ann@GoclawTestBot", "@GoclawTestBot2 hello", "hello @GoclawTestBot2",
+        "hello @OurGoclawTestBot", "GoclawTestBot, hello", "/stop @GoclawTestBot",
+        "/stop@GoclawTestBot", "/weather @GoclawTestBot", " hello ",
     ],
-)
+)  # fmt: skip
 def test_any_other_text_stays_as_it_is(text: str) -> None:
     assert parsed(said_in(TEAM, text)).text == text
 

@@ -32,25 +32,13 @@ VOICE: Json = {
     "file_size": 9_000,
 }
 AUDIO: Json = {
-    "duration": 200,
-    "file_name": "song.mp3",
-    "mime_type": "audio/mpeg",
-    "title": "Song",
-    "performer": "Ann",
-    "file_id": "a",
-    "file_unique_id": "ua",
-    "file_size": 3_000_000,
-}
+    "duration": 200, "file_name": "song.mp3", "mime_type": "audio/mpeg", "title": "Song",
+    "performer": "Ann", "file_id": "a", "file_unique_id": "ua", "file_size": 3_000_000,
+}  # fmt: skip
 VIDEO: Json = {
-    "duration": 4,
-    "width": 640,
-    "height": 480,
-    "file_name": "IMG_1.MP4",
-    "mime_type": "video/mp4",
-    "file_id": "vid",
-    "file_unique_id": "uvid",
-    "file_size": 700_000,
-}
+    "duration": 4, "width": 640, "height": 480, "file_name": "IMG_1.MP4",
+    "mime_type": "video/mp4", "file_id": "vid", "file_unique_id": "uvid", "file_size": 700_000,
+}  # fmt: skip
 VIDEO_NOTE: Json = {
     "duration": 4,
     "length": 240,
@@ -59,13 +47,9 @@ VIDEO_NOTE: Json = {
     "file_size": 80_000,
 }
 LIVE_PHOTO: Json = {
-    "file_id": "l",
-    "file_unique_id": "ul",
-    "width": 640,
-    "height": 480,
-    "duration": 2,
+    "file_id": "l", "file_unique_id": "ul", "width": 640, "height": 480, "duration": 2,
     "photo": PHOTO,
-}
+}  # fmt: skip
 
 
 def attached(**content: object) -> Attachment:
@@ -320,20 +304,9 @@ RICH: Json = {
 def test_a_rich_message_is_read_as_text() -> None:
     """People forward what other bots have written."""
     assert parsed(said(None, rich_message=RICH)).text.splitlines() == [
-        "Plan",
-        "Ask @GoclawTestBot for two🙂",
-        "1. eggs",
-        "2. milk",
-        "a | b",
-        " | c",
-        "numbers",
-        "a cat",
-        "so",
-        "Ben",
-        "More",
-        "x = 1",
-        "a^2",
-    ]
+        "Plan", "Ask @GoclawTestBot for two🙂", "1. eggs", "2. milk", "a | b", " | c", "numbers",
+        "a cat", "so", "Ben", "More", "x = 1", "a^2",
+    ]  # fmt: skip
 
 
 def test_a_rich_message_can_mention_and_be_quoted() -> None:

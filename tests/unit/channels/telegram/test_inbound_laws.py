@@ -37,15 +37,10 @@ from tests.unit.channels.telegram.updates import (
 
 words = st.text(st.characters(), max_size=8) | st.sampled_from(
     [
-        "@GoclawTestBot",
-        "/stop",
-        "@GoclawTestBot /stop",
-        "private",
-        "supergroup",
-        "mention",
+        "@GoclawTestBot", "/stop", "@GoclawTestBot /stop", "private", "supergroup", "mention",
         "kicked",
     ]
-)
+)  # fmt: skip
 numbers = (
     st.integers() | st.floats() | st.sampled_from([0, 1, 7, 4242, 1 << 63, -(1 << 63), 10**400])
 )

@@ -119,13 +119,8 @@ async def test_a_reply_to_something_that_is_no_message_is_sent_as_no_reply() -> 
 
 def test_ids_are_whole_numbers() -> None:
     assert [number_of(text) for text in ("7", "-1001", "", None, "x", "²")] == [
-        7,
-        -1001,
-        None,
-        None,
-        None,
-        None,
-    ]
+        7, -1001, None, None, None, None,
+    ]  # fmt: skip
 
 
 async def test_markup_that_is_refused_is_sent_as_the_text_that_people_would_see() -> None:

@@ -23,22 +23,14 @@ def test_a_token_is_enough() -> None:
 def test_every_key_can_be_set() -> None:
     settings = read_settings(
         {
-            "token": TOKEN,
-            "base_url": "http://127.0.0.1:8081/",
-            "poll_timeout_s": 10,
-            "send_timeout_s": 2.5,
-            "connect_timeout_s": 3,
-            "library": "aiogram",
+            "token": TOKEN, "base_url": "http://127.0.0.1:8081/", "poll_timeout_s": 10,
+            "send_timeout_s": 2.5, "connect_timeout_s": 3, "library": "aiogram",
             "webhook_url": "https://bot.example.org:8443/telegram/one/",
-            "webhook_connections": 100,
-            "streaming": "native",
-            "reactions": False,
-            "chat_gap_s": 0.5,
-            "group_per_minute": 0,
-            "account_per_second": 1000,
+            "webhook_connections": 100, "streaming": "native", "reactions": False,
+            "chat_gap_s": 0.5, "group_per_minute": 0, "account_per_second": 1000,
             "download_mb": 2000,
         }
-    )
+    )  # fmt: skip
     assert settings == TelegramSettings(
         TOKEN,
         "http://127.0.0.1:8081",

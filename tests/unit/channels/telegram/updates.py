@@ -14,13 +14,9 @@ BOT = Bot(4242, "GoclawTestBot")
 NOON = 1_790_000_000
 
 ANN: Json = {
-    "id": 7,
-    "is_bot": False,
-    "first_name": "Ann",
-    "last_name": "Lee",
-    "username": "annlee",
+    "id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "annlee",
     "language_code": "en",
-}
+}  # fmt: skip
 BEN: Json = {"id": 8, "is_bot": False, "first_name": "Ben"}
 OURSELVES: Json = {"id": 4242, "is_bot": True, "first_name": "Goclaw", "username": "GoclawTestBot"}
 OTHER_BOT: Json = {"id": 4343, "is_bot": True, "first_name": "Poll", "username": "PollBot"}
@@ -55,16 +51,9 @@ DOCUMENT: Json = {
     "file_size": 30_000,
 }
 STICKER: Json = {
-    "width": 512,
-    "height": 512,
-    "emoji": "👍",
-    "set_name": "Cats",
-    "is_animated": False,
-    "is_video": False,
-    "type": "regular",
-    "file_id": "st",
-    "file_unique_id": "ust",
-}
+    "width": 512, "height": 512, "emoji": "👍", "set_name": "Cats", "is_animated": False,
+    "is_video": False, "type": "regular", "file_id": "st", "file_unique_id": "ust",
+}  # fmt: skip
 RESTRICTED: Json = {
     "user": OURSELVES,
     "status": "restricted",
@@ -73,25 +62,15 @@ RESTRICTED: Json = {
     "can_send_messages": False,
     **dict.fromkeys(
         [
-            "can_send_audios",
-            "can_send_documents",
-            "can_send_photos",
-            "can_send_videos",
-            "can_send_video_notes",
-            "can_send_voice_notes",
-            "can_send_polls",
-            "can_send_other_messages",
-            "can_add_web_page_previews",
-            "can_react_to_messages",
-            "can_edit_tag",
-            "can_change_info",
-            "can_invite_users",
-            "can_pin_messages",
+            "can_send_audios", "can_send_documents", "can_send_photos", "can_send_videos",
+            "can_send_video_notes", "can_send_voice_notes", "can_send_polls",
+            "can_send_other_messages", "can_add_web_page_previews", "can_react_to_messages",
+            "can_edit_tag", "can_change_info", "can_invite_users", "can_pin_messages",
             "can_manage_topics",
         ],
         False,
     ),
-}
+}  # fmt: skip
 
 TOPIC_BEGAN: Json = {
     "message_id": 55,
