@@ -39,9 +39,7 @@ async def check(text: str, env: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("block", TOML, ids=str)
-async def test_a_gateway_takes_every_block_of_settings(
-    block: Block, surroundings: dict[str, str]
-) -> None:
+async def test_a_gateway_takes_every_block(block: Block, surroundings: dict[str, str]) -> None:
     await check(block.text, surroundings)
 
 
@@ -52,9 +50,7 @@ async def test_a_wrong_key_in_a_block_is_found(surroundings: dict[str, str]) -> 
         await check('[channels.telegram]\ntokn = "a"\n', surroundings)
 
 
-async def test_the_first_bot_is_set_up_in_the_file_that_init_writes(
-    surroundings: dict[str, str],
-) -> None:
+async def test_the_first_bot_is_set_up_in_the_file_of_init(surroundings: dict[str, str]) -> None:
     """A second table of a name, as by adding to the end, would be no TOML."""
     telegram, model = (one.text for one in TOML if one.file.name == "first-bot.md")
     example = SETTINGS_EXAMPLE.read_text("utf-8")

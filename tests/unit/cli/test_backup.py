@@ -109,9 +109,7 @@ def test_a_restore_is_told(goclaw: Shell, work: Work) -> None:
         (InTheWay((), (Path("/w"),)), "/w is not empty"),
     ],
 )
-def test_what_is_there_is_not_replaced_unasked(
-    goclaw: Shell, work: Work, there: InTheWay, said: str
-) -> None:
+def test_nothing_is_replaced_unasked(goclaw: Shell, work: Work, there: InTheWay, said: str) -> None:
     work.there = there
     got = goclaw("restore", "x")
     assert (got.code, restored(work)) == (1, False)
@@ -120,9 +118,7 @@ def test_what_is_there_is_not_replaced_unasked(
     assert got.err.count("\n") == 1
 
 
-def test_a_person_at_a_terminal_is_asked_before_anything_is_replaced(
-    goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_person_is_asked(goclaw: Shell, work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
     work.there = InTheWay(("inbox", "runs"), (Path("/w"),))
     asked: list[str] = []
 
@@ -162,9 +158,7 @@ def test_wrong_usage_is_exit_code_2(goclaw: Shell, work: Work, arguments: list[s
     assert (goclaw(*arguments).code, work.asked) == (2, [])
 
 
-def test_what_is_no_backup_is_refused_before_the_settings_are_read(
-    goclaw: Shell, tmp_path: Path
-) -> None:
+def test_what_is_no_backup_is_refused_first(goclaw: Shell, tmp_path: Path) -> None:
     """The real thing: nothing is started, nothing is made."""
     (tmp_path / "x").write_text("hello")
     for name, said in (("x", "this is not a goclaw backup"), ("y", "there is no such file")):

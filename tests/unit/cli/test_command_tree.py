@@ -175,16 +175,12 @@ def document(goclaw: Shell, name: str, words: str) -> Any:
 
 
 @pytest.mark.parametrize("name", GATEWAY)
-def test_the_document_of_a_command_can_be_read(
-    goclaw: Shell, gateway: ThreadGateway, name: str
-) -> None:
+def test_documents_can_be_read(goclaw: Shell, gateway: ThreadGateway, name: str) -> None:
     assert isinstance(document(goclaw, name, GATEWAY[name]), dict | list)
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_document_of_a_command_about_jobs_can_be_read(
-    goclaw: Shell, cron: JobControl, tmp_path: Path, name: str
-) -> None:
+def test_documents_about_jobs(goclaw: Shell, cron: JobControl, tmp_path: Path, name: str) -> None:
     assert goclaw("cron", "add", "tea", "--every", "2h", "--", "drink").code == 0
     exported = goclaw("cron", "export")
     assert isinstance(json.loads(exported.out), list)

@@ -72,18 +72,14 @@ def test_it_runs_as_a_module_too() -> None:
         ["--config", "/nowhere/goclaw.toml", "status"],
     ],
 )
-def test_wrong_usage_is_exit_code_2(
-    goclaw: Shell, database: FakeControl, arguments: list[str]
-) -> None:
+def test_wrong_usage_is_code_2(goclaw: Shell, database: FakeControl, arguments: list[str]) -> None:
     got = goclaw(*arguments)
     assert got.code == 2
     assert got.err
     assert "Traceback" not in got.err
 
 
-def test_a_wrong_setting_is_one_line_each_and_exit_code_2(
-    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_wrong_setting_is_one_line(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
     monkeypatch.setenv("GOCLAW_LAEN", "1")
     got = goclaw("status")
@@ -98,9 +94,7 @@ def test_a_wrong_setting_is_one_line_each_and_exit_code_2(
         *("outbox drop --all", "inbox list", "inbox show 8", "inbox retry 8", "inbox drop --all"),
     ],
 )
-def test_an_unreachable_database_is_exit_code_3(
-    goclaw: Shell, database: FakeControl, command: str
-) -> None:
+def test_a_missing_database_is_code_3(goclaw: Shell, database: FakeControl, command: str) -> None:
     database.failure = fakes.unavailable()
     assert goclaw(*command.split()) == Done(3, "", "goclaw: the database does not answer\n")
 
@@ -137,9 +131,7 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
     assert gateway.control.calls == [("status",)]
 
 
-def test_status_shows_the_other_gateways_and_what_they_have_of_a_lane(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_status_shows_the_other_gateways(goclaw: Shell, gateway: ThreadGateway) -> None:
     """SPEC NODE-1, NODE-2."""
     peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ())
     lane = LaneView(LaneName("cron"), 4, 1, 2, 0, 0, 0, 0, shared=True, elsewhere=3)
@@ -225,9 +217,7 @@ def test_a_list_is_a_table_for_people(
         assert word in got.out
 
 
-def test_sessions_are_shown_without_control_characters(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:
     assert len(goclaw.data("sessions", "list", "--limit", "1")) == 1
     got = goclaw("sessions", "show", "console", "--limit", "5")
     assert "Grüße [2J" in got.out
@@ -294,9 +284,7 @@ class Runs:
         return 1
 
 
-def test_run_tells_what_it_can_and_chats_only_where_it_is_asked_to(
-    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_chats_only_where_asked_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs()
     monkeypatch.setattr(composition, "run_gateway", runs)
     assert goclaw("run") == Done(1, "", "ready\n")
@@ -309,9 +297,7 @@ def test_run_tells_what_it_can_and_chats_only_where_it_is_asked_to(
     assert goclaw("run") == Done(3, "", "goclaw: no database\n")
 
 
-def test_migrate_shows_or_does_what_is_pending(
-    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_migrate_does_what_is_pending(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """SPEC DB-2."""
     pending = ["0002_more"]
 

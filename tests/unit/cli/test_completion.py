@@ -58,9 +58,7 @@ def offered_at_last(*words: str) -> list[str]:
         ("fish", ".config/fish/completions/goclaw.fish"),
     ],
 )
-def test_a_shell_is_set_up_in_the_home_of_its_user(
-    home: Path, tmp_path: Path, shell: str, file: str
-) -> None:
+def test_a_shell_is_set_up(home: Path, tmp_path: Path, shell: str, file: str) -> None:
     # What typer has for its own tests: else it looks at the processes above this one.
     env = os.environ | {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
     command = [*GOCLAW, "--install-completion", shell]
@@ -144,9 +142,7 @@ def odd_gateway(home: Path, answer: bytes | None) -> Iterator[None]:
         b"\xff" * 100_000,
     ],
 )
-def test_a_gateway_that_answers_badly_or_not_at_all_is_no_error(
-    home: Path, answer: bytes | None
-) -> None:
+def test_a_gateway_that_answers_badly_is_no_error(home: Path, answer: bytes | None) -> None:
     with odd_gateway(home, answer):
         assert offered("runs", "show", "0") == []
 

@@ -17,9 +17,7 @@ def file(goclaw: Shell) -> str:
     return str(goclaw.home / "goclaw.toml")
 
 
-def test_each_setting_is_a_row_with_its_value_and_origin(
-    goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_setting_is_a_row(goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOCLAW_LANE_CRON", "9")
     got = goclaw("config", "show")
     assert (got.code, got.err) == (0, "")
@@ -82,9 +80,7 @@ def test_wrong_settings_are_told_as_every_command_tells_them(goclaw: Shell) -> N
 # ---------------------------------------------------------------------------- path
 
 
-def test_the_path_is_one_line_for_scripts(
-    goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_path_is_one_line(goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert goclaw("config", "path") == Done(0, f"{file}\n", "")
     (goclaw.home / "goclaw.toml").unlink()
     got = goclaw("config", "path")

@@ -24,9 +24,7 @@ def crash(text: str) -> None:
         sys.excepthook(RuntimeError, error, error.__traceback__)
 
 
-def test_its_traceback_shows_no_secret_of_the_settings(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_traceback_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "goclaw.toml"
     file.write_text(f'[agents.main]\nmodel = "openai:gpt-4o"\napi_key = "{KEY}"\n')
     crashes.hide_secrets(file)

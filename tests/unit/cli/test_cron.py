@@ -45,9 +45,7 @@ def row_of(goclaw: Shell, slug: str, *options: str) -> str:
 # ---------------------------------------------------------------------------- list
 
 
-def test_jobs_are_listed_in_the_order_and_the_zone_of_their_next_runs(
-    goclaw: Shell, jobs: JobControl
-) -> None:
+def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> None:
     """SPEC OPS-1."""
     got = goclaw("cron", "list")
     head, *rows = lines(got.out)
@@ -221,9 +219,7 @@ def test_one_name_of_two_people_needs_the_id(goclaw: Shell, cron: JobControl) ->
         *("next 3 --job nothing", "runs --job nothing"),
     ],
 )
-def test_a_job_that_there_is_not_is_exit_code_1(
-    goclaw: Shell, jobs: JobControl, command: str
-) -> None:
+def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command: str) -> None:
     assert goclaw("cron", *command.split()) == Done(1, "", "goclaw: no job 'nothing'\n")
 
 
@@ -242,9 +238,7 @@ def test_wrong_usage_is_exit_code_2(goclaw: Shell, jobs: JobControl, arguments: 
 # ---------------------------------------------------------------------------- runs, next
 
 
-def test_runs_of_all_jobs_are_listed_each_in_the_zone_of_its_job(
-    goclaw: Shell, jobs: JobControl
-) -> None:
+def test_runs_are_listed_in_the_zone_of_their_job(goclaw: Shell, jobs: JobControl) -> None:
     """SPEC CRON-12."""
     jobs.ran("tea")
     jobs.clock.at += timedelta(minutes=1)
@@ -283,9 +277,7 @@ def test_the_log_of_a_deleted_job_is_found_by_its_id(goclaw: Shell, jobs: JobCon
     assert "drunk" in goclaw("cron", "runs").out
 
 
-def test_the_next_runs_of_all_jobs_are_one_list(
-    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_next_runs(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch) -> None:
     # Pages of one: what runs later than the last one wanted need not be looked at.
     monkeypatch.setattr(cron_list, "PAGE", 1)
     goclaw("cron", "edit", "poll", "--every", "2h")
@@ -344,9 +336,7 @@ def test_a_run_by_hand_prints_the_id_of_the_run(goclaw: Shell, jobs: JobControl)
         (RunNow.NO_WORK, "the work source of the job has no work"),
     ],
 )
-def test_why_a_job_was_not_run_is_a_word_and_exit_code_1(
-    goclaw: Shell, jobs: JobControl, answer: RunNow, words: str
-) -> None:
+def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, words: str) -> None:
     """SPEC CRON-11."""
     jobs.hand.answer = answer
     assert goclaw("cron", "run", "poll") == Done(1, f"{answer.value}\n", f"goclaw: {words}\n")
@@ -372,7 +362,7 @@ def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
     assert goclaw.data("cron", "rm", "poll")["deleted"] == "poll"
 
 
-def test_a_person_is_asked_first(
+def test_a_person_is_asked(
     goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -392,9 +382,7 @@ def test_a_person_is_asked_first(
     assert asked == ["Delete tea?", "Delete tea?"]
 
 
-def test_an_unreachable_database_is_exit_code_3(
-    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_database(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object, **__: object) -> None:
         raise fakes.unavailable()
 

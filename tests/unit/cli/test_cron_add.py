@@ -25,9 +25,7 @@ WEEKDAYS = ("--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin")
 # ---------------------------------------------------------------------------- add
 
 
-def test_a_new_job_is_told_in_words_and_by_its_next_three_times(
-    goclaw: Shell, cron: JobControl
-) -> None:
+def test_a_new_job_is_told_with_its_next_three_times(goclaw: Shell, cron: JobControl) -> None:
     """SPEC CRON-2. They are in the zone of the job."""
     got = goclaw("cron", "add", "standup", *WEEKDAYS, "--", "What", "is new?")
     assert (got.code, got.err) == (0, "")
@@ -64,9 +62,7 @@ def test_a_new_job_is_json_for_programs(goclaw: Shell, cron: JobControl) -> None
         ("14:30", datetime(2026, 1, 2, 13, 30, tzinfo=UTC)),
     ],
 )
-def test_a_time_is_read_in_the_zone_of_the_job(
-    goclaw: Shell, cron: JobControl, text: str, at: datetime
-) -> None:
+def test_a_time_is_in_the_zone(goclaw: Shell, cron: JobControl, text: str, at: datetime) -> None:
     """SPEC CRON-1."""
     got = goclaw("cron", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
     assert (got.code, got.err) == (0, "")
@@ -136,9 +132,7 @@ def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> Non
     assert "no upcoming run: jobs are turned off (scheduler.enabled)" in got.out
 
 
-def test_what_people_call_a_job_may_be_anything_its_slug_not(
-    goclaw: Shell, cron: JobControl
-) -> None:
+def test_a_name_may_be_anything_and_a_slug_not(goclaw: Shell, cron: JobControl) -> None:
     """SPEC SEC-1: a slug is no path."""
     for name in ("Morning report", "Morning report", "../../x"):
         goclaw("cron", "add", name, *EVERY, "--", "x")
@@ -226,9 +220,7 @@ def test_where_to_and_what_can_be_said_in_many_ways(
         ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
     ],
 )
-def test_what_no_job_can_be_is_said_in_words_and_nothing_is_stored(
-    goclaw: Shell, cron: JobControl, arguments: list[str], words: str
-) -> None:
+def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], words: str) -> None:
     """SPEC CRON-2."""
     got = goclaw("cron", "add", "a", *arguments)
     assert (got.code, got.out) == (2, "")
@@ -237,9 +229,7 @@ def test_what_no_job_can_be_is_said_in_words_and_nothing_is_stored(
     assert cron.all() == {}
 
 
-def test_a_time_that_is_over_is_told_with_now_and_the_difference(
-    goclaw: Shell, cron: JobControl
-) -> None:
+def test_a_time_that_is_over_is_told_with_now(goclaw: Shell, cron: JobControl) -> None:
     """SPEC CRON-2."""
     got = goclaw("cron", "add", "a", "--at", "2026-01-02T11:00Z", "--", "x")
     assert (got.code, cron.all()) == (2, {})

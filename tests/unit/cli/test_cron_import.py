@@ -160,9 +160,7 @@ def test_importing_twice_changes_nothing_twice(files: Files, cron: JobControl) -
     assert cron.all() == before
 
 
-def test_a_job_that_is_there_is_brought_up_to_its_file(
-    goclaw: Shell, files: Files, cron: JobControl
-) -> None:
+def test_a_job_follows_its_file(goclaw: Shell, files: Files, cron: JobControl) -> None:
     files.caco()
     files.load()
     # What the file does not say stays as it is.
@@ -229,9 +227,7 @@ schedules:
 """
 
 
-def test_what_no_schedule_of_herdctl_can_be_is_named_and_the_rest_imported(
-    files: Files, cron: JobControl
-) -> None:
+def test_wrong_schedules_are_named_and_the_rest_imported(files: Files, cron: JobControl) -> None:
     got = files.load(files.write("a.yaml", BAD_HERDCTL))
     assert (got.code, set(cron.all())) == (1, {"a-good"})
     said = got.err.splitlines()
@@ -244,9 +240,7 @@ def test_what_no_schedule_of_herdctl_can_be_is_named_and_the_rest_imported(
 # ---------------------------------------------------------------------------- ours
 
 
-def test_what_is_exported_can_be_imported_elsewhere(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
+def test_an_export_can_be_imported(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
     hour = Every(timedelta(hours=1))
     cron.make(
         JobDraft(
@@ -314,9 +308,7 @@ def test_where_the_grid_of_an_interval_begins_is_no_change(files: Files, cron: J
 # ---------------------------------------------------------------------------- dry runs
 
 
-def test_a_dry_run_says_what_would_be_made_and_makes_nothing(
-    files: Files, cron: JobControl
-) -> None:
+def test_a_dry_run_makes_nothing(files: Files, cron: JobControl) -> None:
     files.caco()
     files.caco(slug="bad", schedule={"type": "cron", "expression": "x"})
     got = files.load("--dry-run")
@@ -384,9 +376,7 @@ def test_a_wrong_definition_is_named_in_one_line_and_the_rest_imported(
 
 
 @pytest.mark.parametrize("next_run", [7, "soon", "2026-01-02T09:00:00", {}])
-def test_a_last_run_that_cannot_be_read_is_not_passed_over(
-    files: Files, cron: JobControl, next_run: object
-) -> None:
+def test_an_unreadable_last_run_is_told(files: Files, cron: JobControl, next_run: object) -> None:
     """Else a run that is overdue would be lost without a word."""
     files.caco({"nextRun": next_run})
     got = files.load()
@@ -420,9 +410,7 @@ def test_a_last_run_that_cannot_be_read_is_not_passed_over(
         ("a.yaml", b"schedules: 7", "schedules: must map names to schedules"),
     ],
 )
-def test_a_file_that_is_none_of_these_is_one_line(
-    files: Files, cron: JobControl, name: str, raw: bytes, words: str
-) -> None:
+def test_a_wrong_file(files: Files, cron: JobControl, name: str, raw: bytes, words: str) -> None:
     file = files.write(name, raw)
     got = files.load(file)
     assert (got.code, cron.all()) == (1, {})
@@ -440,9 +428,7 @@ def test_aliases_that_stand_for_aliases_are_refused(files: Files, cron: JobContr
     assert cron_files.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
 
 
-def test_a_file_without_bounds_is_not_read(
-    files: Files, cron: JobControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_files(files: Files, cron: JobControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cron_files, "MAX_JSON_BYTES", 2048)
     monkeypatch.setattr(cron_files, "MAX_YAML_BYTES", 2048)
     for name in ("a.json", "a.yaml"):
@@ -450,9 +436,7 @@ def test_a_file_without_bounds_is_not_read(
         assert (got.code, "the file is larger than 2 KiB" in got.err) == (1, True)
 
 
-def test_what_is_not_there_is_one_line_each(
-    goclaw: Shell, files: Files, cron: JobControl, tmp_path: Path
-) -> None:
+def test_missing_files(goclaw: Shell, files: Files, cron: JobControl, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     got = files.load(*(tmp_path / name for name in ("nothing.json", "nothing.yaml", "empty")))
     assert got.code == 1

@@ -29,9 +29,7 @@ def there(home: Path) -> Iterator[JobControl]:
         yield control
 
 
-def test_a_job_is_made_shown_changed_and_deleted_through_the_gateway(
-    goclaw: Shell, there: JobControl
-) -> None:
+def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
     got = goclaw("cron", "add", "standup", *WEEKDAYS)
     assert (got.code, got.err) == (0, "")
     assert got.out.count(" 09:00:00 ") == 3
@@ -115,9 +113,7 @@ def definition(prompt: str = "x", cron: str = "0 9 * * *", **changes: str) -> di
 
 
 @pytest.mark.parametrize("length", [257, 1_001, 100_000])
-def test_an_expression_that_is_too_long_is_wrong_usage_with_and_without_a_gateway(
-    goclaw: Shell, request: pytest.FixtureRequest, length: int
-) -> None:
+def test_too_long_an_expression(goclaw: Shell, request: pytest.FixtureRequest, length: int) -> None:
     expression = "0 9 * * " + "1" * (length - 8)
     for place in ("cron", "there"):
         control = request.getfixturevalue(place)
@@ -129,25 +125,19 @@ def test_an_expression_that_is_too_long_is_wrong_usage_with_and_without_a_gatewa
 
 
 @pytest.mark.parametrize("letter", ["x", "ü", "💩", "\x01"])
-def test_the_longest_prompt_goes_through_the_gateway(
-    goclaw: Shell, there: JobControl, letter: str
-) -> None:
+def test_the_longest_prompt_goes_through(goclaw: Shell, there: JobControl, letter: str) -> None:
     assert goclaw("cron", "add", "a", "--every", "1h", "--", letter * 100_000).code == 0
     assert there.one().spec.payload == Prompt(letter * 100_000)
 
 
-def test_an_edit_of_another_revision_is_refused_through_the_gateway(
-    goclaw: Shell, there: JobControl
-) -> None:
+def test_an_edit_of_another_revision_is_refused(goclaw: Shell, there: JobControl) -> None:
     goclaw("cron", "add", "standup", *WEEKDAYS)
     assert goclaw("cron", "edit", "standup", "--revision", "1", "--", "mine").code == 0
     got = goclaw("cron", "edit", "standup", "--revision", "1", "--", "theirs")
     assert (got.code, "was changed" in got.err) == (1, True)
 
 
-def test_jobs_of_all_owners_go_through_the_gateway_to_a_file_and_back(
-    goclaw: Shell, there: JobControl, tmp_path: Path
-) -> None:
+def test_jobs_go_to_a_file_and_back(goclaw: Shell, there: JobControl, tmp_path: Path) -> None:
     for by in (ANN, OPERATOR):
         there.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="a"), by)
     file = tmp_path / "jobs.json"

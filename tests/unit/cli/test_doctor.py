@@ -454,9 +454,7 @@ def test_the_disk_is_judged_by_what_is_free(whole: Place, monkeypatch: pytest.Mo
         assert ("free space" in finding.cure) is (level is not Level.OK)
 
 
-def test_the_programs_of_the_embedded_server_are_looked_for(
-    whole: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_programs_of_the_server_are_found(whole: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_files, "_PACKAGE", "not_there")
     (finding,) = found(BY_ID["database-programs"], whole.world())
     assert "is not installed" in finding.fact
@@ -492,9 +490,7 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_command_that_is_named_exists_with_its_options(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_command_that_is_named(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     path: list[str] = []
     for word in command.split()[1:]:
         if not re.fullmatch("[a-z]+", word) or run([*path, word, "--help"]) != 0:
@@ -553,9 +549,7 @@ async def never(*_: object, **__: object) -> object:
     return await asyncio.Event().wait()
 
 
-def test_those_who_never_answer_are_not_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silence_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is asked for a limited time, and all of them at once: two rounds take below 10 s."""
     assert 2 * gathering.LIMIT_S < 10
     monkeypatch.setattr(gathering, "LIMIT_S", 0.05)
@@ -570,18 +564,14 @@ def test_those_who_never_answer_are_not_waited_for(
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("away"), ValueError("a bug")])
-def test_what_a_database_raises_is_an_answer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_a_lost_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     database_says(monkeypatch, error)
     world = look_around(load(env={"GOCLAW_HOME": str(tmp_path)}))
     assert isinstance(world.database, str)
     assert str(error) in world.database
 
 
-def test_a_database_that_waits_for_its_migration_is_not_migrated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_doctor_migrates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def open_control(settings: Settings, *, create: bool) -> None:
         raise AssertionError("opening it migrates it")
 

@@ -86,9 +86,7 @@ def test_what_a_command_does_is_told_without_being_cut() -> None:
         ("runs list --trigger x", "invalid value for '--trigger': 'x' is not one of 'chat', "),
     ],
 )
-def test_wrong_usage_is_one_line_with_what_would_be_right(
-    goclaw: Shell, words: str, said: str
-) -> None:
+def test_wrong_usage_says_what_would_be_right(goclaw: Shell, words: str, said: str) -> None:
     got = goclaw(*words.split())
     assert (got.code, got.out) == (ExitCode.USAGE, "")
     assert got.err.startswith(f"goclaw: {said}")
@@ -126,9 +124,7 @@ def test_a_command_that_is_terminated_takes_back_what_it_has_begun() -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-async def test_who_writes_into_a_pipe_learns_that_its_reader_is_gone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_writer_learns_that_its_reader_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = os.pipe()
     with os.fdopen(there, "w") as out:
         monkeypatch.setattr(sys, "stdout", out)
@@ -147,9 +143,7 @@ async def test_a_file_always_has_a_reader(monkeypatch: pytest.MonkeyPatch, tmp_p
             await asyncio.sleep(0)
 
 
-async def test_who_is_cancelled_for_another_reason_is_told_so(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_another_cancellation_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = os.pipe()
     with os.fdopen(here), os.fdopen(there, "w") as out:
         monkeypatch.setattr(sys, "stdout", out)

@@ -36,9 +36,7 @@ def gateway_with_runs(home: Path) -> Iterator[ThreadGateway]:
 # ---------------------------------------------------------------------------- what is printed
 
 
-def test_each_event_is_one_line_without_what_a_terminal_would_obey(
-    goclaw: Shell, gateway_with_runs: ThreadGateway
-) -> None:
+def test_each_event_is_one_line(goclaw: Shell, gateway_with_runs: ThreadGateway) -> None:
     out = goclaw("runs", "follow", "console").out
     following, *shown = out.splitlines()
     assert following == f"{AT}  following {fakes.SESSION}; press Ctrl-C to quit"
@@ -86,9 +84,7 @@ def test_other_events(event: LiveEvent, line: str) -> None:
     assert list(lines(event)) == [line]
 
 
-def test_for_programs_each_event_is_one_json_object_a_line(
-    goclaw: Shell, gateway_with_runs: ThreadGateway
-) -> None:
+def test_programs_get_json(goclaw: Shell, gateway_with_runs: ThreadGateway) -> None:
     events = [json.loads(line) for line in goclaw("runs", "follow", "--json").out.split("\n")[:-1]]
     assert [event["kind"] for event in events] == [event.kind for event in fakes.FOLLOWED]
     assert events[4]["text"] == fakes.FOLLOWED[4].text  # type: ignore[union-attr]

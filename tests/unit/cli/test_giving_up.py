@@ -48,9 +48,7 @@ def test_who_says_no_changes_nothing(control: FakeControl) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("drop", "7", "--yes"), ("retry", "7")])
-def test_who_has_said_yes_and_who_tries_again_is_not_asked(
-    control: FakeControl, arguments: tuple[str, ...]
-) -> None:
+def test_who_says_yes_is_not_asked(control: FakeControl, arguments: tuple[str, ...]) -> None:
     with person_at("outbox", *arguments) as person:
         person.sees(" 1")
         assert person.sees_it_end()[0] == 0

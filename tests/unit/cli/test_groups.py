@@ -21,9 +21,7 @@ def decided(control: FakeControl) -> list[tuple[object, ...]]:
 # ---------------------------------------------------------------------------- list
 
 
-def test_groups_are_listed_and_those_to_decide_come_first(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_groups_to_decide_come_first(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("groups", "list")
     assert got.code == 0
     assert not {"\x1b", "\u202e"} & set(got.out)  # SPEC SEC-1
@@ -57,9 +55,7 @@ def test_what_few_groups_need_is_shown(goclaw: Shell, database: FakeControl) -> 
 @pytest.mark.parametrize(
     "wanted", ["-3001", "-30", "Straße", "strasse", "STR", FULL_WIDTH, "\u202estr"]
 )
-def test_a_group_is_meant_by_its_id_or_a_unique_beginning_of_id_or_name(
-    goclaw: Shell, gateway: ThreadGateway, wanted: str
-) -> None:
+def test_a_group_is_meant(goclaw: Shell, gateway: ThreadGateway, wanted: str) -> None:
     """SPEC OPS-1."""
     got = goclaw("groups", "allow", wanted)
     assert (got.code, got.out) == (0, "Straße (-3001) on telegram/work is allowed\n")
@@ -164,9 +160,7 @@ def test_a_slip_of_the_finger_is_not_stored(
     assert decided(database) == []
 
 
-def test_what_the_settings_say_goes_first(
-    goclaw: Shell, settings: None, database: FakeControl
-) -> None:
+def test_the_settings_go_first(goclaw: Shell, settings: None, database: FakeControl) -> None:
     """SPEC OPS-4: why does it not listen there?"""
     database.known_chats.append(replace(fake_post.FAMILY, chat="-4", account="shut"))
     out = " ".join(goclaw("groups", "list").out.split())

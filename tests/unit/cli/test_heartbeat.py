@@ -43,9 +43,7 @@ def hand(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeHeartbea
 # ---------------------------------------------------------------------------- status
 
 
-def test_the_status_of_all_is_a_table_in_the_zone_of_each(
-    goclaw: Shell, service: FakeHeartbeats
-) -> None:
+def test_the_status_of_all_is_a_table(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC OPS-1."""
     got = goclaw("heartbeat", "status")
     head, main, helper = lines(got.out)
@@ -60,9 +58,7 @@ def test_the_status_of_all_is_a_table_in_the_zone_of_each(
     assert " delivery_failed " in helper
 
 
-def test_the_status_of_one_has_its_last_heartbeat_runs_and_the_reasons(
-    goclaw: Shell, service: FakeHeartbeats
-) -> None:
+def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbeats) -> None:
     """SPEC HB-9, OPS-4."""
     got = goclaw("heartbeat", "status", "main")
     facts, _, heartbeat_runs = got.out.partition("\n\n")
@@ -222,9 +218,7 @@ def test_what_the_agent_had_to_say_is_below_the_outcome(
     assert "HEARTBEAT_OK" not in out
 
 
-def test_the_log_ends_with_what_was_said_in_one_line(
-    goclaw: Shell, service: FakeHeartbeats
-) -> None:
+def test_the_log_ends_with_what_was_said(goclaw: Shell, service: FakeHeartbeats) -> None:
     service.heartbeat_runs = [replace(OK, reply=SAID), replace(OK, reply="word " * 1000), OK]
     head, said, long, silent = lines(goclaw("heartbeat", "logs", "main").out)
     assert head.endswith(" RESULT REPLY")
@@ -239,9 +233,7 @@ def switched_off_by_the_settings(service: FakeHeartbeats) -> None:
     service.views[MAIN] = replace(seen, heartbeat=replace(seen.heartbeat, interval=None))
 
 
-def test_what_the_settings_switch_off_is_not_switched_on(
-    goclaw: Shell, hand: FakeHeartbeats
-) -> None:
+def test_what_the_settings_switch_off_stays_off(goclaw: Shell, hand: FakeHeartbeats) -> None:
     switched_off_by_the_settings(hand)
     hand.report = DryRunReport(S.SKIPPED, Skip.DISABLED, "", "", Route(CHAT))
     hand.coming = came_to(S.SKIPPED, Skip.DISABLED)
@@ -260,9 +252,7 @@ def test_what_people_switched_off_can_be_switched_on(goclaw: Shell, hand: FakeHe
     assert "goclaw heartbeat on" in goclaw("heartbeat", "run").out
 
 
-def test_a_heartbeat_is_waited_for_until_its_alert_is_sent_or_patience_ends(
-    goclaw: Shell, hand: FakeHeartbeats
-) -> None:
+def test_a_heartbeat_is_waited_for_until_it_is_sent(goclaw: Shell, hand: FakeHeartbeats) -> None:
     pending, sent = (came_to(S.ALERTED, delivery=one)[-1] for one in ("pending", "sent"))
     hand.coming = [RUNNING, pending, pending, sent]
     got = goclaw("heartbeat", "run", "--json")
@@ -494,9 +484,7 @@ def test_mistakes_are_named(
     assert service.told == {MAIN: [], HELPER: []}
 
 
-def test_a_database_that_is_away_is_told_by_the_exit_code(
-    goclaw: Shell, service: FakeHeartbeats
-) -> None:
+def test_a_missing_database_is_exit_code_3(goclaw: Shell, service: FakeHeartbeats) -> None:
     service.failure = StoreUnavailable("the database does not answer")
     for command in (["heartbeat", "status"], ["heartbeat", "run"], ["event", "x"]):
         assert goclaw(*command).code == 3

@@ -46,9 +46,7 @@ def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: Thre
     assert [one["row"]["id"] for one in goclaw.data("inbox", "list", "--waiting")] == [10, 11]
 
 
-def test_messages_that_are_not_done_are_listed_when_asked_for(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_waiting_messages_are_listed_when_asked_for(goclaw: Shell, database: FakeControl) -> None:
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5, seconds=9)
     database.mail[2] = replace(fake_post.NEXT, row=replace(fake_post.NEXT.row, received_at=recent))
     _, waits, begun = goclaw("inbox", "list", "--waiting").out.splitlines()
@@ -111,9 +109,7 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
     assert goclaw("inbox", "show", "99") == Done(1, "", unknown)
 
 
-def test_a_message_that_waits_has_no_end_and_nothing_to_try_again(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -> None:
     bare = replace(fake_post.MESSAGE, reply_to=None, edits=None, album=None, cut=False, quote="")
     plain = replace(bare, attachments=(), place_name="", text="next")
     database.mail = [replace(fake_post.NEXT, row=replace(fake_post.NEXT.row, message=plain))]
@@ -165,9 +161,7 @@ def test_messages_are_tried_again_or_given_up(
     assert goclaw.data("inbox", verb, "--all") == {key: 2}
 
 
-def test_a_message_that_was_stopped_can_be_tried_again(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_a_stopped_message_can_be_tried_again(goclaw: Shell, database: FakeControl) -> None:
     row = replace(fake_post.LOST.row, outcome=Outcome.CANCELLED)
     database.mail = [replace(fake_post.LOST, row=row)]
     assert goclaw("inbox", "retry", "8").out == "retrying 1\n"

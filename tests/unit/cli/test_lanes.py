@@ -64,9 +64,7 @@ def test_options_before_the_last_word_are_refused(goclaw: Shell, gateway: Thread
 # ---------------------------------------------------------------------------- set
 
 
-def test_a_new_size_is_told_with_the_old_one_and_how_long_it_holds(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_a_new_size_is_told_with_the_old_one(goclaw: Shell, gateway: ThreadGateway) -> None:
     assert goclaw("lanes", "set", "main", "1").out.startswith("lane main already has size 1\n")
     got = goclaw("lanes", "set", "main", "4")
     assert got.code == 0
@@ -114,18 +112,14 @@ def test_what_is_to_be_written_leaves_whose_runs_count_as_it_is(
 @pytest.mark.parametrize(
     "size", ["0", "-1", "1.5", "100001", "9" * 400, "two", "", " ", "1_0", "+1", "٣", "true"]
 )
-def test_a_wrong_size_is_wrong_usage_and_changes_nothing(
-    goclaw: Shell, gateway: ThreadGateway, size: str
-) -> None:
+def test_a_wrong_size_changes_nothing(goclaw: Shell, gateway: ThreadGateway, size: str) -> None:
     got = goclaw("lanes", "set", "main", size)
     assert got.code == 2
     assert "whole number from 1 to 100000" in got.err
     assert gateway.control.calls == []
 
 
-def test_an_unknown_lane_is_told_with_those_there_are(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_an_unknown_lane_is_told(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("lanes", "set", "mian", "2")
     assert got.code == 2
     assert "no lane 'mian'; lanes: main, cron" in got.err
@@ -133,9 +127,7 @@ def test_an_unknown_lane_is_told_with_those_there_are(
 
 
 @pytest.mark.parametrize("words", [["main"], ["main", "2", "3"], [" ", "2"], []])
-def test_set_takes_a_name_and_a_size(
-    goclaw: Shell, gateway: ThreadGateway, words: list[str]
-) -> None:
+def test_wrong_words_of_set(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
     assert goclaw("lanes", "set", *words).code == 2
 
 
@@ -157,9 +149,7 @@ def test_a_watcher_sees_the_gateway_come_go_and_come_back_and_ends_with_ctrl_c(
         assert watcher.sees_it_end()[0] == 0
 
 
-def test_a_watcher_that_writes_to_a_pipe_writes_whole_looks_and_ends_in_peace(
-    gateway: ThreadGateway,
-) -> None:
+def test_a_watcher_in_a_pipe_writes_whole_looks(gateway: ThreadGateway) -> None:
     with piped("lanes", "--watch", "--json") as (process, out):
         for _ in range(2):
             assert len(json.loads(out.readline())["lanes"]) == 2

@@ -30,9 +30,7 @@ def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGatewa
     assert "goclaw run" in goclaw("nodes", "list").out
 
 
-def test_a_node_is_shown_with_its_lease_and_its_clock(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_a_node_is_shown_with_lease_and_clock(goclaw: Shell, gateway: ThreadGateway) -> None:
     out = goclaw("nodes", "show", "drains").out
     assert "expires in 5.0s" in out
     assert "5m 0s ahead of the database" in " ".join(out.split())
@@ -40,9 +38,7 @@ def test_a_node_is_shown_with_its_lease_and_its_clock(
     assert goclaw.data("nodes", "show", "here")["state"]["places"] == ["telegram/default"]
 
 
-def test_what_a_node_has_otherwise_than_the_one_that_is_asked_is_shown(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_what_differs_at_a_node_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
     other = NodeState(settings={"lanes": "0", "queue": "1"})
     gateway.control.cluster.found.append(
         replace(fake_nodes.HERE, id=NodeId("0193-other"), release="0.9", state=other)
@@ -66,9 +62,7 @@ def test_a_node_is_drained_by_a_part_of_its_id(goclaw: Shell, gateway: ThreadGat
 @pytest.mark.parametrize(
     ("name", "words"), [("019", "not unique"), ("dead", "no live node"), ("x", "no live node")]
 )
-def test_a_node_that_is_not_clear_or_dead_is_refused(
-    goclaw: Shell, gateway: ThreadGateway, name: str, words: str
-) -> None:
+def test_unclear_nodes(goclaw: Shell, gateway: ThreadGateway, name: str, words: str) -> None:
     got = goclaw("nodes", "drain", name)
     assert got.code != 0
     assert words in got.err

@@ -171,9 +171,7 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
     assert goclaw("outbox", "show", "99") == Done(1, "", UNKNOWN)
 
 
-def test_a_message_that_was_delivered_is_shown_as_such(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_a_delivered_message_is_shown_as_such(goclaw: Shell, database: FakeControl) -> None:
     """SPEC IO-6."""
     bare = replace(fakes.DEAD.message, run_id=None)
     database.rows = [
@@ -208,9 +206,7 @@ def test_dead_and_dropped_messages_are_tried_again(goclaw: Shell, gateway: Threa
     assert gateway.control.calls[-1] == ("retry_outbox", (7, 6))
 
 
-def test_what_cannot_be_done_is_named_and_the_rest_is_done(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_what_cannot_be_done_is_named(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("outbox", "retry", "7", "99", "5", "4", "98")
     assert (got.code, got.out) == (1, "retrying 1\n")
     assert got.err.splitlines() == [

@@ -14,9 +14,7 @@ from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
 
-def test_a_queue_says_what_runs_what_waits_and_for_what(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("queue", "console")
     assert got.code == 0
     for words in (
@@ -72,9 +70,7 @@ def test_where_nothing_runs_or_waits_that_is_said(
     assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
 
 
-def test_without_a_gateway_a_queue_is_what_the_database_knows(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_without_a_gateway_a_queue_is_stored(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("queue", "console")
     assert got.code == 0
     assert "none is running here; showing the state in the database" in got.out
@@ -85,17 +81,13 @@ def test_without_a_gateway_a_queue_is_what_the_database_knows(
 @pytest.mark.parametrize(
     ("words", "code"), [(["nobody"], 1), ([" "], 2), ([], 2), (["console", "more"], 2)]
 )
-def test_whose_queue_must_be_clear(
-    goclaw: Shell, gateway: ThreadGateway, words: list[str], code: int
-) -> None:
+def test_unclear_words(goclaw: Shell, gateway: ThreadGateway, words: list[str], code: int) -> None:
     got = goclaw("queue", *words)
     assert (got.code, got.out) == (code, "")
     assert got.err
 
 
-def test_active_runs_are_those_of_the_gateway_with_what_they_wait_for(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("runs", "--active")
     assert (got.code, got.err) == (0, "")
     _, running, waiting = got.out.splitlines()
@@ -109,9 +101,7 @@ def test_active_runs_are_those_of_the_gateway_with_what_they_wait_for(
     assert [run["state"] for run in found["runs"]] == ["running", "ready"]
 
 
-def test_without_a_gateway_active_runs_are_those_of_the_database(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_without_a_gateway_active_runs_are_stored(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("runs", "--active")
     assert got.code == 0
     assert fakes.RUN_ID in got.out
@@ -127,8 +117,6 @@ def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGate
 @pytest.mark.parametrize(
     "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"], []]
 )
-def test_what_to_show_of_runs_must_be_clear(
-    goclaw: Shell, gateway: ThreadGateway, words: list[str]
-) -> None:
+def test_runs_takes_one_thing(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
     assert goclaw("runs", *words).code == 2
     assert gateway.control.calls == []

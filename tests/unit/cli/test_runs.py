@@ -25,7 +25,7 @@ from tests.unit.web.fakes import FakeControl
         ("--trigger api --agent x", RunFilter(trigger=Trigger.API, agent=AgentName("x"))),
     ],
 )
-def test_the_gateway_is_asked_for_the_runs_that_are_meant(
+def test_runs_are_picked(
     goclaw: Shell, gateway: ThreadGateway, words: str, only: RunFilter
 ) -> None:
     assert goclaw("runs", "list", *words.split()).code == 0

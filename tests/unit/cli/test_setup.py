@@ -106,9 +106,7 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
         ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
     ],
 )
-def test_the_doctor_says_how_an_agent_heartbeat_runs_and_where_no_alert_arrives(
-    tmp_path: Path, text: str, expected: tuple[str, str]
-) -> None:
+def test_heartbeats_are_described(tmp_path: Path, text: str, expected: tuple[str, str]) -> None:
     """SPEC HB-8."""
     channel = "[channels.telegram]\ntoken = 't'\naccounts.work = { enabled = false }\n"
     (finding,) = check_heartbeats(Place(tmp_path).world(f"[heartbeat]\n{text}\n{channel}"))
@@ -117,9 +115,7 @@ def test_the_doctor_says_how_an_agent_heartbeat_runs_and_where_no_alert_arrives(
     assert not finding.is_hint
 
 
-def test_the_doctor_knows_how_a_missing_library_is_installed(
-    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library(goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalog, "find_spec", lambda name: None)
     (goclaw.home / "goclaw.toml").write_text("[agents.main]\nmodel = 'groq:x'\napi_key = 'k'\n")
     got = goclaw("doctor")
@@ -128,9 +124,7 @@ def test_the_doctor_knows_how_a_missing_library_is_installed(
     assert "pip install 'pydantic-ai-slim[groq]'" in got.out
 
 
-def test_the_doctor_asks_telegram_where_no_gateway_runs(
-    goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_telegram_is_asked(goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """SPEC CHAN-8, OPS-4."""
 
     async def probe(settings: Settings, limit_s: float) -> list[tuple[str, str | ChannelError]]:
@@ -178,9 +172,7 @@ def test_init_does_not_go_on_from_settings_that_are_wrong(goclaw: Shell) -> None
     assert not (goclaw.home / "workspace").exists()
 
 
-def test_an_installation_without_the_checklist_says_so(
-    goclaw: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_lost_checklist(goclaw: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(setup, "_EXAMPLE", "not-there")
     with pytest.raises(GoclawError, match="incomplete"):
         setup.heartbeat_example()
@@ -241,9 +233,7 @@ def test_a_python_that_does_not_fit_has_a_cure(version: tuple[int, int]) -> None
     assert "3.11 to 3.14" in machine.check_python(version).cure
 
 
-def test_a_foreign_channels_package_in_front_of_ours_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_channels_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert machine.check_channels_package().cure == ""
     (tmp_path / "channels").mkdir()
     (tmp_path / "channels" / "__init__.py").touch()

@@ -120,16 +120,12 @@ def test_that_it_ended_early_is_said(
     assert f"S{said}." in page.read_text("utf-8")
 
 
-def test_more_jobs_than_are_looked_at_are_named(
-    goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_jobs(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_MOST_JOBS", 2)
     assert goclaw("simulate", "--days", "1").err == "simulating only 2 of 4 jobs\n"
 
 
-def test_jobs_that_are_off_unreadable_or_many_are_simulated(
-    goclaw: Shell, jobs: JobControl
-) -> None:
+def test_odd_jobs_are_simulated(goclaw: Shell, jobs: JobControl) -> None:
     jobs.rules = replace(jobs.rules, enabled=False)
     got = goclaw("simulate", "--days", "1")
     assert got.err == "jobs are turned off (scheduler.enabled = false); simulating as if enabled\n"
@@ -151,9 +147,7 @@ def test_jobs_that_are_off_unreadable_or_many_are_simulated(
         *("--seconds 1e9", "--usd -0.1", "--usd inf", "--usd nan", "--html /", "standup"),
     ],
 )
-def test_options_that_make_no_sense_are_refused(
-    goclaw: Shell, jobs: JobControl, options: str
-) -> None:
+def test_wrong_options_are_refused(goclaw: Shell, jobs: JobControl, options: str) -> None:
     got = goclaw("simulate", *options.split())
     assert (got.code, got.out) == (ExitCode.USAGE, "")
     assert got.err.startswith("goclaw: ")
@@ -200,9 +194,7 @@ def page_of(goclaw: Shell, folder: Path, *options: str) -> str:
     return path.read_text("utf-8")
 
 
-def test_the_page_is_well_formed_and_asks_nobody(
-    goclaw: Shell, jobs: JobControl, tmp_path: Path
-) -> None:
+def test_the_page_is_well_formed(goclaw: Shell, jobs: JobControl, tmp_path: Path) -> None:
     jobs.make(replace(POLL, slug="evil", name=EVIL))
     page = page_of(goclaw, tmp_path, "--days", "7")
     assert page.startswith('<!doctype html>\n<html lang="en">')
@@ -222,9 +214,7 @@ def test_the_page_is_well_formed_and_asks_nobody(
     assert EVIL in cells
 
 
-def test_the_page_has_a_mark_for_each_run_and_red_ones_for_what_was_left_out(
-    goclaw: Shell, cron: JobControl, tmp_path: Path
-) -> None:
+def test_the_page_marks_each_run(goclaw: Shell, cron: JobControl, tmp_path: Path) -> None:
     policy = {"max_per_agent": 1, "on_busy": "skip"}
     for slug in ("first", "second"):
         cron.make(replace(GREETING, payload=Prompt("x"), slug=slug, policy=policy))

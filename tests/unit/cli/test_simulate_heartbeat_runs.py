@@ -121,9 +121,7 @@ def test_what_people_have_chosen_holds(goclaw: Shell, hearts: HeartControl) -> N
     assert (found["on"], found["heartbeat_runs"]) == (False, 0)
 
 
-def test_events_that_wait_are_told_first_and_nothing_is_changed(
-    goclaw: Shell, hearts: HeartControl
-) -> None:
+def test_events_that_wait_are_told_first(goclaw: Shell, hearts: HeartControl) -> None:
     hearts.tell("The build is red.")
     before = hearts.heart_rows()
     found = of_main(goclaw, "--days", "1")
@@ -144,9 +142,7 @@ def test_that_it_ended_early_is_said(
     assert f"S{said}." in page.read_text()
 
 
-def test_a_gateway_that_does_not_know_an_agent_yet_is_no_hindrance(
-    goclaw: Shell, home: Path
-) -> None:
+def test_a_gateway_need_not_know_each_agent(goclaw: Shell, home: Path) -> None:
     made = ThreadGateway(home)
     made.control = control = HeartControl(home)
     control.gateway = True
@@ -163,9 +159,7 @@ def test_a_gateway_that_does_not_know_an_agent_yet_is_no_hindrance(
 # ---------------------------------------------------------------------------- the page
 
 
-def test_the_page_has_a_mark_for_each_call_and_a_line_for_what_was_skipped(
-    goclaw: Shell, hearts: HeartControl, tmp_path: Path
-) -> None:
+def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
     hearts.checklist("- every 12h: Look at the calendar.\n")
     path = tmp_path / "page.html"
     assert goclaw("simulate", "--days", "7", "--html", str(path)).code == 0
@@ -191,9 +185,7 @@ def test_a_heartbeat_that_fails_is_red(goclaw: Shell, hearts: HeartControl, tmp_
     assert [mark.get("class") for mark in root.iter("rect")] == ["bad"] * 8
 
 
-def test_the_page_of_a_fresh_install_is_small(
-    goclaw: Shell, hearts: HeartControl, tmp_path: Path
-) -> None:
+def test_a_page_of_nothing_is_small(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     assert goclaw("simulate", "--days", "40", "--html", str(path)).code == 0
     page = path.read_text("utf-8")

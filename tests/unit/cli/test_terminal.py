@@ -41,9 +41,7 @@ def person(gateway: ThreadGateway) -> Iterator[Person]:
         yield made
 
 
-def test_a_person_chats_in_a_terminal_and_leaves_with_ctrl_d(
-    person: Person, gateway: ThreadGateway
-) -> None:
+def test_a_person_chats_and_leaves_with_ctrl_d(person: Person, gateway: ThreadGateway) -> None:
     for words in ("hello Ä", "again"):
         person.types(f"{words}\n")
         person.sees(f"you said: {words}\r\n{PROMPT}")
@@ -125,9 +123,7 @@ async def read_all(terminal: StandardTerminal) -> list[str]:
         (b"\xc3", ["\ufffd"]),
     ],
 )
-async def test_lines_come_from_a_file_as_they_are(
-    tmp_path: Path, raw: bytes, lines: list[str]
-) -> None:
+async def test_lines_come_as_they_are(tmp_path: Path, raw: bytes, lines: list[str]) -> None:
     file = tmp_path / "input"
     file.write_bytes(raw)
     source = os.open(file, os.O_RDONLY)

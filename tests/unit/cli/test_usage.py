@@ -23,9 +23,7 @@ def rows_of(out: str) -> list[list[str]]:
     return [line.split() for line in table.splitlines()]
 
 
-def test_groups_have_a_line_each_and_the_total_is_the_last(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_groups_have_a_line_each_and_a_total(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("usage", "--by", "day,sender")
     assert got.code == 0
     assert got.out.startswith("2026-01-01 to 2026-01-02, days in UTC\n")
@@ -37,9 +35,7 @@ def test_groups_have_a_line_each_and_the_total_is_the_last(
     assert total == ["total", "6", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"]
 
 
-def test_prices_not_known_and_groups_left_out_are_told(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_unknown_prices_and_groups_left_out(goclaw: Shell, database: FakeControl) -> None:
     unknown = "2 of 6 runs used tokens of unknown price (?), so their cost is missing in the sums."
     out = goclaw("usage").out
     assert unknown in out
@@ -50,9 +46,7 @@ def test_prices_not_known_and_groups_left_out_are_told(
     assert "are shown" not in out
 
 
-def test_names_from_chats_cannot_take_over_the_terminal_or_be_other_rows(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_names_cannot_take_over_the_terminal(goclaw: Shell, database: FakeControl) -> None:
     """SEC-1."""
     sender = Grouping.SENDER
     row = UsageRow({sender: "c/a/1\n2 \x1b[2J"}, Used(1), {sender: fake_post.FOOL})
@@ -62,9 +56,7 @@ def test_names_from_chats_cannot_take_over_the_terminal_or_be_other_rows(
     assert len(rows_of(got.out)) == 3
 
 
-def test_a_job_is_shown_by_its_slug_and_by_its_id_when_that_is_forgotten(
-    goclaw: Shell, database: FakeControl
-) -> None:
+def test_a_job_is_shown_by_its_slug_or_its_id(goclaw: Shell, database: FakeControl) -> None:
     rows = (
         UsageRow({JOB: "0190-aa"}, Used(1, cost_usd=Decimal(2)), {JOB: "tea"}),
         UsageRow({JOB: "0190-bb"}, Used(1, cost_usd=Decimal(1))),

@@ -70,9 +70,7 @@ def test_a_line_never_takes_two_lines_of_the_terminal(
     assert 40 <= cell_len(shown) <= 41
 
 
-def test_a_display_shows_nothing_old_when_the_gateway_is_gone(
-    capsys: pytest.CaptureFixture[str], at: str
-) -> None:
+def test_a_lost_gateway_leaves_nothing_old(capsys: pytest.CaptureFixture[str], at: str) -> None:
     display = Display()
     display.show("all is well")
     capsys.readouterr()
@@ -85,9 +83,7 @@ def test_a_display_shows_nothing_old_when_the_gateway_is_gone(
     assert out.endswith("\x1b[J")  # what stood below is wiped
 
 
-def test_on_paper_what_is_so_all_the_time_is_told_once(
-    capsys: pytest.CaptureFixture[str], at: str
-) -> None:
+def test_on_paper_the_same_is_told_once(capsys: pytest.CaptureFixture[str], at: str) -> None:
     paper = Paper()
     paper.gone("gone\nwaiting")
     paper.gone("gone\nwaiting")
@@ -194,25 +190,19 @@ def test_a_database_that_is_away_is_waited_for(
     assert len(json.loads(got.out)) == 2
 
 
-def test_a_mistake_ends_it_as_it_would_without(
-    goclaw: Shell, gateway: ThreadGateway, looks: object
-) -> None:
+def test_a_mistake_ends_it(goclaw: Shell, gateway: ThreadGateway, looks: object) -> None:
     got = goclaw("queue", "nobody", "--watch")
     assert (got.code, got.out) == (1, "")
     assert got.err.startswith("goclaw: no session")
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x", "", "86401"])
-def test_a_wrong_interval_is_wrong_usage(
-    goclaw: Shell, gateway: ThreadGateway, seconds: str
-) -> None:
+def test_a_wrong_interval(goclaw: Shell, gateway: ThreadGateway, seconds: str) -> None:
     got = goclaw("status", f"--watch={seconds}")
     assert (got.code, got.out) == (2, "")
 
 
-def test_the_word_behind_watch_is_not_its_interval(
-    goclaw: Shell, gateway: ThreadGateway, looks: object
-) -> None:
+def test_the_word_behind_watch(goclaw: Shell, gateway: ThreadGateway, looks: object) -> None:
     assert goclaw("queue", "--watch", "console").code == 0
     assert goclaw("event", "--", "--watch", "out").code == 0  # a text may say so
     assert "--watch out" in repr(gateway.control.hearts.calls)

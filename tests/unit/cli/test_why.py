@@ -11,9 +11,7 @@ from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
 
-def test_the_answer_comes_first_then_the_way_to_it_then_the_cures(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
+def test_the_answer_comes_before_way_and_cures(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("why", "0190-aaaa")
     assert got.code == 0
     lines = got.out.splitlines()

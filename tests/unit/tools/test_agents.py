@@ -15,9 +15,7 @@ from tests.support.tools import MAIN, Desk
 RESEARCHER = AgentName("researcher")
 
 
-async def test_a_subagent_is_started_and_the_model_told_where_its_result_will_be(
-    service: Desk,
-) -> None:
+async def test_a_subagent_is_started(service: Desk) -> None:
     said = await service.call("spawn_subagent", task="count to 3", label="counting")
     assert service.children.asked == [("spawn", "count to 3", "counting")]
     assert said.startswith("Started. The result will arrive in this conversation as a message")
@@ -55,9 +53,7 @@ async def test_a_label_is_one_short_line_without_quotation_marks(
 
 
 @pytest.mark.parametrize("wait", [True, False])
-async def test_a_subagent_that_is_not_let_in_is_a_failure_with_its_reason(
-    service: Desk, *, wait: bool
-) -> None:
+async def test_a_refused_subagent_is_a_failure(service: Desk, *, wait: bool) -> None:
     """SPEC LANE-8."""
     service.children.refusal = "Not started: too deep."
     with pytest.raises(ToolFailed, match="too deep"):
@@ -98,18 +94,14 @@ async def test_a_fact_is_pinned_once_in_one_line(service: Desk) -> None:
 
 
 @pytest.mark.parametrize("which", [{"number": 2}, {"text": "two"}, {"text": " two\n"}])
-async def test_a_fact_is_unpinned_by_number_or_by_text(
-    service: Desk, which: dict[str, object]
-) -> None:
+async def test_a_fact_is_unpinned(service: Desk, which: dict[str, object]) -> None:
     service.pins.facts = ("one", "two", "three")
     assert await service.call("unpin_fact", **which) == "Forgotten: two"
     assert list(service.pins.facts) == ["one", "three"]
 
 
 @pytest.mark.parametrize("which", [{"number": 3}, {"text": "tw"}, {"number": 10**40}])
-async def test_where_there_is_no_such_fact_the_model_hears_which_there_are(
-    service: Desk, which: dict[str, object]
-) -> None:
+async def test_an_unknown_fact_is_told(service: Desk, which: dict[str, object]) -> None:
     service.pins.facts = ("one", "two")
     with pytest.raises(ToolFailed, match=r"the pinned facts are:\n1\. one\n2\. two"):
         await service.call("unpin_fact", **which)

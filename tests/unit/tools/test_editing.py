@@ -58,15 +58,13 @@ async def test_a_text_may_have_a_million_bytes_and_no_more(service: Desk) -> Non
         ("a/b", "a/b: a is a file, not a folder"),
     ],
 )
-async def test_a_folder_is_not_written_and_a_file_is_none(
-    service: Desk, path: str, reason: str
-) -> None:
+async def test_a_folder_is_not_written(service: Desk, path: str, reason: str) -> None:
     (service.workspace / "notes").mkdir()
     (service.workspace / "a").touch()
     assert reason in await refused(service, "write_file", path=path, text="x")
 
 
-async def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
+async def test_a_failed_write_changes_nothing(
     service: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (service.workspace / "a").write_text("old")
@@ -99,9 +97,7 @@ async def test_a_passage_is_replaced_where_it_is_there_once(service: Desk) -> No
         ("a", "", "must have at least 1 character"),
     ],
 )
-async def test_else_nothing_is_changed_and_the_model_hears_why(
-    service: Desk, text: str, old: str, reason: str
-) -> None:
+async def test_else_nothing_is_changed(service: Desk, text: str, old: str, reason: str) -> None:
     file = service.workspace / "a"
     file.write_text(text)
     assert reason in await refused(service, "edit_file", path="a", old=old, new="z")
@@ -145,9 +141,7 @@ def test_a_file_that_somebody_else_has_changed_meanwhile_is_not_replaced(tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_nothing_is_written_any_more_once_a_cancelled_call_has_ended(
-    service: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cancelled_write_ends_first(service: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """SPEC QUEUE-2: the end of a run is the end of its work."""
     begun, go_on = threading.Event(), threading.Event()
     fsync = os.fsync
@@ -170,9 +164,7 @@ async def test_nothing_is_written_any_more_once_a_cancelled_call_has_ended(
     assert (service.workspace / "a").read_text() == "x"
 
 
-async def test_a_second_cancellation_gives_a_hanging_disk_up(
-    service: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hanging_disk_is_given_up(service: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def hangs(number: int) -> None:

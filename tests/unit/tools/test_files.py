@@ -157,9 +157,7 @@ async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
         ("data:text,b", FileKind.DOCUMENT, ""),
     ],
 )
-async def test_a_file_goes_with_the_reply_as_what_it_is_to_people(
-    service: Desk, name: str, kind: FileKind, mime: str
-) -> None:
+async def test_files_go_with_a_reply(service: Desk, name: str, kind: FileKind, mime: str) -> None:
     """SPEC CHAN-6."""
     file = put(service, f"out/{name}", "x")
     said = await service.call("send_file", path=f"out/{name}")

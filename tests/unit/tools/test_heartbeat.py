@@ -46,9 +46,7 @@ async def test_there_is_such_a_tool_only_where_there_are_heartbeats(service: Des
 
 
 @pytest.mark.parametrize("trigger", list(Trigger))
-def test_its_schema_is_strict_and_explains_itself(
-    service: Desk, hearts: FakeHeartbeats, trigger: Trigger
-) -> None:
+def test_its_schema_is_strict(service: Desk, hearts: FakeHeartbeats, trigger: Trigger) -> None:
     service.trigger = trigger
     (spec,) = [spec for spec in service.tools().specs if spec.name == "heartbeat"]
     assert spec.side_effects, "to tick off the same number twice ticks off two items"
@@ -64,9 +62,7 @@ def test_its_schema_is_strict_and_explains_itself(
     assert properties["action"]["enum"] == ["show", "add", "done", "status"]
 
 
-async def test_it_shows_open_items_with_their_numbers(
-    service: Desk, hearts: FakeHeartbeats
-) -> None:
+async def test_it_shows_open_items(service: Desk, hearts: FakeHeartbeats) -> None:
     hearts.items[MAIN_AGENT] = ["Mail", "every 2h: " + "x" * 300]
     assert (await use(service, "show")).splitlines() == [
         "Open items on the checklist of main:",
@@ -80,9 +76,7 @@ async def test_it_shows_open_items_with_their_numbers(
     assert len(shown) < 30_000
 
 
-async def test_an_item_is_added_on_one_line_and_only_once(
-    service: Desk, hearts: FakeHeartbeats
-) -> None:
+async def test_an_item_is_added_only_once(service: Desk, hearts: FakeHeartbeats) -> None:
     for text in ("Look at\nthe  mail", "Look at the mail"):
         assert await use(service, "add", text=text) == "On the checklist: “Look at the mail”."
     assert hearts.items == {MAIN_AGENT: ["Look at the mail"], WRITER: []}
@@ -118,9 +112,7 @@ async def test_what_is_not_open_is_answered_with_what_is(
     assert hearts.ticked == []
 
 
-async def test_the_status_tells_how_it_stands_and_why(
-    service: Desk, hearts: FakeHeartbeats
-) -> None:
+async def test_the_status_tells_how_it_stands(service: Desk, hearts: FakeHeartbeats) -> None:
     """SPEC OPS-4."""
     said = await use(service, "status")
     assert said.splitlines() == status_lines(await hearts.view(MAIN_AGENT))
@@ -207,7 +199,7 @@ async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: Desk) -> No
         ({"notify": "maybe"}, "notify"),
     ],
 )
-async def test_a_heartbeat_run_that_is_to_tell_something_says_what(
+async def test_a_message_needs_a_text(
     service: Desk, arguments: dict[str, object], why: str
 ) -> None:
     said: list[tuple[bool, str]] = []

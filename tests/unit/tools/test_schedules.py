@@ -134,9 +134,7 @@ def test_they_take_exactly_these_arguments(world: Schedules) -> None:
     ("profile", "zone", "minimum"),
     [("goclaw", "Default: UTC.", 60), ("oxydra", "Asia/Kolkata", 60), ("caco", "UTC", 3600)],
 )
-def test_the_descriptions_show_what_the_settings_say(
-    tmp_path: Path, profile: str, zone: str, minimum: int
-) -> None:
+def test_descriptions_show_settings(tmp_path: Path, profile: str, zone: str, minimum: int) -> None:
     properties = parameters(Schedules(tmp_path, PROFILES[profile]), "schedule_create")["properties"]
     assert zone in properties["timezone"]["description"]
     assert f"minimum {minimum})" in properties["cadence_type"]["description"]
@@ -238,9 +236,7 @@ async def test_a_zone_can_be_named_and_is_ignored_but_for_cron(world: Schedules)
         ("2026-03-01T09:00:00.250-00:00", "2026-03-01T09:00:00Z"),
     ],
 )
-async def test_a_one_off_time_has_an_offset_and_is_echoed_in_local_time(
-    world: Schedules, given: str, at: str
-) -> None:
+async def test_a_one_off_time_is_told_in_local_time(world: Schedules, given: str, at: str) -> None:
     made = await world.create(cadence_type="once", cadence_value=given)
     assert made["cadence"] == f"once: {at}"
     assert made["next_run_at"] == at
@@ -320,9 +316,7 @@ WHOLE = "must be a whole number of seconds"
         ("cron", "*/30 * * * * *", "cadence: cron fires every 30s, minimum is 60s"),
     ],
 )
-async def test_a_cadence_that_makes_no_sense_is_refused_with_its_reason(
-    world: Schedules, kind: str, given: str, said: str
-) -> None:
+async def test_a_wrong_cadence_is_told(world: Schedules, kind: str, given: str, said: str) -> None:
     told = await not_created(world, kind, given)
     assert told.startswith(("invalid schedule cadence: ", "invalid cron expression: "))
     assert said in told
@@ -357,9 +351,7 @@ async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
         ({"notification": "loud"}, "notification: must be 'always', 'conditional' or 'never'"),
     ],
 )
-async def test_other_arguments_are_checked_too(
-    world: Schedules, more: dict[str, Any], said: str
-) -> None:
+async def test_arguments_are_checked(world: Schedules, more: dict[str, Any], said: str) -> None:
     usual = {"goal": "x", "cadence_type": "interval", "cadence_value": "60"}
     assert said in await refused(world, "create", **usual | more)
 
@@ -374,9 +366,7 @@ async def test_an_owner_has_so_many_and_no_more(tmp_path: Path) -> None:
     assert (await world.create(owner=BOB))["status"] == "active"
 
 
-async def test_a_database_that_is_away_is_told_and_no_cause_is(
-    world: Schedules, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lost_database_is_told(world: Schedules, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(*given: object, **more: object) -> None:
         raise StoreUnavailable("connection to 10.0.0.7 refused")
 
@@ -388,9 +378,7 @@ async def test_a_database_that_is_away_is_told_and_no_cause_is(
 # ---------------------------------------------------------------------------- finding
 
 
-async def test_without_filters_all_of_an_owner_are_found_those_that_run_next_first(
-    world: Schedules,
-) -> None:
+async def test_a_search_finds_all_of_an_owner_soon_ones_first(world: Schedules) -> None:
     late = await world.create(name="late", cadence_value="7200")
     soon = await world.create(name="soon", cadence_value="60")
     await world.create(name="not mine", owner=BOB)
@@ -425,9 +413,7 @@ async def test_without_filters_all_of_an_owner_are_found_those_that_run_next_fir
         ({"name": None, "limit": None}, {"Weather in Pune", "Bad weather", "Call Mum"}),
     ],
 )
-async def test_filters_hold_alone_and_together(
-    world: Schedules, filters: dict[str, Any], names: set[str]
-) -> None:
+async def test_filters(world: Schedules, filters: dict[str, Any], names: set[str]) -> None:
     await world.create(name="Weather in Pune", cadence_type="cron", cadence_value="0 8 * * *")
     bad = await world.create(name="Bad weather")
     await world.call("edit", schedule_id=bad["schedule_id"], status="paused")
@@ -479,9 +465,7 @@ async def test_the_hint_is_right_wherever_a_page_begins(
         ({"created_after": "2026-01-01"}, "created_after: unknown argument"),
     ],
 )
-async def test_pages_that_cannot_be_are_refused(
-    world: Schedules, arguments: dict[str, Any], said: str
-) -> None:
+async def test_wrong_pages(world: Schedules, arguments: dict[str, Any], said: str) -> None:
     assert said in await refused(world, "search", **arguments)
 
 
@@ -495,9 +479,7 @@ async def test_pages_that_cannot_be_are_refused(
         (OccurrenceStatus.CANCELLED, "cancelled"),
     ],
 )
-async def test_the_last_run_is_told_in_three_words(
-    world: Schedules, status: OccurrenceStatus, shown: str
-) -> None:
+async def test_the_last_run(world: Schedules, status: OccurrenceStatus, shown: str) -> None:
     made = await world.create()
     assert (made["last_run_status"], made["last_run_at"]) == (None, None)
     await asyncio.sleep(3600)
@@ -531,7 +513,7 @@ async def test_only_what_is_given_changes(world: Schedules) -> None:
 
 async def test_a_new_cadence_brings_new_times(world: Schedules) -> None:
     here: dict[str, Any] = {"schedule_id": (await world.create())["schedule_id"]}
-    noon = {"cadence_type": "cron", "cadence_value": "0 12 * * *"}
+    noon: dict[str, Any] = {"cadence_type": "cron", "cadence_value": "0 12 * * *"}
     edited = await world.call("edit", **here, **noon)
     assert edited["cadence"] == "cron: 0 12 * * * (Asia/Kolkata)"
     assert edited["next_run_local"] == "2026-01-02 12:00:00 IST"
@@ -545,9 +527,7 @@ async def test_a_new_cadence_brings_new_times(world: Schedules) -> None:
 
 async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(world: Schedules) -> None:
     """SPEC CRON-11."""
-    here: dict[str, Any] = {
-        "schedule_id": (await world.create(cadence_value="3600"))["schedule_id"]
-    }
+    here: dict[str, Any] = {"schedule_id": (await world.create())["schedule_id"]}
     paused = await world.call("edit", **here, status="paused")
     assert (paused["status"], paused["next_run_at"]) == ("paused", None)
     assert (paused["next_run_local"], paused["next_runs_local"]) == (None, [])
@@ -557,9 +537,7 @@ async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(world: S
 
 
 @pytest.mark.parametrize("state", [JobState.COMPLETED, JobState.DISABLED, JobState.FAILED])
-async def test_what_is_over_becomes_active_only_with_a_new_cadence(
-    world: Schedules, state: JobState
-) -> None:
+async def test_what_is_over_needs_a_new_cadence(world: Schedules, state: JobState) -> None:
     made = await world.create(cadence_type="once", cadence_value="2026-01-02T04:00:00Z")
     job = await world.service.get(made["schedule_id"], asker())
     await _put(world, replace(job, state=state, next_run_at=None))
@@ -591,16 +569,12 @@ async def test_what_is_over_becomes_active_only_with_a_new_cadence(
         ({**DAILY, "timezone": "Mars"}, "invalid schedule cadence: invalid timezone: Mars"),
     ],
 )
-async def test_a_change_that_makes_no_sense_changes_nothing(
-    world: Schedules, change: dict[str, Any], said: str
-) -> None:
+async def test_wrong_changes(world: Schedules, change: dict[str, Any], said: str) -> None:
     made = await world.create()
     assert said in await refused(world, "edit", schedule_id=made["schedule_id"], **change)
 
 
-async def test_a_model_makes_no_job_of_somebody_else_more_frequent_than_its_own_could_be(
-    world: Schedules,
-) -> None:
+async def test_a_model_makes_no_job_more_frequent_than_its_own(world: Schedules) -> None:
     """SPEC CRON-15."""
     draft = JobDraft(Every(timedelta(seconds=1)), FixedMessage("Tick."))
     job = await world.service.create(draft, asker(maker=Maker.PERSON))
@@ -614,9 +588,7 @@ async def test_a_model_makes_no_job_of_somebody_else_more_frequent_than_its_own_
     assert renamed["cadence"] == "interval: 1s"
 
 
-async def test_a_new_goal_leaves_a_message_a_message_and_makes_the_job_a_models(
-    world: Schedules,
-) -> None:
+async def test_a_new_goal_makes_the_job_that_of_a_model(world: Schedules) -> None:
     """SPEC CRON-8, CRON-15: what a model says to run is held to its limits, whoever began it."""
     every = Every(timedelta(hours=1))
     for kind in (Prompt, FixedMessage):
@@ -637,9 +609,7 @@ async def test_a_new_goal_leaves_a_message_a_message_and_makes_the_job_a_models(
         ({"target": Target("console", "default", "bob")}, "target: must be this chat, last or"),
     ],
 )
-async def test_what_an_operator_granted_to_other_work_no_goal_of_a_model_gets(
-    world: Schedules, facts: dict[str, Any], said: str
-) -> None:
+async def test_grants_of_operators(world: Schedules, facts: dict[str, Any], said: str) -> None:
     """SPEC SEC-3: an operator can make jobs for a user."""
     by = Requester(ANN, Maker.OPERATOR)
     draft = JobDraft(Every(timedelta(hours=1)), Prompt("old"))
@@ -650,9 +620,7 @@ async def test_what_an_operator_granted_to_other_work_no_goal_of_a_model_gets(
     assert paused["status"] == "paused"
 
 
-async def test_a_model_does_not_undo_in_two_calls_what_switches_failing_jobs_off(
-    world: Schedules,
-) -> None:
+async def test_a_model_does_not_switch_failing_jobs_on_again(world: Schedules) -> None:
     """SPEC CRON-8."""
     made = await world.create()
     job = await world.service.get(made["schedule_id"], asker())
@@ -663,9 +631,7 @@ async def test_a_model_does_not_undo_in_two_calls_what_switches_failing_jobs_off
     assert (stays.state, stays.failures) == (JobState.DISABLED, 5)
 
 
-async def test_a_model_cannot_change_what_program_runs_and_does_not_see_its_arguments(
-    world: Schedules,
-) -> None:
+async def test_a_model_neither_changes_nor_sees_a_program(world: Schedules) -> None:
     """SPEC CRON-0."""
     program = Program(("/usr/bin/backup", "--password=hunter2"))
     by = Requester(ANN, Maker.OPERATOR)
@@ -676,9 +642,7 @@ async def test_a_model_cannot_change_what_program_runs_and_does_not_see_its_argu
     assert found["goal"] == "[runs the program /usr/bin/backup]"
 
 
-async def test_two_changes_at_once_are_told_of_each_other(
-    world: Schedules, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_two_changes_at_once(world: Schedules, monkeypatch: pytest.MonkeyPatch) -> None:
     """SPEC CRON-11."""
     made = await world.create()
     get, came_between = world.service.get, False
@@ -712,9 +676,7 @@ async def test_what_is_deleted_is_told_and_gone(world: Schedules) -> None:
 
 
 @pytest.mark.parametrize("tool", ["edit", "delete"])
-async def test_what_belongs_to_somebody_else_is_neither_changed_nor_shown(
-    world: Schedules, tool: str
-) -> None:
+async def test_jobs_of_others_are_neither_changed_nor_shown(world: Schedules, tool: str) -> None:
     """SPEC SEC-3: the refusal names only the id asked for and the caller."""
     theirs = await world.create(owner=BOB, name="secret plan")
     change = {"status": "paused"} if tool == "edit" else {}
