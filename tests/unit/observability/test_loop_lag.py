@@ -17,18 +17,12 @@ def block(seconds: float) -> None:
     loop.virtual_now += seconds
 
 
-async def test_a_loop_that_turns_is_not_late() -> None:
-    lag = LoopLag()
-    watching = asyncio.create_task(lag.watch())
-    await asyncio.sleep(10 * EVERY_S)
-    assert lag.worst_s == pytest.approx(0.0, abs=1e-6)
-    watching.cancel()
-
-
 async def test_what_blocks_it_is_told_for_a_while() -> None:
     lag = LoopLag()
+    assert lag.worst_s == 0.0
     watching = asyncio.create_task(lag.watch())
-    await asyncio.sleep(EVERY_S / 2)
+    await asyncio.sleep(10.5 * EVERY_S)
+    assert lag.worst_s == pytest.approx(0.0, abs=1e-6)
     block(4.0)
     await asyncio.sleep(EVERY_S)
     assert lag.worst_s == pytest.approx(3.5)
@@ -37,7 +31,3 @@ async def test_what_blocks_it_is_told_for_a_while() -> None:
     await asyncio.sleep(3 * EVERY_S)
     assert lag.worst_s == pytest.approx(0.0, abs=1e-6)
     watching.cancel()
-
-
-def test_nothing_is_known_at_first() -> None:
-    assert LoopLag().worst_s == 0.0
