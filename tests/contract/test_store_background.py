@@ -12,7 +12,21 @@ from goclaw_py.model.messages import Attachment, FileKind, PeerKind, Sender, Tar
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.store import Store, Unmentioned
-from tests.support.stores import AGENT, ANN, BOB, T0, A, B, World, at, end, inbox, message, new_run
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    BOB,
+    T0,
+    A,
+    B,
+    World,
+    at,
+    end,
+    inbox,
+    message,
+    new_run,
+    todo,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -69,28 +83,29 @@ async def test_what_was_said_is_given_once_in_its_order_with_all_that_is_known(
     assert await taken(world.b, "r2") == []
 
 
-async def test_the_same_message_again_is_known(world: World) -> None:
+async def test_only_the_newest_of_each_session_are_kept_once_each(world: World) -> None:
     for store in (world.a, world.b):
         await store.note_unmentioned([said(1), said(1), said(2)], now=T0)
     assert await kept(world.a) == ["text 1", "text 2"]
-
-
-async def test_only_the_newest_of_each_session_are_kept(world: World) -> None:
-    batch = [said(number, keep=3) for number in range(-2, 3)]
+    batch = [said(number, keep=3) for number in range(-2, 4)]
     await world.a.note_unmentioned([*batch, said(9, BOB, keep=1)], now=T0)
-    assert await kept(world.a) == ["text 0", "text 1", "text 2"]
+    assert await kept(world.a) == ["text 1", "text 2", "text 3"]
     await world.a.note_unmentioned([said(2, keep=3), said(3, keep=3), said(4, keep=3)], now=T0)
     assert await kept(world.a) == ["text 2", "text 3", "text 4"]
     assert await kept(world.a, said(1, BOB).session) == ["text 9"]
 
 
 async def test_what_was_sent_later_or_came_a_day_before_is_not_given(world: World) -> None:
-    await world.a.note_unmentioned([said(1)], now=T0 - timedelta(seconds=1))
+    """It is forgotten (SPEC DB-5)."""
+    await world.a.note_unmentioned([said(1)], now=at(-1))
     await world.a.note_unmentioned([said(2, sent=5), said(3, sent=6)], now=T0)
     await begun(world, "r1")
     day = T0 + timedelta(days=1)
     assert await taken(world.a, "r1", until=at(5), now=day) == ["text 2"]
     assert await taken(world.a, "r1", until=at(5), now=day + timedelta(seconds=1)) == []
+    for swept in (1, 0):
+        assert await world.b.sweep_unmentioned(now=day) == swept
+    assert await kept(world.a) == ["text 2", "text 3"]
 
 
 @pytest.mark.parametrize("outcome", [*Outcome, None])
@@ -127,45 +142,25 @@ async def test_one_is_found_by_its_external_id_with_the_run_that_has_it(world: W
     await world.a.note_unmentioned([said(1)], now=T0)
     await begun(world, "r1")
     place = ("telegram", "default")
-    found = await world.b.find_unmentioned(*place, "100:1")
-    assert found is not None
-    assert (found.session, found.received_at, found.run_id) == (GROUP, T0, None)
-    await taken(world.a, "r1")
-    found = await world.b.find_unmentioned(*place, "100:1")
-    assert found is not None
-    assert found.run_id == "r1"
+    for run in (None, "r1"):
+        found = await world.b.find_unmentioned(*place, "100:1")
+        assert found is not None
+        assert (found.session, found.received_at, found.run_id) == (GROUP, T0, run)
+        await taken(world.a, "r1")
     assert await world.b.find_unmentioned(*place, "100:2") is None
 
 
-async def test_a_fresh_conversation_forgets_what_was_said_before(world: World) -> None:
-    """SPEC CMD-5."""
+async def test_what_was_said_moves_with_its_chat_and_goes_with_its_conversation(
+    world: World,
+) -> None:
+    """SPEC CHAN-7, CMD-5. None of it is work or makes a conversation."""
     await world.a.note_unmentioned([said(1), said(2, BOB)], now=T0)
-    await world.a.reset_session(GROUP, now=T0)
-    assert await kept(world.a) == []
-    assert await kept(world.a, said(2, BOB).session) == ["text 2"]
-
-
-async def test_what_was_said_moves_with_its_chat(world: World) -> None:
-    """SPEC CHAN-7."""
-    await world.a.note_unmentioned([said(1), said(2, BOB)], now=T0)
+    assert await todo(world, B) == []
+    assert (await world.a.sessions(), await world.a.heard()) == ([], [])
     await begun(world, "r1")
     await world.a.move_chat("telegram", "default", old=ANN.chat, new="-1", now=T0)
     moved = chat_session(AGENT, replace(ANN, chat="-1"), PeerKind.GROUP)
     assert (await kept(world.a), await kept(world.a, moved)) == ([], ["text 1"])
-
-
-async def test_what_is_a_day_old_is_forgotten(world: World) -> None:
-    """SPEC DB-5."""
-    await world.a.note_unmentioned([said(1)], now=T0)
-    await world.a.note_unmentioned([said(2)], now=at(1))
-    now = T0 + timedelta(days=1, seconds=1)
-    assert await world.b.sweep_unmentioned(now=now) == 1
-    assert await world.b.sweep_unmentioned(now=now) == 0
-    assert await kept(world.a) == ["text 2"]
-
-
-async def test_none_of_it_is_work_or_makes_a_conversation(world: World) -> None:
-    await world.a.note_unmentioned([said(1)], now=T0)
-    assert await world.a.claim_pending(B, now=T0, places=[("telegram", "default")]) == []
-    assert await world.a.sessions() == []
-    assert await world.a.heard() == []
+    await world.a.reset_session(moved, now=T0)
+    assert await kept(world.a, moved) == []
+    assert await kept(world.a, said(2, BOB).session) == ["text 2"]

@@ -36,7 +36,7 @@ from tests.support.store_heartbeats import (
     run_for,
     running_heartbeat,
 )
-from tests.support.stores import AGENT, ANN, BOB, T0, A, World, at, end, inbox, new_run, say
+from tests.support.stores import AGENT, ANN, BOB, T0, A, World, at, end, inbox, new_run, ran, say
 
 pytestmark = pytest.mark.real_time
 
@@ -54,14 +54,12 @@ async def an_alert(
     return claimed
 
 
-async def sent(world: World, *, now: datetime = T0) -> None:
-    row = await world.claimed(now=now)
-    await world.a.mark_sent(row, "m1", now=now)
+async def sent(world: World) -> None:
+    await world.a.mark_sent(await world.claimed(), "m1", now=T0)
 
 
 async def dead(world: World, *, now: datetime = T0) -> None:
-    row = await world.claimed(now=now)
-    await world.a.mark_dead(row, "blocked", now=now)
+    await world.a.mark_dead(await world.claimed(now=now), "blocked", now=now)
 
 
 async def given_up(world: World) -> None:
@@ -77,62 +75,56 @@ async def is_busy(world: World, agent: AgentName = AGENT) -> bool:
 
 
 async def test_an_agent_is_busy_from_the_message_to_its_answer(world: World) -> None:
-    """HB-4: while it waits, and while it runs."""
+    """HB-4: while it waits, and while it runs. What a dead process left waits, no command does."""
+    await world.a.accept([inbox("c", kind=InboxKind.COMMAND)], node=A, now=T0)
     assert not await is_busy(world)
-    (row,) = await world.accept(ANN)
+    first, second = await world.accept(ANN, ANN)
     assert await is_busy(world)
     assert not await is_busy(world, OTHER)
-    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.settle([second.id], Outcome.CANCELLED, now=T0)
+    await world.a.begin_run(new_run("r", first), node=A)
     assert await is_busy(world)
     await world.a.finish_run(end("r"), node=A)
     assert not await is_busy(world)
-
-
-@pytest.mark.parametrize("trigger", Trigger)
-async def test_only_runs_for_people_make_an_agent_busy(world: World, trigger: Trigger) -> None:
-    await world.a.begin_run(replace(new_run("r"), trigger=trigger), node=A)
-    assert await is_busy(world) == (trigger in (Trigger.CHAT, Trigger.API))
-    await world.a.finish_run(end("r", Outcome.FAILED), node=A)
-    assert not await is_busy(world)
-
-
-async def test_a_command_makes_no_agent_busy(world: World) -> None:
-    await world.a.accept([inbox(1, kind=InboxKind.COMMAND)], node=A, now=T0)
-    assert not await is_busy(world)
-
-
-async def test_what_a_dead_process_left_waits_and_its_run_does_not(world: World) -> None:
     (row,) = await world.accept(ANN)
-    await world.crash("r", row)
+    await world.crash("lost", row)
     assert await is_busy(world)
     await world.b.settle([row.id], Outcome.CANCELLED, now=at(99))
     assert not await is_busy(world)
+
+
+async def test_only_runs_for_people_make_an_agent_busy(world: World) -> None:
+    for trigger in Trigger:
+        await world.a.begin_run(replace(new_run(trigger), trigger=trigger), node=A)
+        assert await is_busy(world) == (trigger in (Trigger.CHAT, Trigger.API))
+        await world.a.finish_run(end(trigger, Outcome.FAILED), node=A)
+        assert not await is_busy(world)
 
 
 # ---------------------------------------------------------------------------- what was used
 
 
 async def test_what_was_used_is_that_of_the_heartbeat_runs_claimed_since_then(world: World) -> None:
-    """HB-12."""
-    await planned(world.a, AGENT, OTHER)
+    """HB-12: also what one had used when it was given back."""
+    await planned(world.a, AGENT, OTHER, now=at(20))
     for n, agent in enumerate([AGENT, AGENT, OTHER, AGENT]):
         claimed = await by_hand(world.a, agent, now=at(n))
         await world.a.end_heartbeat_run(replace(ended(claimed), usage=SPENT), node=A)
-    assert await world.b.heartbeat_usage(AGENT, since=T0) == Usage(3, 30, 6, 3, Decimal("1.5"))
-    assert await world.b.heartbeat_usage(AGENT, since=at(1)) == Usage(2, 20, 4, 2, Decimal("1.0"))
+
+    async def used(since: float) -> Usage | None:
+        return await world.b.heartbeat_usage(AGENT, since=at(since))
+
+    assert await used(0) == Usage(3, 30, 6, 3, Decimal("1.5"))
+    assert await used(1) == Usage(2, 20, 4, 2, Decimal("1.0"))
     assert (await world.b.look(AGENT, spent_since=at(3))).spent == SPENT
-    assert await world.b.heartbeat_usage(AGENT, since=at(3.5)) is None
+    assert await used(3.5) is None
     assert (await world.b.look(AgentName("nobody"), spent_since=T0)) == PreconditionQuery()
-
-
-async def test_what_a_heartbeat_run_had_used_when_it_was_given_back_counts(world: World) -> None:
-    await planned(world.a)
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
+    claimed = await claim_one(world.a, now=at(20))
     cut = replace(run_end("r", outcome=Outcome.INTERRUPTED), usage=SPENT)
-    await world.a.finish_run(cut, node=A)
+    await world.a.renew(A, until=at(99))
+    await ran(world, run_for("r", claimed, started_at=at(20)), cut)
     await world.a.release_heartbeats([claimed.id], node=A)
-    assert await world.b.heartbeat_usage(AGENT, since=T0) == SPENT
+    assert await used(20) == SPENT
 
 
 # ---------------------------------------------------------------------------- events and items
@@ -140,17 +132,21 @@ async def test_what_a_heartbeat_run_had_used_when_it_was_given_back_counts(world
 
 async def test_events_wait_for_the_heartbeat_run_that_carries_them(world: World) -> None:
     """HB-13."""
+    with pytest.raises(UnknownAgent):
+        await world.a.add_event(AGENT, "x", now=T0, wake=False)
     await planned(world.a, AGENT, OTHER)
-    one, two = [
-        await world.a.add_event(AGENT, text, now=at(n), wake=False)
-        for n, text in enumerate(["pump", "bad \0 \ud800 text"])
-    ]
-    foreign = await world.b.add_event(OTHER, "theirs", now=at(5), wake=False)
+    assert await world.a.events(AGENT) == []
+
+    async def add(text: str, second: float, agent: AgentName = AGENT) -> HeartbeatEvent:
+        return await world.a.add_event(agent, text, now=at(second), wake=False)
+
+    one, two = await add("pump", 0), await add("bad \0 \ud800 text", 1)
+    foreign = await add("theirs", 5, OTHER)
     assert (two.agent, two.text, two.at) == (AGENT, "bad \ufffd \ufffd text", at(1))
     assert (await world.b.look(AGENT, spent_since=T0)).events == (one, two)
     assert (await running_heartbeat(world.a)).wake_at is None
     claimed = await claim_one(world.a)
-    late = await world.a.add_event(AGENT, "late", now=at(6), wake=False)
+    late = await add("late", 6)
     carried = replace(ended(claimed), events=(one.id, two.id, foreign.id))
     await world.a.end_heartbeat_run(carried, node=A)
     assert await world.b.events(AGENT) == [late]
@@ -182,30 +178,15 @@ async def test_no_more_events_wait_than_are_allowed(world: World) -> None:
     await world.a.add_event(OTHER, "x", now=T0, wake=False)
 
 
-async def test_an_agent_without_a_heartbeat_takes_no_events(world: World) -> None:
-    with pytest.raises(UnknownAgent):
-        await world.a.add_event(AGENT, "x", now=T0, wake=False)
-    assert await world.a.events(AGENT) == []
-
-
 async def test_it_is_known_when_items_were_carried_last(world: World) -> None:
+    """From when they were looked at: what came due while the agent worked was not carried."""
     await planned(world.a, AGENT, OTHER)
-    for n, keys in enumerate([("a", "b", "a"), ("b", "c\0")]):
-        claimed = await by_hand(world.a, now=at(n))
-        last = replace(ended(claimed, now=at(n + 0.5)), done=keys)
-        await world.a.end_heartbeat_run(last, node=A)
+    for n, keys, noted in ((0, ("a", "b", "a"), None), (1, ("b", "c\0"), None), (2, ("d",), at(2))):
+        last = replace(ended(await by_hand(world.a, now=at(n)), now=at(n + 0.5)), done=keys)
+        await world.a.end_heartbeat_run(replace(last, noted_at=noted), node=A)
     done = (await world.b.look(AGENT, spent_since=T0)).done
-    assert done == {"a": at(0.5), "b": at(1.5), "c\ufffd": at(1.5)}
+    assert done == {"a": at(0.5), "b": at(1.5), "c\ufffd": at(1.5), "d": at(2)}
     assert (await world.b.look(OTHER, spent_since=T0)).done == {}
-
-
-async def test_items_are_noted_from_when_they_were_looked_at(world: World) -> None:
-    """What came due while the agent worked was not carried."""
-    await planned(world.a)
-    claimed = await by_hand(world.a, now=T0)
-    last = replace(ended(claimed, now=at(90)), done=("a",), noted_at=at(1))
-    await world.a.end_heartbeat_run(last, node=A)
-    assert (await world.b.look(AGENT, spent_since=T0)).done == {"a": at(1)}
 
 
 # ---------------------------------------------------------------------------- alerts
@@ -223,9 +204,8 @@ async def test_an_alert_is_known_from_when_it_waits_until_so_long_after_it_came(
     assert await world.b.alert_known("k", since=at(9999)) is OutboxState.PENDING
     await world.a.mark_sent(row, "m1", now=at(5))
     assert await world.b.alert_known("k", since=at(5)) is OutboxState.SENT
-    assert not await world.b.alert_known("k", since=at(5.001))
-    assert not await world.b.alert_known("other", since=T0)
-    assert not await world.b.alert_known("", since=T0)
+    for key, since in (("k", at(5.001)), ("other", T0), ("", T0)):
+        assert not await world.b.alert_known(key, since=since)
 
 
 @pytest.mark.parametrize("lose", [dead, given_up])
@@ -244,16 +224,13 @@ async def test_an_alert_keeps_its_key_when_its_chat_moves(world: World) -> None:
     """Its target and its row follow; the key names the old chat."""
     await planned(world.a)
     claimed = await an_alert(world, alert("pump", "k"), target=replace(ANN, thread="7"))
-    moved = await world.a.move_chat("telegram", "default", old="100", new="-300", now=at(1))
-    assert moved
+    assert await world.a.move_chat("telegram", "default", old="100", new="-300", now=at(1))
     row = await row_of(world.b, claimed.id)
     assert row.target == Target("telegram", "default", "-300", "7")
     (said,) = await world.b.outbox()
     assert (said.message.target.chat, said.message.alert) == ("-300", "k")
-    assert (row.delivery, await world.b.alert_known("k", since=T0)) == (
-        "pending",
-        OutboxState.PENDING,
-    )
+    known = await world.b.alert_known("k", since=T0)
+    assert (row.delivery, known) == ("pending", OutboxState.PENDING)
 
 
 async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(world: World) -> None:
@@ -265,12 +242,9 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
 
     async def stands() -> tuple[str, str, str]:
         row = await row_of(world.b, claimed.id)
-        shown = [
-            outcome
-            for outcome in ("alerted", "delivery_failed")
-            if claimed.id in {one.id for one in await world.b.heartbeat_runs(outcome=outcome)}
-        ]
-        assert shown == [row.outcome]
+        for outcome in ("alerted", "delivery_failed"):
+            found = {one.id for one in await world.b.heartbeat_runs(outcome=outcome)}
+            assert (claimed.id in found) == (row.outcome == outcome)
         return row.status, row.delivery, row.undelivered
 
     assert await stands() == ("alerted", "pending", "")
@@ -291,9 +265,8 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
 async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:
     await planned(world.a)
     claimed = await by_hand(world.a)
-    await world.a.end_heartbeat_run(
-        ended(claimed, HeartbeatRunStatus.FAILED), [say("broken")], node=A
-    )
+    failed = ended(claimed, HeartbeatRunStatus.FAILED)
+    await world.a.end_heartbeat_run(failed, [say("broken")], node=A)
     await dead(world)
     row = await row_of(world.b, claimed.id)
     assert (row.status, row.delivery) == (HeartbeatRunStatus.FAILED, "dead")
@@ -309,19 +282,13 @@ async def test_an_alert_that_has_died_is_told_once(world: World) -> None:
     await sent(world)
     await dead(world, now=at(5))
     (found,) = await world.b.undelivered([AGENT, OTHER], since=at(5))
-    assert (found.heartbeat_run, found.agent, found.target, found.why) == (
-        claimed.id,
-        AGENT,
-        place,
-        "blocked",
-    )
+    assert (found.heartbeat_run, found.agent) == (claimed.id, AGENT)
+    assert (found.target, found.why) == (place, "blocked")
     assert [(one.text, one.alert) for one in found.said] == [(text, "k") for text in texts]
     assert await world.b.undelivered([AGENT], since=at(5.001)) == []
     assert await world.b.undelivered([OTHER], since=T0) == []
-    calls = [
-        store.tell_undelivered(claimed.id, [say("told", BOB)], now=at(6))
-        for store in (world.a, world.b)
-    ]
+    told = [say("told", BOB)]
+    calls = (one.tell_undelivered(claimed.id, told, now=at(6)) for one in (world.a, world.b))
     assert sorted(await asyncio.gather(*calls)) == [False, True]
     assert await world.b.undelivered([AGENT], since=T0) == []
     assert [row.message.text for row in await world.b.outbox()] == ["told", *reversed(texts)]

@@ -42,7 +42,6 @@ from tests.support.stores import AGENT, T0, A, B, World, at, new_run, ran, say
 
 pytestmark = pytest.mark.real_time
 
-SECOND = timedelta(seconds=1)
 THREAD = Target("telegram", "default", "100", "7")
 SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
 
@@ -83,67 +82,45 @@ async def test_the_log_keeps_how_a_heartbeat_run_ended(world: World, finish: End
     """HB-9."""
     await planned(world.a)
     claimed = await claim_one(world.a)
-    last = HeartbeatRunEnd(
-        claimed.id,
-        AGENT,
-        HeartbeatRunStatus.NO_ROUTE,
-        at(9),
-        detail="nobody has ever spoken to it",
-        reply="The pump is off.",
-        target=THREAD,
-        started_at=at(1),
-        attempts=2,
-        usage=SPENT,
-    )
-    await finish(world, last)
+    told = {
+        "detail": "nobody has ever spoken to it",
+        "reply": "The pump is off.",
+        "target": THREAD,
+        "started_at": at(1),
+        "attempts": 2,
+        "usage": SPENT,
+    }
+    last = ended(claimed, HeartbeatRunStatus.NO_ROUTE, now=at(9))
+    await finish(world, replace(last, **told))  # type: ignore[arg-type]
     row = await row_of(world.b, claimed.id)
-    assert replace(row, runs=()) == HeartbeatRun(
-        claimed.id,
-        AGENT,
-        HeartbeatRunKind.INTERVAL,
-        T0,
-        T0,
-        HeartbeatRunStatus.NO_ROUTE,
-        started_at=at(1),
-        finished_at=at(9),
-        detail="nobody has ever spoken to it",
-        reply="The pump is off.",
-        target=THREAD,
-        attempts=2,
-        usage=SPENT,
-    )
+    stored = HeartbeatRun(claimed.id, AGENT, HeartbeatRunKind.INTERVAL, T0, T0, last.status)
+    assert replace(row, runs=()) == replace(stored, finished_at=at(9), **told)  # type: ignore[arg-type]
     heartbeat = await running_heartbeat(world.b)
     assert (heartbeat.heartbeat_run, heartbeat.node, heartbeat.next_at) == (None, None, at(1800))
 
 
 async def test_a_heartbeat_run_that_has_ended_stays_as_it_is(world: World, finish: End) -> None:
+    """One that nobody keeps counts as ended."""
     await planned(world.a)
+    gone = HeartbeatRunEnd(HeartbeatRunId("gone"), AGENT, HeartbeatRunStatus.OK, T0)
+    await alone(world, gone)
+    assert await world.a.heartbeat_runs() == []
     claimed = await claim_one(world.a)
     await finish(world, ended(claimed, HeartbeatRunStatus.OK))
     again = replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=True)
-    await finish(world, again)
-    await alone(world, again)
+    for end_it in (finish, alone):
+        await end_it(world, again)
     assert (await row_of(world.b, claimed.id)).status is HeartbeatRunStatus.OK
     assert (await running_heartbeat(world.b)).failures == 0
 
 
-async def test_a_heartbeat_run_that_nobody_keeps_counts_as_ended(world: World) -> None:
-    await planned(world.a)
-    gone = HeartbeatRunEnd(HeartbeatRunId("gone"), AGENT, HeartbeatRunStatus.OK, T0)
-    await world.a.end_heartbeat_run(gone, node=A)
-    assert await world.a.heartbeat_runs() == []
-
-
-@pytest.mark.parametrize(("failed", "failures"), [(None, 2), (False, 0), (True, 3)])
-async def test_failures_in_a_row_are_kept_forgotten_or_counted(
-    world: World, finish: End, *, failed: bool | None, failures: int
-) -> None:
+async def test_failures_in_a_row_are_kept_forgotten_or_counted(world: World, finish: End) -> None:
     """HB-10."""
     await planned(world.a)
-    for last in (True, True, failed):
-        claimed = await by_hand(world.a)
-        await finish(world, replace(ended(claimed, HeartbeatRunStatus.FAILED), failed=last))
-    assert (await running_heartbeat(world.b)).failures == failures
+    for failed, failures in ((True, 1), (True, 2), (None, 2), (True, 3), (False, 0)):
+        last = ended(await by_hand(world.a), HeartbeatRunStatus.FAILED)
+        await finish(world, replace(last, failed=failed))
+        assert (await running_heartbeat(world.b)).failures == failures
 
 
 async def test_another_nodes_heartbeat_run_is_not_ended_nor_anything_with_it(
@@ -178,15 +155,11 @@ async def test_what_is_said_of_a_heartbeat_run_names_it(world: World) -> None:
     first = await claim_one(world.a)
     await world.a.end_heartbeat_run(ended(first), [alert("pump", "k")], node=A)
     second = await by_hand(world.a)
-    await world.a.begin_run(run_for("r", second), node=A)
     last = replace(run_end("r", ended(second)), say=(say("tank"),))
-    await world.a.finish_run(last, node=A)
+    await ran(world, run_for("r", second), last)
     rows = (await world.b.outbox())[::-1]
-    assert [(row.message.heartbeat_run, row.message.alert) for row in rows] == [
-        (first.id, "k"),
-        (second.id, ""),
-    ]
-    assert [row.created_at for row in rows] == [T0, at(9)]
+    said = [(row.message.heartbeat_run, row.message.alert, row.created_at) for row in rows]
+    assert said == [(first.id, "k", T0), (second.id, "", at(9))]
 
 
 async def test_what_is_said_of_a_heartbeat_run_that_has_ended_falls_out(world: World) -> None:
@@ -205,12 +178,11 @@ async def test_what_is_said_of_a_heartbeat_run_that_has_ended_falls_out(world: W
 async def test_of_two_runs_that_end_a_heartbeat_run_at_once_one_speaks(world: World) -> None:
     await planned(world.a)
     claimed = await claim_one(world.a)
+    ends = []
     for name in ("r0", "r1"):
         await world.a.begin_run(run_for(name, claimed), node=A)
-    ends = [
-        replace(run_end(name, replace(ended(claimed), reply=name)), say=(say(name),))
-        for name in ("r0", "r1")
-    ]
+        last = replace(ended(claimed), reply=name)
+        ends.append(replace(run_end(name, last), say=(say(name),)))
     await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
     assert await said(world) == [(await row_of(world.a, claimed.id)).reply]
 
@@ -239,11 +211,9 @@ async def test_what_its_subagents_used_counts_for_a_heartbeat_run(world: World) 
     claimed = await claim_one(world.a)
     mine = run_for("r0", claimed)
     await world.a.begin_run(mine, node=A)
-    child = replace(
-        mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"), heartbeat_run=None
-    )
+    child = replace(mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"))
     child = replace(child, trigger=Trigger.SUBAGENT, parent=mine.id, payer=mine.session)
-    await ran(world, child, replace(run_end("c0"), usage=SPENT))
+    await ran(world, replace(child, heartbeat_run=None), replace(run_end("c0"), usage=SPENT))
     last = replace(run_end("r0", ended(claimed)), usage=SPENT)
     await world.a.finish_run(last, node=A)
     assert (await row_of(world.b, claimed.id)).usage == SPENT.plus(SPENT)
@@ -252,21 +222,18 @@ async def test_what_its_subagents_used_counts_for_a_heartbeat_run(world: World) 
 async def test_a_heartbeat_run_answers_what_was_due_when_it_was_decided(world: World) -> None:
     """HB-4: one that waited for its agent until the next was due is that one too."""
     await planned(world.a)
-    for n, noted in enumerate([T0 + HALF_HOUR + timedelta(seconds=1), None]):
-        claimed = await claim_one(world.a, now=T0 + n * 2 * HALF_HOUR)
-        over = T0 + (2 * n + 1) * HALF_HOUR + timedelta(seconds=9)
-        end = replace(ended(claimed, now=over), noted_at=noted)
-        await world.a.end_heartbeat_run(end, node=A)
-        expected = T0 + 2 * HALF_HOUR if n == 0 else T0 + 3 * HALF_HOUR
-        assert (await running_heartbeat(world.b)).next_at == expected
+    for due, noted, over, following in ((0, 1801, 1809, 3600), (3600, None, 5409, 5400)):
+        claimed = await claim_one(world.a, now=at(due))
+        last = replace(ended(claimed, now=at(over)), noted_at=None if noted is None else at(noted))
+        await alone(world, last)
+        assert (await running_heartbeat(world.b)).next_at == at(following)
 
 
 async def test_a_heartbeat_run_further_ahead_than_any_can_be_is_planned_anew(world: World) -> None:
     """HB-1: a clock was wrong when it was written."""
     await planned(world.a)
     far = T0 + timedelta(days=2000)
-    claimed = await claim_one(world.a, now=far)
-    await world.a.end_heartbeat_run(ended(claimed), node=A)
+    await end(world.a, await claim_one(world.a, now=far))
     assert (await running_heartbeat(world.a)).next_at == far + HALF_HOUR
     await planned(world.a, now=at(1))
     assert (await running_heartbeat(world.b)).next_at == T0 + HALF_HOUR
@@ -276,7 +243,7 @@ async def test_whoever_plans_late_lets_no_point_be_beaten_twice(world: World) ->
     """HB-12: a process that had to wait for the row brings the time at which it began to wait."""
     await planned(world.a)
     await end(world.a, await claim_one(world.a, now=T0))
-    await planned(world.b, now=T0 - SECOND)
+    await planned(world.b, now=at(-1))
     assert (await running_heartbeat(world.b)).next_at == T0 + HALF_HOUR
 
 
@@ -329,22 +296,22 @@ async def test_of_runs_that_begin_at_once_those_without_a_heartbeat_are_refused(
 async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:
     """HB-9."""
     await planned(world.a)
-    ok = await a_heartbeat_run(world.a, now=at(1))
-    skips = {}
+    ok = (await a_heartbeat_run(world.a, now=at(1))).id
+    skipped = []
     for n, skip in enumerate([Skip.EMPTY, Skip.QUIET_HOURS]):
         claimed = await by_hand(world.a, now=at(n + 2))
         await alone(world, replace(ended(claimed, HeartbeatRunStatus.SKIPPED), skip=skip))
-        skips[skip] = claimed.id
+        skipped.append(claimed.id)
 
     async def found(outcome: str | None, limit: int = 50) -> list[HeartbeatRunId]:
         return [row.id for row in await world.b.heartbeat_runs(AGENT, limit=limit, outcome=outcome)]
 
-    everything = [skips[Skip.QUIET_HOURS], skips[Skip.EMPTY], ok.id]
-    assert await found(None) == everything
-    assert await found(None, 2) == everything[:2]
-    assert await found("ok") == [ok.id]
-    assert await found("skipped") == everything[:2]
-    assert await found("skipped:empty") == [skips[Skip.EMPTY]]
+    empty, quiet = skipped
+    assert await found(None) == [quiet, empty, ok]
+    assert await found(None, 2) == [quiet, empty]
+    assert await found("ok") == [ok]
+    assert await found("skipped") == [quiet, empty]
+    assert await found("skipped:empty") == [empty]
     for nothing in ("skipped:", "skipped:budget", "alerted", "delivery_failed", "what\0", ""):
         assert await found(nothing) == []
     assert await world.b.heartbeat_runs(AgentName("other")) == []
@@ -358,17 +325,13 @@ async def test_the_log_of_each_agent_keeps_the_newest_thousand(
     monkeypatch.setattr(heartbeat_run_rules, "KEPT_ROWS", 10)
     other = AgentName("other")
     await planned(world.a, AGENT, other)
-    paid: list[HeartbeatRunId] = []
-    old: list[HeartbeatRunId] = []
-    for n in range(2):
-        claimed = await by_hand(world.a, now=at(n))
-        usage = SPENT if n else None
-        await alone(world, replace(ended(claimed), usage=usage))
-        (paid if n else old).append(claimed.id)
+    old = await a_heartbeat_run(world.a, now=T0)
+    paid = await by_hand(world.a, now=at(1))
+    await alone(world, replace(ended(paid), usage=SPENT))
     kept = await a_heartbeat_run(world.a, agent=other, now=at(3))
     for n in range(11):
         await a_heartbeat_run(world.a, HeartbeatRunStatus.SKIPPED, now=at(n + 10))
     ids = [row.id for row in await world.a.heartbeat_runs(AGENT, limit=100)]
     assert len(ids) == 11
-    assert (paid[0] in ids, old[0] in ids) == (True, False)
+    assert (paid.id in ids, old.id in ids) == (True, False)
     assert [row.id for row in await world.a.heartbeat_runs(other)] == [kept.id]

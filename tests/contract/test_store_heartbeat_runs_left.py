@@ -20,7 +20,6 @@ from tests.support.store_heartbeats import (
     claim_one,
     end,
     ended,
-    manual,
     planned,
     row_of,
     run_end,
@@ -113,34 +112,29 @@ async def test_a_heartbeat_run_that_a_shutdown_cut_is_not_lost_when_its_next_pro
     assert (await row_of(world.b, claimed.id)).status is HeartbeatRunStatus.DEFERRED
 
 
-async def test_only_what_a_node_has_in_hand_is_given_back(world: World) -> None:
-    agents = [AgentName(name) for name in ("mine", "other", "over")]
+@pytest.mark.parametrize("by", ["its id", "what is known"])
+async def test_only_what_a_node_has_in_hand_is_given_back(world: World, by: str) -> None:
+    """Or what it does not know of: the answer to its claim was lost.
+
+    What was claimed by hand may be on its way.
+    """
+    names = ("by hand", "known", "unknown", "other", "over")
+    by_hand_, known, unknown, theirs, over = agents = [AgentName(name) for name in names]
     await planned(world.a, *agents)
-    mine, over = await claim(world.a, agents[0], agents[2])
-    other = await claim_one(world.b, agents[1], node=B)
-    await end(world.a, over)
-    await world.a.release_heartbeats(
-        [mine.id, other.id, over.id, HeartbeatRunId("unknown")], node=A
-    )
+    ids = {by_hand_: (await by_hand(world.a, by_hand_)).id}
+    for agent in (known, unknown, over):
+        claimed = await claim_one(world.a, agent)
+        ids[agent] = claimed.id
+        if agent is over:
+            await end(world.a, claimed)
+    ids[theirs] = (await claim_one(world.b, theirs, node=B)).id
+    if by == "its id":
+        given = [ids[unknown], ids[theirs], ids[over], HeartbeatRunId("unknown")]
+        await world.a.release_heartbeats(given, node=A)
+    else:
+        await world.a.release_unclaimed_heartbeats([ids[known]], node=A)
     stati = {row.id: row.status for row in await world.a.heartbeat_runs()}
-    assert stati == {
-        mine.id: HeartbeatRunStatus.DEFERRED,
-        other.id: HeartbeatRunStatus.RUNNING,
-        over.id: HeartbeatRunStatus.OK,
-    }
-
-
-async def test_what_a_node_does_not_know_of_is_given_back(world: World) -> None:
-    """The answer to its claim was lost. What was claimed by hand may be on its way."""
-    agents = [AgentName(name) for name in ("by hand", "known", "unknown")]
-    await planned(world.a, *agents)
-    asked = await manual(world.a, agents[0])
-    known, unknown = await claim(world.a, *agents[1:])
-    assert asked
-    await world.a.release_unclaimed_heartbeats([known.id], node=A)
-    stati = {row.id: row.status for row in await world.b.heartbeat_runs()}
-    assert stati == {
-        asked.id: HeartbeatRunStatus.RUNNING,
-        known.id: HeartbeatRunStatus.RUNNING,
-        unknown.id: HeartbeatRunStatus.DEFERRED,
+    assert stati == dict.fromkeys(ids.values(), HeartbeatRunStatus.RUNNING) | {
+        ids[unknown]: HeartbeatRunStatus.DEFERRED,
+        ids[over]: HeartbeatRunStatus.OK,
     }

@@ -101,46 +101,30 @@ async def test_a_job_that_was_changed_before_its_delivery_is_kept(world: World) 
 
 
 async def test_a_result_without_a_chat_is_told_until_somebody_was_told(world: World) -> None:
+    """Of a job only the newest one, and of those that reached somebody none."""
     (job,) = await added(world.a, a_job("tea"))
-    claimed = await ran(world, job, OccurrenceStatus.NO_ROUTE)
+    reached = await ran(world, job)
+    for one in (reached.id, OccurrenceId("unknown")):
+        assert not await world.a.tell_result(one, [say("x")], now=at(1))
+    later = [replace(job, next_run_at=T0 + hour * HOUR) for hour in (1, 2)]
+    _, newest = [await ran(world, due, OccurrenceStatus.NO_ROUTE) for due in later]
     for store in (world.a, world.b):
-        (lost,) = await store.settle_results(now=at(1))
-        assert (lost.id, lost.error, lost.refused_by) == (claimed.id, "nobody is there", None)
-    assert await world.a.tell_result(claimed.id, [say("later")], now=at(2))
-    assert await world.b.settle_results(now=at(3)) == []
+        (lost,) = await store.settle_results(now=at(9000))
+        assert (lost.id, lost.error, lost.refused_by) == (newest.id, "nobody is there", None)
+    assert await world.a.tell_result(newest.id, [say("later")], now=at(9001))
+    assert await world.b.settle_results(now=at(9002)) == []
     assert [row.message.text for row in await world.b.outbox()] == ["later"]
 
 
-async def test_of_the_results_of_a_job_only_the_newest_is_told(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    await ran(world, job, OccurrenceStatus.NO_ROUTE)
-    newest = await ran(world, replace(job, next_run_at=T0 + HOUR), OccurrenceStatus.NO_ROUTE)
-    for _ in range(2):
-        found = await world.a.settle_results(now=at(9000))
-        assert [lost.id for lost in found] == [newest.id]
-
-
-async def test_what_an_operator_has_given_up_is_not_told(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    await ran(world, job, OccurrenceStatus.OK, "1")
-    await die(world)
-    assert len(await world.a.settle_results(now=at(3))) == 1
-    (dead,) = await world.a.outbox()
-    await world.a.drop_outbox([dead.id], now=at(4))
-    assert await world.b.settle_results(now=at(5)) == []
-
-
-async def test_a_message_that_died_long_ago_changes_nothing(world: World) -> None:
+async def test_what_an_operator_has_given_up_or_what_died_long_ago_is_not_told(
+    world: World,
+) -> None:
     (job,) = await added(world.a, a_job("tea"))
     claimed = await ran(world, job, OccurrenceStatus.OK, "1")
     await die(world)
     assert await world.a.settle_results(now=at(2) + timedelta(days=1, seconds=1)) == []
     assert await status_of(world, claimed.id) == (OccurrenceStatus.OK, "")
-
-
-async def test_only_results_that_reached_nobody_can_be_told(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await ran(world, job)
-    for one in (claimed.id, OccurrenceId("unknown")):
-        assert not await world.a.tell_result(one, [say("x")], now=at(1))
-    assert await world.b.outbox() == []
+    assert len(await world.a.settle_results(now=at(3))) == 1
+    (dead,) = await world.a.outbox()
+    await world.a.drop_outbox([dead.id], now=at(4))
+    assert await world.b.settle_results(now=at(5)) == []

@@ -26,18 +26,14 @@ async def a_strange_job(world: World) -> Job:
     return job
 
 
-async def test_a_job_that_cannot_be_read_keeps_no_other_from_its_claim(world: World) -> None:
-    await a_strange_job(world)
+async def test_a_job_that_cannot_be_read_is_switched_off_for_all_to_see(world: World) -> None:
+    """It keeps no other from its claim."""
+    strange = await a_strange_job(world)
     await added(world.a, a_job("tea"), a_job("late", due_at=at(-9)))
     claimed = await claim(world.a, now=at(1))
     assert [one.job.spec.slug for one in claimed] == ["late", "tea"]
-    assert await claim(world.b, now=at(1)) == []
+    assert await claim(world.b, now=at(99)) == []
     assert await world.a.next_job_due() is None
-
-
-async def test_a_job_that_cannot_be_read_is_switched_off_for_all_to_see(world: World) -> None:
-    strange = await a_strange_job(world)
-    assert await claim(world.a, now=at(1)) == []
     job = await kept(world.b, strange)
     assert (job.state, job.next_run_at, job.running) == (JobState.DISABLED, None, None)
     assert CAUSE in job.last_error
@@ -47,7 +43,6 @@ async def test_a_job_that_cannot_be_read_is_switched_off_for_all_to_see(world: W
     assert (row.node, row.attempts) == (None, 0)
     assert CAUSE in row.error
     assert CAUSE in str(row.definition)
-    assert await claim(world.a, now=at(99)) == []
 
 
 async def test_a_job_that_cannot_be_read_is_shown_as_far_as_it_can(world: World) -> None:
@@ -62,23 +57,18 @@ async def test_a_job_that_cannot_be_read_is_shown_as_far_as_it_can(world: World)
     assert replace(found, spec=SPEC, last_error="") == strange
 
 
-async def test_nobody_overwrites_what_cannot_be_read(world: World) -> None:
+async def test_nobody_overwrites_or_runs_by_hand_what_cannot_be_read(world: World) -> None:
     """The release that wrote it will want it back."""
     strange = await a_strange_job(world)
     shown = await kept(world.a, strange)
     with pytest.raises(BadJob, match=CAUSE):
         await world.b.change_job(renamed(shown, "coffee"))
-    assert await kept(world.a, strange) == shown
-    assert await world.a.delete_job(strange.id, forget=False)
-    assert await world.a.job(strange.id) is None
-
-
-async def test_a_job_that_cannot_be_read_is_not_run_by_hand(world: World) -> None:
-    strange = await a_strange_job(world)
     with pytest.raises(BadJob, match=CAUSE):
         await claim_manual(world.a, strange)
-    assert (await kept(world.a, strange)).running is None
+    assert await kept(world.a, strange) == shown
     assert await world.a.log_of() == []
+    assert await world.a.delete_job(strange.id, forget=False)
+    assert await world.a.job(strange.id) is None
 
 
 async def test_a_job_that_cannot_be_read_moves_with_its_chat(world: World) -> None:

@@ -39,8 +39,14 @@ class Holder:
 
 
 async def test_a_free_place_is_given_at_once(world: World) -> None:
-    assert await Holder(world.a, A).wants(1) == 1
-    assert await Holder(world.b, B).wants(1) == 0
+    """Again when its answer was lost. Lanes know nothing of each other."""
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    assert sorted(await asyncio.gather(one.wants(1), other.wants(1))) == [0, 1]
+    first, second = sorted((one, other), key=lambda holder: not holder.held)
+    first.held.clear()
+    assert await first.wants(1) == 1
+    assert await second.wants(1) == 0
+    assert await Holder(second.store, second.node, LaneName("other")).wants(1) == 1
 
 
 async def test_whoever_came_first_is_next_when_a_place_is_given_back(world: World) -> None:
@@ -68,56 +74,28 @@ def _three(world: World) -> dict[str, tuple[Store, NodeId]]:
 
 
 async def test_no_more_places_are_given_than_there_are(world: World) -> None:
+    """A node hears how many places others have."""
     one, other = Holder(world.a, A), Holder(world.b, B)
     assert await one.wants(5, size=3) == 3
+    assert one.elsewhere == 0
     assert await other.wants(5, size=3) == 0
+    assert other.elsewhere == 3
     assert await one.wants(0, size=3, ended=1) == 0
     assert await other.wants(5, size=3) == 1
-
-
-async def test_a_node_hears_how_many_places_others_have(world: World) -> None:
-    one, other = Holder(world.a, A), Holder(world.b, B)
-    await one.wants(2, size=3)
-    assert one.elsewhere == 0
-    await other.wants(2, size=3)
-    assert (other.elsewhere, len(other.held)) == (2, 1)
-    await one.wants(0, size=3, ended=1)
-    assert one.elsewhere == 2
-
-
-async def test_two_that_ask_at_once_get_one_place(world: World) -> None:
-    given = await asyncio.gather(Holder(world.a, A).wants(1), Holder(world.b, B).wants(1))
-    assert sorted(given) == [0, 1]
-
-
-async def test_a_place_whose_answer_was_lost_is_told_again(world: World) -> None:
-    lost = Holder(world.a, A)
-    await lost.wants(1)
-    lost.held.clear()
-    assert await lost.wants(1) == 1
-    assert await Holder(world.b, B).wants(1) == 0
+    assert (one.elsewhere, other.elsewhere) == (1, 2)
 
 
 async def test_a_place_that_nobody_wants_any_more_is_others(world: World) -> None:
+    """Whoever wants no more leaves the line."""
     one, other = Holder(world.a, A), Holder(world.b, B)
     await one.wants(1)
     await other.wants(1)
     await one.wants(0, ended=1)
     assert await other.wants(0) == 0
     assert await one.wants(1) == 1
-
-
-async def test_whoever_wants_no_more_leaves_the_line(world: World) -> None:
-    one, other = Holder(world.a, A), Holder(world.b, B)
-    await one.wants(1)
     await other.wants(3)
     await other.wants(0)
     assert await one.wants(1, ended=1) == 1
-
-
-async def test_lanes_know_nothing_of_each_other(world: World) -> None:
-    assert await Holder(world.a, A).wants(1) == 1
-    assert await Holder(world.b, B, LaneName("other")).wants(1) == 1
 
 
 async def test_a_larger_size_holds_from_the_next_word_on(world: World) -> None:

@@ -53,46 +53,37 @@ async def said(world: World) -> list[str]:
 # ---------------------------------------------------------------------------- late ends
 
 
-async def test_a_run_of_an_occurrence_that_has_ended_ends_and_says_nothing(world: World) -> None:
+@pytest.mark.parametrize("before", ["ended", "forgotten", "finished"])
+async def test_a_run_of_an_occurrence_that_is_over_ends_and_says_nothing(
+    world: World, before: str
+) -> None:
+    """Also one that ends again, after a lost answer."""
     claimed = await claimed_job(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
-    await end(world, ended(claimed), "first")
+    if before == "ended":
+        await end(world, ended(claimed), "first")
+    elif before == "forgotten":
+        await world.a.delete_job(claimed.job.id, forget=True)
+    else:
+        first = replace(run_end("r", ended(claimed)), say=(say("first"),))
+        await world.a.finish_run(first, node=A)
     late = replace(run_end("r", ended(claimed, OccurrenceStatus.FAILED)), say=(say("late"),))
     await world.a.finish_run(late, node=A)
-    assert await said(world) == ["first"]
+    assert await said(world) == ([] if before == "forgotten" else ["first"])
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
-    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.OK
-
-
-async def test_a_run_of_a_job_that_was_forgotten_says_nothing(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
-    await world.a.delete_job(job.id, forget=True)
-    await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("x"),)), node=A)
-    assert await said(world) == []
-    assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED]
+    assert {row.status for row in await world.a.log_of()} <= {OccurrenceStatus.OK}
 
 
 async def test_of_two_runs_that_end_an_occurrence_at_once_one_speaks(world: World) -> None:
     claimed = await claimed_job(world.a)
+    ends = []
     for name in ("r0", "r1"):
         await world.a.begin_run(run_for(name, claimed), node=A)
-    ends = [
-        replace(run_end(name, replace(ended(claimed), output=name)), say=(say(name),))
-        for name in ("r0", "r1")
-    ]
+        last = replace(ended(claimed), output=name)
+        ends.append(replace(run_end(name, last), say=(say(name),)))
     await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
     assert await said(world) == [(await row_of(world.b, claimed)).output]
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED] * 2
-
-
-async def test_an_end_that_is_repeated_after_a_lost_answer_has_spoken_once(world: World) -> None:
-    claimed = await claimed_job(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
-    for _ in range(2):
-        await world.a.finish_run(replace(run_end("r", ended(claimed)), say=(say("x"),)), node=A)
-    assert await said(world) == ["x"]
 
 
 # ---------------------------------------------------------------------------- late beginnings
@@ -162,11 +153,13 @@ async def test_of_runs_that_begin_at_once_the_late_ones_are_refused(world: World
 async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     world: World, *, failed: bool | None, failures: int
 ) -> None:
-    """CRON-8."""
+    """CRON-8: cancelled and skipped ones keep them."""
     (job,) = await added(world.a, replace(a_job("tea"), failures=2))
     claimed = await claim_one(world.a)
-    await end(world, ended(claimed, update=JobUpdate(at(60), failed=failed)))
-    assert (await kept(world.a, job)).failures == failures
+    update = JobUpdate(at(60), failed=failed)
+    await end(world, ended(claimed, OccurrenceStatus.CANCELLED, update=update))
+    now = await kept(world.a, job)
+    assert (now.failures, now.runs, now.last_run_at) == (failures, 0, T0)
 
 
 async def test_a_failure_after_a_resume_is_the_first(world: World) -> None:
@@ -199,34 +192,21 @@ async def after_an_edit(world: World, update: JobUpdate, edited: Job = EDITED) -
 async def test_an_edit_that_leaves_the_time_lets_the_job_go_on_at_its_next_one(
     world: World, state: JobState
 ) -> None:
-    """CRON-11: what would have ended it, such as a number of runs, may have been edited."""
+    """CRON-5, CRON-11: what would have ended it, such as a number of runs, may have been edited."""
     job = await after_an_edit(world, JobUpdate(T0 + HOUR, state, ran=True))
     assert (job.state, job.next_run_at, job.runs) == (JobState.ACTIVE, T0 + HOUR, 1)
     assert await claim(world.a, now=at(60)) == []
 
 
-@pytest.mark.parametrize(
-    ("said", "state"),
-    [
-        (JobState.COMPLETED, JobState.COMPLETED),
-        (JobState.FAILED, JobState.FAILED),
-        (JobState.DISABLED, JobState.DISABLED),
-        (JobState.ACTIVE, JobState.COMPLETED),
-    ],
-)
+@pytest.mark.parametrize("said", ["completed", "failed", "disabled", "active"])
+@pytest.mark.parametrize("delete", [True, False])
 async def test_an_edited_job_without_a_next_time_is_over(
-    world: World, said: JobState, state: JobState
+    world: World, said: str, delete: bool
 ) -> None:
-    """It would wait for ever otherwise."""
-    job = await after_an_edit(world, JobUpdate(None, said))
-    assert (job.state, job.next_run_at) == (state, None)
-
-
-async def test_a_job_with_a_new_text_is_not_deleted_for_what_the_old_one_did(world: World) -> None:
-    """CRON-9, CRON-11."""
-    update = JobUpdate(None, JobState.COMPLETED, ran=True, delete=True, forget=True)
-    job = await after_an_edit(world, update)
-    assert job.state is JobState.COMPLETED
+    """CRON-9: not deleted for what the old one did. It would wait for ever otherwise."""
+    job = await after_an_edit(world, JobUpdate(None, JobState(said), delete=delete, forget=delete))
+    over = "completed" if said == "active" else said
+    assert (job.state, job.next_run_at) == (over, None)
     assert len(await world.a.log_of(job.id)) == 1
 
 
@@ -239,10 +219,9 @@ async def test_a_pause_that_leaves_the_time_is_a_pause(world: World) -> None:
 
 async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world: World) -> None:
     """Whatever its schedule would say."""
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     await end(world, ended(claimed, update=JobUpdate(T0 + HOUR, JobState.COMPLETED)))
-    now = await kept(world.a, job)
+    now = await kept(world.a, claimed.job)
     assert (now.state, now.next_run_at) == (JobState.COMPLETED, None)
 
 
@@ -251,23 +230,22 @@ async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world:
 
 async def test_an_occurrence_used_what_all_its_runs_used(world: World) -> None:
     """CRON-12: retries are paid for too."""
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
+    claimed = await claimed_job(world.a)
     spent = [Usage(1, 10, 2, 1, Decimal("0.5")), None, Usage(2, 20, 3, 0, Decimal("0.25"))]
     for n, usage in enumerate(spent):
-        await world.a.begin_run(run_for(f"r{n}", claimed), node=A)
         last = replace(ended(claimed), usage=usage) if n == 2 else None
-        await world.a.finish_run(replace(run_end(f"r{n}", last), usage=usage), node=A)
+        done = replace(run_end(f"r{n}", last), usage=usage)
+        await ran(world, run_for(f"r{n}", claimed), done)
     assert (await row_of(world.b, claimed)).usage == Usage(3, 30, 5, 1, Decimal("0.75"))
-    assert (await world.a.job_stats(job.id, since=T0)).cost_usd == Decimal("0.75")
+    assert (await world.a.job_stats(claimed.job.id, since=T0)).cost_usd == Decimal("0.75")
 
 
 async def test_without_known_runs_an_occurrence_used_what_its_end_says(world: World) -> None:
     """As with handlers in programs of others."""
     claimed = await claimed_job(world.a)
-    await world.a.begin_run(run_for("r", claimed), node=A)
     usage = Usage(1, 2, 3, 0, None)
-    await world.a.finish_run(run_end("r", replace(ended(claimed), usage=usage)), node=A)
+    last = replace(ended(claimed), usage=usage)
+    await ran(world, run_for("r", claimed), run_end("r", last))
     assert (await row_of(world.b, claimed)).usage == usage
 
 

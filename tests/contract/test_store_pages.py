@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
@@ -13,8 +13,22 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import ALL_RUNS, NewInbox, OutboxState, RunFilter, SeenChat
-from tests.support.stores import ANN, BOB, T0, A, World, at, end, entry, inbox, key_of, new_run, say
+from goclaw_py.ports.store import ALL_RUNS, NewInbox, OutboxState, RunFilter, SeenChat, StoredRun
+from tests.support.stores import (
+    ANN,
+    BOB,
+    T0,
+    A,
+    World,
+    at,
+    end,
+    entry,
+    inbox,
+    key_of,
+    message,
+    new_run,
+    say,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -56,59 +70,47 @@ async def paged_by_id(
 
 async def some_runs(world: World) -> None:
     """Several at the same instant, with all that can be asked for."""
-    for number in range(9):
-        run = replace(
-            new_run(f"r{number}", target=(ANN, BOB)[number % 2], started_at=at(number // 3)),
-            agent=OTHER if number in (2, 7) else AgentName("default"),
-            trigger=Trigger.CRON if number in (1, 4, 5) else Trigger.CHAT,
-        )
-        await world.a.begin_run(run, node=A)
-    for number, outcome in (
-        (0, Outcome.COMPLETED),
-        (1, Outcome.FAILED),
-        (4, Outcome.FAILED),
-        (5, Outcome.COMPLETED),
-        (7, Outcome.CANCELLED),
-    ):
-        await world.a.finish_run(end(f"r{number}", outcome), node=A)
+    for n in range(9):
+        run = new_run(f"r{n}", target=(ANN, BOB)[n % 2], started_at=at(n // 3))
+        agent = OTHER if n in (2, 7) else run.agent
+        trigger = Trigger.CRON if n in (1, 4, 5) else Trigger.CHAT
+        await world.a.begin_run(replace(run, agent=agent, trigger=trigger), node=A)
+    ends = {0: Outcome.COMPLETED, 1: Outcome.FAILED, 4: Outcome.FAILED}
+    for n, outcome in (ends | {5: Outcome.COMPLETED, 7: Outcome.CANCELLED}).items():
+        await world.a.finish_run(end(f"r{n}", outcome), node=A)
 
 
-@pytest.mark.parametrize(
-    ("session", "active", "only", "wanted"),
-    [
-        (None, False, ALL_RUNS, "876543210"),
-        (key_of(ANN), False, ALL_RUNS, "86420"),
-        (None, True, ALL_RUNS, "8632"),
-        (key_of(BOB), True, ALL_RUNS, "3"),
-        (None, False, RunFilter(agent=OTHER), "72"),
-        (None, False, RunFilter(trigger=Trigger.CRON), "541"),
-        (None, False, RunFilter(outcome=Outcome.FAILED), "41"),
-        (None, False, RunFilter(outcome=Outcome.COMPLETED), "50"),
-        (None, False, RunFilter(trigger=Trigger.CRON, outcome=Outcome.COMPLETED), "5"),
-        (None, False, RunFilter(OTHER, Trigger.CHAT, Outcome.CANCELLED), "7"),
-        (key_of(BOB), False, RunFilter(AgentName("default"), Trigger.CRON, Outcome.FAILED), "1"),
-        (key_of(BOB), False, RunFilter(outcome=Outcome.COMPLETED), "5"),
-        (None, True, RunFilter(agent=OTHER), "2"),
-        (None, True, RunFilter(outcome=Outcome.FAILED), ""),
-        (None, False, RunFilter(agent=AgentName("nobody")), ""),
-        (SessionKey("x\x00\ud800"), False, RunFilter(agent=AgentName("\x00")), ""),
-    ],
-)
-async def test_runs_are_read_in_pages_whole_and_in_part(
-    world: World, session: SessionKey | None, active: bool, only: RunFilter, wanted: str
-) -> None:
+RUNS: list[tuple[SessionKey | None, bool, RunFilter, str]] = [
+    (None, False, ALL_RUNS, "876543210"),
+    (key_of(ANN), False, ALL_RUNS, "86420"),
+    (None, True, ALL_RUNS, "8632"),
+    (key_of(BOB), True, ALL_RUNS, "3"),
+    (None, False, RunFilter(agent=OTHER), "72"),
+    (None, False, RunFilter(trigger=Trigger.CRON), "541"),
+    (None, False, RunFilter(outcome=Outcome.FAILED), "41"),
+    (None, False, RunFilter(outcome=Outcome.COMPLETED), "50"),
+    (None, False, RunFilter(trigger=Trigger.CRON, outcome=Outcome.COMPLETED), "5"),
+    (None, False, RunFilter(OTHER, Trigger.CHAT, Outcome.CANCELLED), "7"),
+    (key_of(BOB), False, RunFilter(AgentName("default"), Trigger.CRON, Outcome.FAILED), "1"),
+    (key_of(BOB), False, RunFilter(outcome=Outcome.COMPLETED), "5"),
+    (None, True, RunFilter(agent=OTHER), "2"),
+    (None, True, RunFilter(outcome=Outcome.FAILED), ""),
+    (None, False, RunFilter(agent=AgentName("nobody")), ""),
+    (SessionKey("x\x00\ud800"), False, RunFilter(agent=AgentName("\x00")), ""),
+]
+
+
+async def test_runs_are_read_in_pages_whole_and_in_part(world: World) -> None:
     await some_runs(world)
-    for size in (1, 2, 100):
+    for session, active, only, wanted in RUNS:
+        for size in (1, 2, 100):
+            query = {"limit": size, "session": session, "active": active, "only": only}
 
-        async def read(before: Cursor | None, size: int = size) -> list[object]:
-            return list(
-                await world.b.runs(
-                    limit=size, session=session, active=active, only=only, before=before
-                )
-            )
+            async def read(before: Cursor | None, query: dict[str, Any] = query) -> list[StoredRun]:
+                return await world.b.runs(**query, before=before)
 
-        found = await paged(read)  # type: ignore[type-var]
-        assert [run.id for run in found] == [f"r{digit}" for digit in wanted]  # type: ignore[attr-defined]
+            found = await paged(read)
+            assert "".join(run.id for run in found).replace("r", "") == wanted, query
 
 
 async def test_runs_that_come_meanwhile_shift_no_page(world: World) -> None:
@@ -121,23 +123,15 @@ async def test_runs_that_come_meanwhile_shift_no_page(world: World) -> None:
 
 async def test_runs_that_worked_at_some_time_of_a_span_are_found(world: World) -> None:
     """From its begin to before its end; those before it that went on into it too."""
-    for name, begun, ended in (
-        ("before", 0, 9),
-        ("until", 1, 10),
-        ("into", 2, 11),
-        ("within", 12, 13),
-        ("over", 3, 99),
-        ("out", 15, 99),
-        ("after", 20, 99),
-        ("long", 0, None),
-        ("works", 14, None),
-        ("backwards", 10, 5),
-    ):
+    runs = {"before": (0, 9), "until": (1, 10), "into": (2, 11), "within": (12, 13)}
+    runs |= {"over": (3, 99), "out": (15, 99), "after": (20, 99), "backwards": (10, 5)}
+    begins = {name: begun for name, (begun, _) in runs.items()} | {"long": 0, "works": 14}
+    for name, begun in begins.items():
         run = replace(new_run(name, started_at=at(begun)), submitted_at=at(begun - 1))
         await world.a.begin_run(run, node=A)
-        if ended is not None:
-            done = replace(end(name), finished_at=at(ended), usage=Usage(1, 2, 3))
-            await world.a.finish_run(done, node=A)
+    for name, (_, ended) in runs.items():
+        done = replace(end(name), finished_at=at(ended), usage=Usage(1, 2, 3))
+        await world.a.finish_run(done, node=A)
     found = await world.b.runs_between(at(10), at(20))
     wanted = ["long", "until", "into", "over", "backwards", "within", "works", "out"]
     assert [span.id for span in found] == wanted
@@ -181,15 +175,12 @@ async def test_sessions_are_read_in_pages(world: World) -> None:
 
 
 async def test_chats_that_were_seen_and_heard_are_read_in_pages(world: World) -> None:
-    for number, second in enumerate((0, 0, 0, 5, 400, 400, 86_400)):
-        there = Target("telegram", ("a", "b")[number % 2], f"-{number}", (None, "7")[number % 2])
-        await world.a.note_chats(
-            [SeenChat(Target(there.channel, there.account, there.chat), PeerKind.GROUP, "")],
-            now=at(second),
-        )
-        key = SessionKey(f"agent:default:telegram:{number}")
-        message = replace(inbox(number, there).message, target=there)
-        row = NewInbox(message, key, AgentName("default"))
+    for n, second in enumerate((0, 0, 0, 5, 400, 400, 86_400)):
+        chat = Target("telegram", ("a", "b")[n % 2], f"-{n}")
+        await world.a.note_chats([SeenChat(chat, PeerKind.GROUP, "")], now=at(second))
+        there = replace(chat, thread=(None, "7")[n % 2])
+        key = SessionKey(f"agent:default:telegram:{n}")
+        row = NewInbox(message(n, there), key, AgentName("default"))
         await world.a.accept([row], node=A, now=at(second))
     chats, heard = await world.b.chats(), await world.b.heard(limit=99)
     assert (len(chats), len(heard)) == (7, 7)

@@ -19,49 +19,41 @@ async def take(
     return await world.b.take_work(queue, job, now=at(now), forgotten=at(now - 100))
 
 
-async def test_an_item_is_stored_as_it_was_given(world: World) -> None:
+async def taken(
+    world: World, queue: str = "q", job: JobId = ANN_S, now: float = 1
+) -> StoredWorkItem:
+    item = await take(world, queue, job, now)
+    assert item is not None
+    return item
+
+
+async def test_an_item_tells_who_has_it_since_when_and_what_came_of_it(world: World) -> None:
     new = NewWork("q", "title", "body", "https://example.org/1")
     item = await world.a.add_work(new, now=at(0))
     assert (item.new, item.created_at, item.state, item.takes) == (new, at(0), WorkState.OPEN, 0)
     assert await world.b.work() == [item]
-
-
-async def test_an_item_tells_who_has_it_since_when_and_what_came_of_it(world: World) -> None:
-    await world.a.add_work(NewWork("q", "one"), now=at(0))
-    item = await take(world)
-    assert item is not None
-    assert (item.state, item.taken_by, item.taken_at, item.takes) == (
-        WorkState.TAKEN,
-        ANN_S,
-        at(1),
-        1,
-    )
+    item = await taken(world)
+    assert (item.state, item.taken_by) == (WorkState.TAKEN, ANN_S)
+    assert (item.taken_at, item.takes) == (at(1), 1)
     assert await world.a.work() == [item]
     assert await world.a.end_work(item.id, takes=1, ok=False, outcome="no\0t", now=at(2))
     (ended,) = await world.b.work()
     assert (ended.state, ended.ended_at, ended.outcome) == (WorkState.FAILED, at(2), "no\ufffdt")
 
 
-async def test_lines_do_not_see_each_other(world: World) -> None:
-    await world.a.add_work(NewWork("other", "one"), now=at(0))
+async def test_a_job_has_one_item_for_each_line(world: World) -> None:
+    await world.a.add_work(NewWork("other", "other"), now=at(0))
     assert await take(world) is None
     assert await take(world, "Other") is None
-    assert await take(world, "other") is not None
-
-
-async def test_a_job_has_one_item_for_each_line(world: World) -> None:
-    for queue in ("q", "other", "q"):
-        await world.a.add_work(NewWork(queue, queue), now=at(0))
-    first, second, again = await take(world), await take(world, "other"), await take(world, now=2)
-    assert first is not None
-    assert second is not None
-    assert again is not None
-    assert (second.new.queue, again.id, again.takes, again.taken_at) == (
-        "other",
-        first.id,
-        2,
-        at(2),
+    for _ in range(2):
+        await world.a.add_work(NewWork("q", "q"), now=at(0))
+    first, second, again = (
+        await taken(world),
+        await taken(world, "other"),
+        await taken(world, now=2),
     )
+    assert second.new.queue == "other"
+    assert (again.id, again.takes, again.taken_at) == (first.id, 2, at(2))
 
 
 async def test_only_the_last_taking_of_an_item_that_is_taken_counts(world: World) -> None:
@@ -84,11 +76,8 @@ async def test_what_was_taken_too_long_ago_is_free_in_its_old_place(world: World
     for title in ("one", "two"):
         await world.a.add_work(NewWork("q", title), now=at(0))
     await take(world, now=1)
-    at_the_limit = await take(world, job=BOB_S, now=101)
-    later = await take(world, job=JobId("c"), now=101.000001)
-    assert at_the_limit is not None
-    assert later is not None
-    assert (at_the_limit.new.title, later.new.title) == ("two", "one")
+    assert (await taken(world, job=BOB_S, now=101)).new.title == "two", "at the limit"
+    assert (await taken(world, job=JobId("c"), now=101.000001)).new.title == "one"
 
 
 async def test_work_is_listed_by_line_and_state_the_oldest_first(world: World) -> None:

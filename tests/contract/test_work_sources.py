@@ -40,25 +40,20 @@ async def taken(rig: Rig, job: str = ONE, process: int = 0) -> WorkItem:
     return item
 
 
-async def test_without_work_there_is_nothing_to_take(rig: Rig) -> None:
-    assert await rig.processes[0].take(ONE) is None
-
-
 async def test_the_oldest_work_is_taken_first_with_all_that_is_said_of_it(rig: Rig) -> None:
+    """What is taken is given to no other job until it is given back."""
+    assert await rig.processes[0].take(ONE) is None
     await rig.add("first", "do\nthis")
     await rig.add("second")
-    item = await taken(rig)
-    assert (item.title, item.body) == ("first", "do\nthis")
+    first = await taken(rig)
+    assert (first.title, first.body) == ("first", "do\nthis")
     second = await taken(rig, TWO, 1)
     assert (second.title, second.body) == ("second", "")
-
-
-async def test_what_is_taken_is_given_to_no_other_job(rig: Rig) -> None:
-    await rig.add("only")
-    await taken(rig)
-    assert await rig.processes[0].take(TWO) is None
-    assert await rig.processes[1].take(TWO) is None
-    assert await rig.ends() == {"only": None}
+    for process in rig.processes:
+        assert await process.take(THREE) is None
+    await rig.processes[0].give_back(first, "interrupted")
+    assert await rig.ends() == {"first": None, "second": None}
+    assert (await taken(rig, THREE, 1)).title == "first"
 
 
 async def test_of_several_that_ask_at_once_each_gets_something_else(rig: Rig) -> None:
@@ -73,22 +68,19 @@ async def test_of_several_that_ask_at_once_each_gets_something_else(rig: Rig) ->
     assert sorted(titles) == ["work 0", "work 1", "work 2", "work 3"]
 
 
-async def test_what_is_given_back_is_taken_again(rig: Rig) -> None:
-    await rig.add("chore")
-    await rig.processes[0].give_back(await taken(rig), "interrupted")
-    assert await rig.ends() == {"chore": None}
-    assert (await taken(rig, TWO, 1)).title == "chore"
-
-
 @pytest.mark.parametrize("ok", [True, False])
-async def test_what_is_over_is_never_taken_again(rig: Rig, *, ok: bool) -> None:
+async def test_what_is_over_is_never_taken_again_and_ends_once(rig: Rig, *, ok: bool) -> None:
     """By nobody: neither by others nor by the job that had it."""
     await rig.add("chore")
-    await rig.processes[0].done(await taken(rig), ok=ok, text="I have seen to it.")
-    assert await rig.ends() == {"chore": ok}
+    item = await taken(rig)
+    await rig.processes[0].done(item, ok=ok, text="I have seen to it.")
     for process in rig.processes:
-        assert await process.take(ONE) is None
-        assert await process.take(TWO) is None
+        for job in (ONE, TWO):
+            assert await process.take(job) is None
+    with pytest.raises(WorkSourceError, match="not this run's any more"):
+        await rig.processes[0].done(item, ok=not ok, text="no")
+    await rig.processes[0].give_back(item, "no")
+    assert await rig.ends() == {"chore": ok}
 
 
 async def test_a_job_whose_run_was_cut_off_takes_the_same_work_again(rig: Rig) -> None:
@@ -114,16 +106,6 @@ async def test_a_run_whose_work_was_given_to_another_cannot_end_it(rig: Rig) -> 
     assert await rig.ends() == {"chore": None}
     assert await rig.processes[0].take(TWO) is None
     await rig.processes[1].done(again, ok=True, text="in time")
-    assert await rig.ends() == {"chore": True}
-
-
-async def test_work_ends_once(rig: Rig) -> None:
-    await rig.add("chore")
-    item = await taken(rig)
-    await rig.processes[0].done(item, ok=True, text="yes")
-    with pytest.raises(WorkSourceError, match="not this run's any more"):
-        await rig.processes[0].done(item, ok=False, text="no")
-    await rig.processes[0].give_back(item, "no")
     assert await rig.ends() == {"chore": True}
 
 
