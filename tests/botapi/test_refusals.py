@@ -137,11 +137,8 @@ LONG_LINKS = f'<a href="https://x.example/{"a" * 190}">x</a> ' * 50
         ("sendMediaGroup", {"media": [photo(type="sticker")]}, "Media type is unsupported"),
         ("sendMediaGroup", {"media": [photo("attach://x")]}, "there is no photo in the request"),
         ("sendMediaGroup", {"media": [photo(caption="x" * 1025)]}, "caption is too long"),
-        (
-            "sendMediaGroup",
-            {"media": [photo("file0002"), photo("file0001", type="document")]},
-            "can't use the media of the specified type in the album",
-        ),
+        ("sendMediaGroup", {"media": [photo("file0002"), photo("file0001", type="document")]},
+         "can't use the media of the specified type in the album"),
         ("getFile", {}, "file_id not specified"),
         ("getFile", {"file_id": "x"}, "invalid file_id"),
         ("getChatAdministrators", {"chat_id": ANN}, "no administrators in the private chat"),
@@ -152,7 +149,7 @@ LONG_LINKS = f'<a href="https://x.example/{"a" * 190}">x</a> ' * 50
         ("setWebhook", {"url": "https://b.example", "secret_token": "ä"}, "unallowed characters"),
         ("setWebhook", {"url": "https://b.example", "secret_token": "a" * 257}, "is too long"),
     ],
-)
+)  # fmt: skip
 async def test_a_wrong_call_is_refused(full: Wire, method: str, change: Json, words: str) -> None:
     given = {**GOOD.get(method, {}), **change}
     parameters = {name: value for name, value in given.items() if value is not LOST}

@@ -144,17 +144,13 @@ async def test_facts_are_remembered_listed_and_forgotten(service: Desk) -> None:
     [
         ('[Subagent "sums" finished]\n1 2 3', "Your subagent sums says: 1 2 3"),
         (wording.subagent_said("sums", Outcome.COMPLETED, "4"), "Your subagent sums says: 4"),
-        (
-            wording.subagent_said("sums", Outcome.FAILED, "No key."),
-            "Your subagent sums did not finish: No key.",
-        ),
+        (wording.subagent_said("sums", Outcome.FAILED, "No key."),
+         "Your subagent sums did not finish: No key."),
         (wording.subagent_lost(), "Your subagent did not finish: A crash interrupted it."),
-        (
-            wording.subagent_said("say 'x'", Outcome.COMPLETED, "count to 3"),
-            "Your subagent say 'x' says: count to 3",
-        ),
+        (wording.subagent_said("say 'x'", Outcome.COMPLETED, "count to 3"),
+         "Your subagent say 'x' says: count to 3"),
     ],
-)
+)  # fmt: skip
 async def test_the_result_of_a_subagent_is_passed_on(service: Desk, text: str, reply: str) -> None:
     assert await said(service, text) == reply
 

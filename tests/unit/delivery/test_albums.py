@@ -52,17 +52,13 @@ def grouped(messages: list[OutboundMessage]) -> list[list[str]]:
         ([(PHOTO, "a")], [["a"]]),
         ([(PHOTO, "a"), (PHOTO, "b")], [["a", "b"]]),
         ([(VOICE, "a"), (VOICE, "b")], [["a"], ["b"]]),
-        (
-            [(PHOTO, "a"), (DOCUMENT, "b"), (PHOTO, "c"), (DOCUMENT, "d"), (VOICE, "e")],
-            [["a", "c"], ["b", "d"], ["e"]],
-        ),
+        ([(PHOTO, "a"), (DOCUMENT, "b"), (PHOTO, "c"), (DOCUMENT, "d"), (VOICE, "e")], [["a", "c"],
+         ["b", "d"], ["e"]]),
         ([(PHOTO, str(n)) for n in range(10)], [[str(n) for n in range(10)]]),
-        (
-            [(PHOTO, str(n)) for n in range(11)],
-            [[str(n) for n in range(6)], [str(n) for n in range(6, 11)]],
-        ),
+        ([(PHOTO, str(n)) for n in range(11)], [[str(n) for n in range(6)],
+         [str(n) for n in range(6, 11)]]),
     ],
-)
+)  # fmt: skip
 def test_files_that_go_together_are_one_album(
     files: list[tuple[FileKind, str]], albums: list[list[str]]
 ) -> None:

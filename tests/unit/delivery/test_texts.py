@@ -66,20 +66,13 @@ def test_help_names_every_command_of_the_menu() -> None:
     ("reason", "words"),
     [
         (Reason.NEWER_MESSAGE, "A newer message replaced 1 waiting message: “buy milk”"),
-        (
-            Reason.QUEUE_FULL,
-            "The queue is full, so I did not accept 1 message: “buy milk”",
-        ),
-        (
-            Reason.QUEUE_DROPPED,
-            "The queue was full, so I dropped 1 message, oldest first: “buy milk”",
-        ),
-        (
-            Reason.LANE_CLOSED,
-            "I cannot work on this now, so I did not accept 1 message: “buy milk”",
-        ),
+        (Reason.QUEUE_FULL, "The queue is full, so I did not accept 1 message: “buy milk”"),
+        (Reason.QUEUE_DROPPED,
+         "The queue was full, so I dropped 1 message, oldest first: “buy milk”"),
+        (Reason.LANE_CLOSED,
+         "I cannot work on this now, so I did not accept 1 message: “buy milk”"),
     ],
-)
+)  # fmt: skip
 def test_a_notice_says_why_messages_are_not_answered(reason: Reason, words: str) -> None:
     """SPEC QUEUE-3, QUEUE-5."""
     assert texts.dropped(["buy\n  milk"], reason) == words
@@ -104,18 +97,14 @@ def test_every_mode_is_explained_in_words_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("policy", "words"),
     [
-        (
-            QueuePolicy(capacity=3),
-            "Waiting: 3 (at most 3; when the queue is full, the oldest is dropped)",
-        ),
-        (
-            QueuePolicy(drop=Drop.NEW),
-            "Waiting: 3 (at most 10; when the queue is full, new ones are rejected)",
-        ),
+        (QueuePolicy(capacity=3),
+         "Waiting: 3 (at most 3; when the queue is full, the oldest is dropped)"),
+        (QueuePolicy(drop=Drop.NEW),
+         "Waiting: 3 (at most 10; when the queue is full, new ones are rejected)"),
         (QueuePolicy(concurrency=3), "Running: 4 (at most 3 at a time)"),
         (QueuePolicy(debounce_s=1.5), "Bursts: messages sent within 1.5 s are merged"),
     ],
-)
+)  # fmt: skip
 def test_the_queue_is_told_in_numbers(policy: QueuePolicy, words: str) -> None:
     """SPEC CMD-5."""
     runs = [view(state) for state in RunState if state is not RunState.DONE]

@@ -21,101 +21,41 @@ Make = Callable[[], RecordingChannel]
 
 FAULTS: list[tuple[Make, str, str]] = [
     # ------------------------------------------------------------------ receiving
-    (
-        changing(lambda m: replace(m, text=m.text.strip("\n").replace("\n\n", " "))),
-        "what somebody says comes in as it was said",
-        "reaches the intake",
-    ),
-    (
-        changing(lambda m: replace(m, sent_at=m.sent_at.replace(tzinfo=None))),
-        "what somebody says comes in as it was said",
-        "aware of its zone",
-    ),
-    (
-        changing(lambda m: replace(m, target=replace(m.target, channel="other"))),
-        "only what the runtime knows is handed over",
-        "names its channel",
-    ),
-    (
-        changing(lambda m: replace(m, external_id=m.target.chat)),
-        "different messages have different external ids",
-        "six external ids",
-    ),
-    (
-        changing(lambda m: replace(m, external_id=f"{next(faulty._numbers)}")),
-        "a message that is delivered twice has one external id",
-        "same external id",
-    ),
-    (
-        changing(lambda m: replace(m, external_id=f"{next(faulty._numbers)}")),
-        "another process gets what this one did not confirm",
-        "same for every process",
-    ),
-    (
-        changing(lambda m: replace(m, redelivered=False)),
-        "what another process may have seen is marked",
-        "marked as redelivered",
-    ),
-    (
-        changing(lambda m: replace(m, redelivered=True)),
-        "what another process may have seen is marked",
-        "a message that is new is not",
-    ),
-    (
-        faulty.ConfirmsEarly,
-        "nothing is confirmed before the intake returned",
-        "the server keeps the message",
-    ),
-    (
-        faulty.ConfirmsEarly,
-        "what was not committed when receive was cancelled comes again",
-        "what is confirmed was committed",
-    ),
-    (
-        faulty.ConfirmsEarly,
-        "a bug of the intake loses nothing",
-        "is not confirmed",
-    ),
-    (
-        faulty.ForgetsWhatTheStoreRefused,
-        "what could not be committed is offered again",
-        "is offered again",
-    ),
-    (
-        faulty.ForgetsWhatWasCancelled,
-        "what was not committed when receive was cancelled comes again",
-        "reaches the intake",
-    ),
-    (
-        faulty.WaitsForTheStore,
-        "what comes while nothing can be committed is offered too",
-        "/stop",
-    ),
-    (
-        faulty.MixesUp,
-        "messages of a chat come in the order in which they were said",
-        "in order",
-    ),
-    (
-        faulty.LeavesATask,
-        "receive ends when it is cancelled and can begin again",
-        "leaves no task behind",
-    ),
-    (
-        faulty.EndsWhenCancelledWithoutAWord,
-        "receive ends when it is cancelled and can begin again",
-        "until it is cancelled",
-    ),
-    (
-        faulty.DiesOfTheStore,
-        "what could not be committed is offered again",
-        "receive ended by itself: OSError",
-    ),
-    (
-        faulty.IsNeverRefused,
-        "receive ends when the server does not accept us",
-        "comes back in time",
-    ),
+    (changing(lambda m: replace(m, text=m.text.strip("\n").replace("\n\n", " "))),
+     "what somebody says comes in as it was said", "reaches the intake"),
+    (changing(lambda m: replace(m, sent_at=m.sent_at.replace(tzinfo=None))),
+     "what somebody says comes in as it was said", "aware of its zone"),
+    (changing(lambda m: replace(m, target=replace(m.target, channel="other"))),
+     "only what the runtime knows is handed over", "names its channel"),
+    (changing(lambda m: replace(m, external_id=m.target.chat)),
+     "different messages have different external ids", "six external ids"),
+    (changing(lambda m: replace(m, external_id=f"{next(faulty._numbers)}")),
+     "a message that is delivered twice has one external id", "same external id"),
+    (changing(lambda m: replace(m, external_id=f"{next(faulty._numbers)}")),
+     "another process gets what this one did not confirm", "same for every process"),
+    (changing(lambda m: replace(m, redelivered=False)),
+     "what another process may have seen is marked", "marked as redelivered"),
+    (changing(lambda m: replace(m, redelivered=True)),
+     "what another process may have seen is marked", "a message that is new is not"),
+    (faulty.ConfirmsEarly, "nothing is confirmed before the intake returned",
+     "the server keeps the message"),
+    (faulty.ConfirmsEarly, "what was not committed when receive was cancelled comes again",
+     "what is confirmed was committed"),
+    (faulty.ConfirmsEarly, "a bug of the intake loses nothing", "is not confirmed"),
+    (faulty.ForgetsWhatTheStoreRefused, "what could not be committed is offered again",
+     "is offered again"),
+    (faulty.ForgetsWhatWasCancelled,
+     "what was not committed when receive was cancelled comes again", "reaches the intake"),
+    (faulty.WaitsForTheStore, "what comes while nothing can be committed is offered too", "/stop"),
+    (faulty.MixesUp, "messages of a chat come in the order in which they were said", "in order"),
+    (faulty.LeavesATask, "receive ends when it is cancelled and can begin again",
+     "leaves no task behind"),
+    (faulty.EndsWhenCancelledWithoutAWord, "receive ends when it is cancelled and can begin again",
+     "until it is cancelled"),
+    (faulty.DiesOfTheStore, "what could not be committed is offered again",
+     "receive ended by itself: OSError"),
+    (faulty.IsNeverRefused, "receive ends when the server does not accept us",
+     "comes back in time"),
     # ------------------------------------------------------------------ sending
     (faulty.SendsTwice, "two messages are two in their order", "each arrives once"),
     (faulty.HasOneId, "two messages are two in their order", "two ids"),
@@ -128,16 +68,10 @@ FAULTS: list[tuple[Make, str, str]] = [
     (raising(NotSent), "a chat that is gone is told as gone", "is ChatGone"),
     (raising(NotSent), "a chat that moved tells where to", "is ChatMoved"),
     (raising(NotSent), "an account that is refused is told as refused", "is ChannelRefused"),
-    (
-        faulty.ClaimsToHaveSent,
-        "a message that certainly did not leave is not sent",
-        "raises a ChannelError",
-    ),
-    (
-        faulty.SwallowsCancellation,
-        "a send that is cancelled ends and the next one arrives",
-        "not swallowed",
-    ),
+    (faulty.ClaimsToHaveSent, "a message that certainly did not leave is not sent",
+     "raises a ChannelError"),
+    (faulty.SwallowsCancellation, "a send that is cancelled ends and the next one arrives",
+     "not swallowed"),
     # ------------------------------------------------------------------ texts
     (cutting(lambda text: [text[:4096]]), "a reply arrives whole: a long one", "every letter"),
     (cutting(str.splitlines), "a reply arrives whole: one with Markdown", "no part is blank"),
@@ -151,39 +85,25 @@ FAULTS: list[tuple[Make, str, str]] = [
     (faulty.LosesWithTheDraft, "a draft that is gone is sent as a new message", "an id of its own"),
     (faulty.DoubtsEdits, "an edit whose answer is lost is not sent", "NotSent"),
     (faulty.HidesItsDrafts, "where drafts are offered they may be shown", "is True"),
-    (
-        faulty.AnswersTheEndOfARun,
-        "a draft that nobody finishes is closed by the end of its run",
-        "no message comes by itself",
-    ),
+    (faulty.AnswersTheEndOfARun, "a draft that nobody finishes is closed by the end of its run",
+     "no message comes by itself"),
     # ------------------------------------------------------------------ files
     (faulty.LeavesHalfAFile, "a download that is cancelled leaves nothing", "nothing is left"),
     (faulty.LeavesHalfAFile, "a download that fails can be repeated", "nothing is left"),
     (faulty.FetchesHalf, "a file that came in is fetched byte for byte", "byte for byte"),
     (faulty.DropsFiles, "a file arrives byte for byte with its text", "byte for byte"),
-    (
-        faulty.TriesAMissingFileAgain,
-        "a file that is missing is undeliverable",
-        "is Undeliverable",
-    ),
-    (
-        faulty.StumblesOverAnUnknownFile,
-        "a file that is unknown never comes",
-        "only ChannelErrors",
-    ),
+    (faulty.TriesAMissingFileAgain, "a file that is missing is undeliverable", "is Undeliverable"),
+    (faulty.StumblesOverAnUnknownFile, "a file that is unknown never comes", "only ChannelErrors"),
     # ------------------------------------------------------------------ manners
     (faulty.KeepsTypingForEver, "signals after the end do no harm", "leaves no task behind"),
-    (
-        faulty.KeepsTypingForEver,
-        "close leaves nothing behind and may be called twice",
-        "leaves no task behind",
-    ),
+    (faulty.KeepsTypingForEver, "close leaves nothing behind and may be called twice",
+     "leaves no task behind"),
     (faulty.SendsAfterClose, "after close nothing is sent", "but it returned"),
     (faulty.HasNoPace, "its pace is one that can be kept", "a gap of -1"),
     (faulty.RenamesItself, "its names never change", "same while it receives"),
     (faulty.SendsItsAtSign, "its handle is a bare word and stays", "a word without @"),
     (faulty.Hooked, "where no hook is offered there is none", "hook is None"),
-]
+]  # fmt: skip
 
 
 def ids(fault: tuple[Make, str, str]) -> str:
@@ -201,24 +121,14 @@ async def test_a_broken_promise_is_found(fault: tuple[Make, str, str]) -> None:
 @pytest.mark.parametrize(
     ("make", "name", "error"),
     [
-        (
-            cutting(faulty.refusing_odd),
-            "a reply arrives whole: one with lone surrogates",
-            UnicodeEncodeError,
-        ),
-        (
-            faulty.StumblesOverASignal,
-            "signals of any kind and order return at once",
-            UnicodeEncodeError,
-        ),
-        (
-            faulty.ClosesOnce,
-            "close leaves nothing behind and may be called twice",
-            RuntimeError,
-        ),
+        (cutting(faulty.refusing_odd), "a reply arrives whole: one with lone surrogates",
+         UnicodeEncodeError),
+        (faulty.StumblesOverASignal, "signals of any kind and order return at once",
+         UnicodeEncodeError),
+        (faulty.ClosesOnce, "close leaves nothing behind and may be called twice", RuntimeError),
         (faulty.EditsOnce, "an edit can be repeated", NotSent),
     ],
-)
+)  # fmt: skip
 async def test_an_error_that_must_not_come_is_shown_as_it_is(
     make: Make, name: str, error: type[Exception]
 ) -> None:

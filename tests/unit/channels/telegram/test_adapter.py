@@ -147,19 +147,13 @@ async def test_a_file_is_fetched_up_to_the_limit_of_the_settings() -> None:
         (SETTINGS, SetWebhook(), []),
         (HOOKED, SetWebhook(HOOKED.webhook_url), []),
         (HOOKED, SetWebhook(), ["webhook now: none; the gateway changes that"]),
-        (
-            SETTINGS,
-            SetWebhook("https://old.example/hook", 3, "Connection refused"),
-            [
-                "webhook now: https://old.example/hook; the gateway changes that",
-                "3 updates wait",
-                "Telegram says: Connection refused",
-            ],
-        ),
+        (SETTINGS, SetWebhook("https://old.example/hook", 3, "Connection refused"),
+         ["webhook now: https://old.example/hook; the gateway changes that", "3 updates wait",
+         "Telegram says: Connection refused"]),
         (SETTINGS, SetWebhook("", 3), ["3 updates wait"]),
         (HOOKED, SetWebhook(HOOKED.webhook_url, 0, "it was long ago"), []),
     ],
-)
+)  # fmt: skip
 async def test_a_probe_tells_who_we_are_and_what_is_odd(
     settings: TelegramSettings, found: SetWebhook, facts: list[str]
 ) -> None:

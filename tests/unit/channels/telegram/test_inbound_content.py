@@ -63,24 +63,18 @@ def attached(**content: object) -> Attachment:
     ("content", "attachment"),
     [
         ({"photo": PHOTO}, Attachment(FileKind.PHOTO, "x", "", "image/jpeg", 190_000)),
-        (
-            {"photo": PHOTO, "live_photo": LIVE_PHOTO},
-            Attachment(FileKind.PHOTO, "x", "", "image/jpeg", 190_000),
-        ),
-        (
-            {"document": DOCUMENT},
-            Attachment(FileKind.DOCUMENT, "doc", "report.pdf", "application/pdf", 30_000),
-        ),
+        ({"photo": PHOTO, "live_photo": LIVE_PHOTO}, Attachment(FileKind.PHOTO, "x", "",
+         "image/jpeg", 190_000)),
+        ({"document": DOCUMENT}, Attachment(FileKind.DOCUMENT, "doc", "report.pdf",
+         "application/pdf", 30_000)),
         ({"voice": VOICE}, Attachment(FileKind.VOICE, "v", "", "audio/ogg", 9_000)),
         ({"audio": AUDIO}, Attachment(FileKind.AUDIO, "a", "song.mp3", "audio/mpeg", 3_000_000)),
         ({"video": VIDEO}, Attachment(FileKind.VIDEO, "vid", "IMG_1.MP4", "video/mp4", 700_000)),
-        (
-            {"animation": {**VIDEO, "file_id": "gif"}, "document": DOCUMENT},
-            Attachment(FileKind.VIDEO, "gif", "IMG_1.MP4", "video/mp4", 700_000),
-        ),
+        ({"animation": {**VIDEO, "file_id": "gif"}, "document": DOCUMENT},
+         Attachment(FileKind.VIDEO, "gif", "IMG_1.MP4", "video/mp4", 700_000)),
         ({"video_note": VIDEO_NOTE}, Attachment(FileKind.VIDEO, "n", "", "video/mp4", 80_000)),
     ],
-)
+)  # fmt: skip
 def test_a_file_becomes_an_attachment(content: Json, attachment: Attachment) -> None:
     assert attached(**content) == attachment
 
@@ -173,16 +167,12 @@ def test_a_sticker_says_its_emoji() -> None:
             },
             "[place: Cafe, 1 Main St, 1.5, 2.5]",
         ),
-        (
-            {"contact": {"phone_number": "+1555", "first_name": "Ben", "last_name": "A\nB"}},
-            "[contact: Ben A B, +1555]",
-        ),
-        (
-            {"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}},
-            "[poll: Tea? Options: yes; no]",
-        ),
+        ({"contact": {"phone_number": "+1555", "first_name": "Ben", "last_name": "A\nB"}},
+         "[contact: Ben A B, +1555]"),
+        ({"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}},
+         "[poll: Tea? Options: yes; no]"),
     ],
-)
+)  # fmt: skip
 def test_what_is_shared_reaches_the_agent_as_text(content: Json, words: str) -> None:
     """SPEC CHAN-6."""
     found = parsed(said(None, **content))
@@ -278,27 +268,17 @@ RICH: Json = {
             ],
         },
         {"type": "divider"},
-        {
-            "type": "list",
-            "items": [
-                {"label": "1.", "blocks": [{"type": "paragraph", "text": "eggs"}]},
-                {"label": "2.", "blocks": [{"type": "paragraph", "text": "milk"}]},
-            ],
-        },
-        {
-            "type": "table",
-            "cells": [
-                [{"text": "a", **CELL}, {"text": ["b"], **CELL}],
-                [CELL, {"text": "c", **CELL}],
-            ],
-            "caption": "numbers",
-        },
+        {"type": "list",
+         "items": [{"label": "1.", "blocks": [{"type": "paragraph", "text": "eggs"}]},
+         {"label": "2.", "blocks": [{"type": "paragraph", "text": "milk"}]}]},
+        {"type": "table", "cells": [[{"text": "a", **CELL}, {"text": ["b"], **CELL}],
+         [CELL, {"text": "c", **CELL}]], "caption": "numbers"},
         {"type": "photo", "photo": PHOTO, "caption": {"text": "a cat", "credit": "Ann"}},
         {"type": "blockquote", "blocks": [{"type": "paragraph", "text": "so"}], "credit": "Ben"},
         {"type": "details", "summary": "More", "blocks": [{"type": "pre", "text": "x = 1"}]},
         {"type": "mathematical_expression", "expression": "a^2"},
     ]
-}
+}  # fmt: skip
 
 
 def test_a_rich_message_is_read_as_text() -> None:

@@ -275,18 +275,15 @@ def test_a_migration_to_nowhere_is_malformed(field: str) -> None:
 @pytest.mark.parametrize(
     ("content", "name", "state"),
     [
-        (
-            {"forum_topic_created": {"name": "Bud\nget", "icon_color": 5}},
-            "Bud get",
-            TopicState.OPEN,
-        ),
+        ({"forum_topic_created": {"name": "Bud\nget", "icon_color": 5}}, "Bud get",
+         TopicState.OPEN),
         ({"forum_topic_edited": {"name": "Money"}}, "Money", None),
         ({"forum_topic_edited": {}}, "", None),
         ({"forum_topic_edited": {"name": 7}}, "", None),
         ({"forum_topic_closed": {}}, "", TopicState.CLOSED),
         ({"forum_topic_reopened": True}, "", TopicState.OPEN),
     ],
-)
+)  # fmt: skip
 def test_what_happens_to_a_topic_is_told(
     content: Json, name: str, state: TopicState | None
 ) -> None:

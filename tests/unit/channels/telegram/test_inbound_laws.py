@@ -84,18 +84,10 @@ VALID: list[Json] = [
             ),
         },
     ),
-    update(
-        "my_chat_member",
-        {
-            "chat": TEAM,
-            "from": ANN,
-            "date": NOON,
-            "old_chat_member": {"user": OURSELVES, "status": "member"},
-            "new_chat_member": RESTRICTED,
-        },
-    ),
+    update("my_chat_member", {"chat": TEAM, "from": ANN, "date": NOON,
+     "old_chat_member": {"user": OURSELVES, "status": "member"}, "new_chat_member": RESTRICTED}),
     update("stopped_message_generation", {"chat": WITH_ANN, "draft_id": 3, "message_thread_id": 9}),
-]
+]  # fmt: skip
 
 
 def paths(value: object, before: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:

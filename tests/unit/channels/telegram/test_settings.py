@@ -112,13 +112,10 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
         ({"token": TOKEN, "webhook_url": "https://bot.example.org/x?y"}, "webhook_url", "URL"),
         ({"token": TOKEN, "webhook_url": "https://bot.example.org"}, "webhook_url", "a path"),
         ({"token": TOKEN, "webhook_url": "https://bot.example.org/"}, "webhook_url", "a path"),
-        (
-            {"token": TOKEN, "webhook_url": f"https://x.example/{TOKEN.partition(':')[2]}"},
-            "webhook_url",
-            "must not contain the token",
-        ),
+        ({"token": TOKEN, "webhook_url": f"https://x.example/{TOKEN.partition(':')[2]}"},
+         "webhook_url", "must not contain the token"),
     ],
-)
+)  # fmt: skip
 def test_a_wrong_setting_names_key_and_what_is_allowed(
     options: Mapping[str, object], key: str, words: str
 ) -> None:
