@@ -23,13 +23,8 @@ from tests.support.postgres import Server, run_sql
 from tests.tools.debian_tools import Missing, path_of
 
 QUIET: Final = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
 )
 PATIENCE_MS: Final = 20_000
 """A guard against waiting for ever: this machine may be busy with other things."""
@@ -53,15 +48,8 @@ class Screen:
 
 
 DESK: Final = Screen("desk", {"viewport": {"width": 1200, "height": 800}, "color_scheme": "light"})
-PHONE: Final = Screen(
-    "phone",
-    {
-        "viewport": {"width": 390, "height": 844},
-        "color_scheme": "dark",
-        "is_mobile": True,
-        "has_touch": True,
-    },
-)
+_SMALL: Final = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+PHONE: Final = Screen("phone", {**_SMALL, "color_scheme": "dark"})
 
 
 @pytest.fixture(scope="package")

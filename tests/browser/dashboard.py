@@ -23,12 +23,9 @@ EVES_NAME = "<img src=x onerror='window.__hit=5'>"
 GROUPS_NAME = "<b onmouseover='window.__hit=6'>group</b>"
 LONG = "a-word-without-any-place-to-break" * 6
 
-SETTINGS = {
-    "GOCLAW_WEB__API": "true",
-    "GOCLAW_WEB__PORT": "0",
-    "GOCLAW_QUEUE__DEBOUNCE_MS": "20",
-    "GOCLAW_HEARTBEAT__INTERVAL": "12h",
-}
+SETTINGS = {"GOCLAW_WEB__API": "true", "GOCLAW_WEB__PORT": "0"}
+SETTINGS |= {"GOCLAW_QUEUE__DEBOUNCE_MS": "20", "GOCLAW_HEARTBEAT__INTERVAL": "12h"}
+DAILY = {"kind": "every", "every_ms": 86_400_000}
 
 
 @dataclass
@@ -86,13 +83,8 @@ class Dashboard:
 
     def make_job(self, name: str, text: str = "echo done", **more: object) -> str:
         """A job that comes once a day; its id."""
-        job: dict[str, Any] = self.post(
-            "/api/jobs",
-            name=name,
-            schedule={"kind": "every", "every_ms": 86_400_000},
-            payload={"kind": "prompt", "text": text},
-            **more,
-        )
+        prompt = {"kind": "prompt", "text": text}
+        job = self.post("/api/jobs", name=name, schedule=DAILY, payload=prompt, **more)
         return str(job["id"])
 
     def pair(self, user: int, name: str) -> str:
@@ -112,10 +104,7 @@ class Dashboard:
         self.post("/api/heartbeats/main/run")
 
         def look() -> bool:
-            return all(
-                heartbeat_run["finished_at"]
-                for heartbeat_run in self.get("/api/heartbeat-runs", agent="main")
-            )
+            return all(run["finished_at"] for run in self.get("/api/heartbeat-runs", agent="main"))
 
         wait_for(look, "the end of a heartbeat run")
 
@@ -123,12 +112,9 @@ class Dashboard:
         """A message that could not be sent, as Ann has blocked the bot; its number."""
         known = self._dead()
         self.bot.block(ANN)
-        job = self.post(
-            "/api/jobs",
-            schedule={"kind": "every", "every_ms": 86_400_000},
-            payload={"kind": "message", "text": text},
-            target={"channel": "telegram", "account": "default", "chat": str(ANN)},
-        )["id"]
+        target = {"channel": "telegram", "account": "default", "chat": str(ANN)}
+        message = {"kind": "message", "text": text}
+        job = self.post("/api/jobs", schedule=DAILY, payload=message, target=target)["id"]
         self.post(f"/api/jobs/{job}/run")
 
         found = wait_for(lambda: self._dead() - known, "a message that cannot be sent")
@@ -172,9 +158,8 @@ def _fill(made: Dashboard) -> None:
     made.bot.say(EVE, "hi all", chat_id=GROUP, name=EVES_NAME + TURNED)
     made.pair(EVE, EVES_NAME + TURNED)
     made.job = made.make_job(ATTACK[:150] + TURNED, text=f"echo {ATTACK} {LONG}")
-    made.client.put(
-        "/api/heartbeats/main/checklist", json={"text": f"- [ ] {ATTACK}\n- [ ] {LONG}\n"}
-    )
+    checklist = {"text": f"- [ ] {ATTACK}\n- [ ] {LONG}\n"}
+    made.client.put("/api/heartbeats/main/checklist", json=checklist)
     made.heartbeat_run()
     for text in (f"echo {ATTACK}\n{TURNED}", f"write {LONG}.txt {ATTACK}", "error " + ATTACK):
         known = len(made.runs("seed"))

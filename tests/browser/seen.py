@@ -9,7 +9,15 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from axe_playwright_python.base import AXE_SCRIPT  # type: ignore[import-untyped]
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, Response, expect
+from playwright.sync_api import (
+    BrowserContext,
+    ConsoleMessage,
+    Locator,
+    Page,
+    Request,
+    Response,
+    expect,
+)
 
 HIT: Final = "__hit"
 """What every attack of these tests would set, if it ran."""
@@ -145,6 +153,44 @@ def open_details(page: Page) -> None:
 def notice(page: Page, text: str) -> None:
     """Wait until the page says this of what was done."""
     expect(page.locator(".notice")).to_have_text(text)
+
+
+def press(where: Page | Locator, name: str) -> None:
+    """Press a button."""
+    where.get_by_role("button", name=name).click()
+
+
+def answer(page: Page, *, yes: bool) -> None:
+    """What is answered to the next question of the page."""
+    page.once("dialog", lambda dialog: dialog.accept() if yes else dialog.dismiss())
+
+
+def title(page: Page, text: str) -> None:
+    """Wait for the page that is called so."""
+    expect(page.get_by_role("heading", level=1)).to_have_text(text)
+
+
+def live(page: Page) -> None:
+    """Wait until the page is told what happens."""
+    expect(page.locator("#link")).to_have_text("live")
+
+
+def send(page: Page, text: str) -> None:
+    """Say something in the chat."""
+    box = page.get_by_label("Message")
+    box.fill(text)
+    box.press("Enter")
+
+
+def fill_job(page: Page, name: str, text: str, kind: str, expression: str) -> None:
+    """Fill the form for a new job."""
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Text", exact=True).fill(text)
+    page.get_by_label("Kind").select_option(kind)
+    page.get_by_label(EXPRESSION).fill(expression)
+
+
+EXPRESSION: Final = "Time, interval, or cron expression"
 
 
 def overflow(page: Page) -> int:

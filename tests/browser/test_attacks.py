@@ -10,31 +10,38 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FloatRect, Locator, Page, expect
 
 from tests.browser.conftest import DESK, visit
 from tests.browser.dashboard import EVE, Dashboard
-from tests.browser.seen import ATTACK, HIT, TURNED, Seen, hit, is_clean, open_details
+from tests.browser.seen import (
+    ATTACK,
+    HIT,
+    TURNED,
+    Seen,
+    hit,
+    is_clean,
+    live,
+    open_details,
+    send,
+    title,
+)
 
 pytestmark = pytest.mark.real_time
 
 QUERIES = (
-    "/?notice={}",
-    "/timeline?span={}",
-    "/deliveries?show={}",
-    "/jobs?state={}&agent={}&page={}",
-    "/heartbeats/main?outcome={}&heartbeat_run={}",
-    "/sessions?key={}",
+    *("/?notice={}", "/timeline?span={}", "/deliveries?show={}", "/sessions?key={}"),
+    *("/jobs?state={}&agent={}&page={}", "/heartbeats/main?outcome={}&heartbeat_run={}"),
     "/people?error={}",
 )
-REFUSED = (
-    ("/chat?name={}", 422),
-    ("/runs/{}", 404),
-    ("/jobs/{}", 404),
-    ("/heartbeats/{}", 404),
-    ("/sessions/view?key={}", 404),
-    ("/{}", 404),
-)
+REFUSED = {
+    "/chat?name={}": 422,
+    "/runs/{}": 404,
+    "/jobs/{}": 404,
+    "/heartbeats/{}": 404,
+    "/sessions/view?key={}": 404,
+    "/{}": 404,
+}
 
 
 @pytest.fixture(scope="module")
@@ -62,16 +69,15 @@ def test_hostile_content_is_seen_as_it_was_typed(bare: Page, dash: Dashboard) ->
         bare.goto(path)
         open_details(bare)
         is_clean(bare)
-        text = bare.locator("main").inner_text() + "".join(
-            bare.locator("textarea").evaluate_all("(all) => all.map((one) => one.value)")
-        )
+        typed = bare.locator("textarea").evaluate_all("(all) => all.map((one) => one.value)")
+        text = bare.locator("main").inner_text() + "".join(typed)
         assert ATTACK in text, path
     assert bare.title().startswith("Edit <script>")
 
 
 def test_what_arrives_while_one_looks_stays_text(bare: Page, dash: Dashboard) -> None:
     bare.goto("/jobs")
-    expect(bare.locator("#link")).to_have_text("live")
+    live(bare)
     job = dash.make_job(ATTACK[:80])
     expect(bare.get_by_role("link", name=ATTACK[:80], exact=True)).to_be_visible()
     is_clean(bare)
@@ -81,10 +87,8 @@ def test_what_arrives_while_one_looks_stays_text(bare: Page, dash: Dashboard) ->
 def test_what_the_chat_streams_stays_text(bare: Page) -> None:
     """Said by a person, said by an agent while it grows, and found again in the history."""
     bare.goto("/chat?name=hostile")
-    expect(bare.locator("#link")).to_have_text("live")
-    box = bare.get_by_label("Message")
-    box.fill(f"echo {ATTACK}")
-    box.press("Enter")
+    live(bare)
+    send(bare, f"echo {ATTACK}")
     expect(bare.locator("li.assistant pre")).to_have_text(ATTACK)
     expect(bare.locator("li.user pre")).to_have_text(f"echo {ATTACK}")
     is_clean(bare)
@@ -103,46 +107,49 @@ def test_the_preview_of_a_job_says_back_nothing_but_text(bare: Page) -> None:
     is_clean(bare)
 
 
+def place(found: Locator) -> FloatRect:
+    box = found.first.bounding_box()
+    assert box is not None
+    return box
+
+
 def test_a_name_that_turns_the_direction_turns_nothing_beside_it(
     bare: Page, dash: Dashboard
 ) -> None:
     job = dash.make_job(f"before {TURNED}after")
     bare.goto("/jobs")
     row = bare.locator(f"#job-{job}")
-    name = row.get_by_role("heading").bounding_box()
-    badge = row.locator(".badge").first.bounding_box()
-    assert name is not None
-    assert badge is not None
+    name, badge = place(row.get_by_role("heading")), place(row.locator(".badge"))
     assert badge["x"] == pytest.approx(name["x"], abs=1)
     expect(row.get_by_role("button", name="Run now")).to_be_visible()
     bare.goto("/people")
     person = bare.get_by_role("row").filter(has_text=str(EVE))
-    who, number = (person.locator(part).first.bounding_box() for part in ("bdi", "small"))
-    assert who is not None
-    assert number is not None
-    assert number["x"] > who["x"]
+    assert place(person.locator("small"))["x"] > place(person.locator("bdi"))["x"]
     dash.client.delete(f"/api/jobs/{job}")
+
+
+def status_of(page: Page, query: str, what: str) -> int:
+    """Of a page whose address has this wherever it may."""
+    answer = page.goto(query.replace("{}", quote(what, safe="")))
+    assert answer is not None
+    return answer.status
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_an_address_can_put_nothing_into_a_page(bare: Page, query: str) -> None:
     what = f'javascript:planted(window.__hit=9)//" onfocus=window.__hit=9 autofocus x="{ATTACK}'
-    answer = bare.goto(query.replace("{}", quote(what, safe="")))
-    assert answer is not None
-    assert answer.status == 200
+    assert status_of(bare, query, what) == 200
     is_clean(bare)
     assert "planted" not in bare.locator("main").inner_text()
 
 
-@pytest.mark.parametrize(("query", "status"), REFUSED)
+@pytest.mark.parametrize(("query", "status"), REFUSED.items())
 def test_an_address_that_leads_nowhere_is_no_page_either(
     openly: tuple[Page, Seen], query: str, status: int
 ) -> None:
     page, seen = openly
-    answer = page.goto(query.replace("{}", quote(ATTACK, safe="")))
-    assert answer is not None
-    assert answer.status == status
-    expect(page.get_by_role("heading", level=1)).to_have_text("Not possible")
+    assert status_of(page, query, ATTACK) == status
+    title(page, "Not possible")
     is_clean(page)
     seen.expect(str(status))
 

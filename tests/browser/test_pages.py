@@ -10,22 +10,16 @@ from playwright.sync_api import Browser, Page, expect
 from goclaw_py.web.pages.rendering import NAVIGATION
 from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import Seen, is_clean, open_details, overflow, violations, walk
+from tests.browser.seen import Seen, is_clean, live, open_details, overflow, title, violations, walk
 
 pytestmark = pytest.mark.real_time
 
 Visitor = tuple[Page, Seen]
 
-PLACES = {
-    **{name: path for path, name in NAVIGATION},
-    "All deliveries": "/deliveries?show=sent",
-    "New job": "/jobs/new",
-    "Job": "",
-    "Heartbeat": "/heartbeats/main",
-    "Dry run": "/heartbeats/main/dry-run",
-    "Session": "",
-    "Run": "",
-    "Not there": "/nowhere",
+PLACES = {name: path for path, name in NAVIGATION} | {
+    "All deliveries": "/deliveries?show=sent", "New job": "/jobs/new", "Not there": "/nowhere",
+    "Heartbeat": "/heartbeats/main", "Dry run": "/heartbeats/main/dry-run",
+    **dict.fromkeys(("Job", "Session", "Run"), ""),
 }
 
 
@@ -33,12 +27,8 @@ PLACES = {
 def places(dash: Dashboard) -> dict[str, str]:
     """Where each page is; some have an id in their address."""
     run = next(run for run in dash.runs("seed") if run["tools"])
-    found = {
-        "Job": f"/jobs/{dash.job}",
-        "Session": f"/sessions/view?key={run['session']}",
-        "Run": f"/runs/{run['id']}",
-    }
-    return PLACES | found
+    found = {"Job": f"/jobs/{dash.job}", "Session": f"/sessions/view?key={run['session']}"}
+    return PLACES | found | {"Run": f"/runs/{run['id']}"}
 
 
 @pytest.fixture(scope="module", params=[DESK, PHONE], ids=str)
@@ -57,7 +47,7 @@ def opened(page: Page) -> None:
     """Open all that can be opened, and wait until the page is live."""
     open_details(page)
     if page.locator("[data-live]:not([data-live='']), [data-chat]").count():
-        expect(page.locator("#link")).to_have_text("live")
+        live(page)
 
 
 @pytest.mark.parametrize("name", PLACES)
@@ -99,6 +89,6 @@ def test_the_menu_leads_to_every_page(page: Page) -> None:
     page.goto("/")
     for path, name in NAVIGATION:
         page.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
-        expect(page.get_by_role("heading", level=1)).to_have_text(name)
+        title(page, name)
         assert page.url.endswith(path)
         expect(page.locator("nav a[aria-current=page]")).to_have_text(name)

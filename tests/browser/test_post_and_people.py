@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.dashboard import ANN, EVE, EVES_NAME, GROUP, Dashboard
-from tests.browser.seen import Seen, notice
+from tests.browser.seen import Seen, answer, notice, press
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -19,12 +19,12 @@ def test_a_message_that_could_not_be_sent_is_sent_when_it_is_tried_again(
     page.goto("/deliveries")
     line = page.locator(f"#out-{row}")
     expect(line).to_contain_text("blocked by the user")
-    line.get_by_role("button", name="Try again").click()
+    press(line, "Try again")
     notice(page, "It will be retried.")
     wait_for(lambda: dash.get(f"/api/outbox/{row}")["state"] == "dead", "it to fail again")
     dash.bot.unblock(ANN)
     page.goto("/deliveries")
-    line.get_by_role("button", name="Try again").click()
+    press(line, "Try again")
     expect(line).to_have_count(0)
     page.get_by_role("link", name="sent").click()
     expect(line).to_contain_text("the plants are dry")
@@ -35,27 +35,16 @@ def test_a_message_is_given_up_only_after_a_question(page: Page, dash: Dashboard
     row = dash.undelivered("nobody needs this")
     page.goto("/deliveries")
     line = page.locator(f"#out-{row}")
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    line.get_by_role("button", name="Drop").click()
+    answer(page, yes=False)
+    press(line, "Drop")
     expect(line).to_be_visible()
-    page.once("dialog", lambda dialog: dialog.accept())
-    line.get_by_role("button", name="Drop").click()
+    answer(page, yes=True)
+    press(line, "Drop")
     notice(page, "Dropped.")
     expect(line).to_have_count(0)
     page.get_by_role("link", name="dropped").click()
     expect(line).to_contain_text("dropped")
     assert not any("nobody needs this" in text for text in dash.bot.texts(ANN))
-
-
-def test_all_that_failed_is_tried_again_at_once(page: Page, dash: Dashboard) -> None:
-    dash.undelivered("one more")
-    dash.bot.unblock(ANN)
-    page.goto("/deliveries")
-    page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Try all again").click()
-    notice(page, "It will be retried.")
-    expect(page.get_by_text("No message failed to be sent")).to_be_visible()
-    assert any("one more" in text for text in dash.bot.texts(ANN))
 
 
 def test_a_message_without_an_answer_is_answered_again_or_dismissed(
@@ -66,11 +55,11 @@ def test_a_message_without_an_answer_is_answered_again_or_dismissed(
     page.goto("/deliveries")
     line = page.get_by_role("row").filter(has_text=":hopeless")
     expect(line).to_contain_text("failed")
-    line.get_by_role("button", name="Retry").click()
+    press(line, "Retry")
     notice(page, "It will be retried.")
     wait_for(lambda: len(dash.runs("hopeless")) == 2, "another run")
     assert dash.ended("hopeless") == "failed"
-    line.get_by_role("button", name="Dismiss").click()
+    press(line, "Dismiss")
     notice(page, "Dropped.")
     expect(line).to_have_count(0)
 
@@ -82,27 +71,24 @@ def test_a_stranger_is_let_in_by_a_code_and_forgotten_after_a_question(
     asking = page.get_by_role("region", name="Pending requests")
     expect(asking).to_contain_text(EVES_NAME)
     page.get_by_label("Pairing code").fill("WRONGONE")
-    page.get_by_role("button", name="Approve").click()
+    press(page, "Approve")
     expect(page.get_by_role("alert")).to_contain_text("WRONGONE")
     seen.expect("404")
     expect(asking).to_contain_text(EVES_NAME)
     expect(page.get_by_label("Pairing code")).to_be_focused()
     page.get_by_label("Pairing code").fill(dash.codes[EVE])
     page.get_by_label("Role", exact=True).select_option("guest")
-    page.get_by_role("button", name="Approve").click()
+    press(page, "Approve")
     notice(page, "Approved.")
-    row = (
-        page.get_by_role("region", name="Approved people")
-        .get_by_role("row")
-        .filter(has_text=str(EVE))
-    )
+    approved = page.get_by_role("region", name="Approved people")
+    row = approved.get_by_role("row").filter(has_text=str(EVE))
     expect(row).to_contain_text("guest")
     expect(asking).to_contain_text("No pending requests.")
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    row.get_by_role("button", name="Remove").click()
+    answer(page, yes=False)
+    press(row, "Remove")
     expect(row).to_be_visible()
-    page.once("dialog", lambda dialog: dialog.accept())
-    row.get_by_role("button", name="Remove").click()
+    answer(page, yes=True)
+    press(row, "Remove")
     notice(page, "Removed.")
     expect(row).to_have_count(0)
 
@@ -111,12 +97,12 @@ def test_the_agent_listens_in_a_group_when_that_is_allowed(page: Page, dash: Das
     page.goto("/people")
     row = page.get_by_role("region", name="Groups").get_by_role("row").filter(has_text=str(GROUP))
     expect(row).to_contain_text("undecided")
-    row.get_by_role("button", name="Allow").click()
+    press(row, "Allow")
     notice(page, "Saved.")
     page.reload()
     expect(page.locator(".notice")).to_have_count(0)
     expect(row).to_contain_text("yes")
-    row.get_by_role("button", name="Deny").click()
+    press(row, "Deny")
     expect(row).to_contain_text("no")
     (group,) = [one for one in dash.get("/api/chats") if one["chat"] == str(GROUP)]
     assert group["allowed"] is False

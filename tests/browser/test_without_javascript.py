@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from goclaw_py.web.pages.rendering import NAVIGATION
 from tests.browser.dashboard import ANN, Dashboard
-from tests.browser.seen import notice
+from tests.browser.seen import fill_job, notice, press, title
 
 pytestmark = pytest.mark.real_time
 
@@ -16,7 +16,7 @@ def test_every_page_can_be_read(plain: Page) -> None:
     plain.goto("/")
     for _, name in NAVIGATION:
         plain.get_by_role("navigation", name="Pages").get_by_role("link", name=name).click()
-        expect(plain.get_by_role("heading", level=1)).to_have_text(name)
+        title(plain, name)
     plain.goto("/chat?name=seed")
     # By its place: texts in such an element are not looked for.
     expect(plain.locator("noscript p")).to_be_visible()
@@ -29,23 +29,20 @@ def test_a_run_is_stopped(plain: Page, dash: Dashboard) -> None:
     dash.run_of("unscripted")
     plain.goto("/")
     row = plain.get_by_role("row").filter(has_text=":unscripted")
-    row.get_by_role("button", name="Stop").click()
+    press(row, "Stop")
     notice(plain, "Stopped.")
     assert dash.ended("unscripted") == "cancelled"
 
 
 def test_a_job_is_made_after_a_look_at_its_times(plain: Page, dash: Dashboard) -> None:
     plain.goto("/jobs/new")
-    plain.get_by_label("Name", exact=True).fill("Without a script")
-    plain.get_by_label("Text", exact=True).fill("echo wet")
-    plain.get_by_label("Kind").select_option("cron")
-    plain.get_by_label("Time, interval, or cron expression").fill("30 9 * * 1-5")
-    plain.get_by_role("button", name="Show the next runs").click()
+    fill_job(plain, "Without a script", "echo wet", "cron", "30 9 * * 1-5")
+    press(plain, "Show the next runs")
     expect(plain.locator("#preview").get_by_role("listitem")).to_have_count(5)
     expect(plain.get_by_label("Name", exact=True)).to_have_value("Without a script")
-    plain.get_by_role("button", name="Create the job").click()
-    expect(plain.get_by_role("heading", level=1)).to_have_text("Without a script")
-    plain.get_by_role("button", name="Delete").click()
+    press(plain, "Create the job")
+    title(plain, "Without a script")
+    press(plain, "Delete")
     notice(plain, "Removed.")
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.dashboard import Dashboard
+from tests.browser.seen import answer, live, notice, press, send, title
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -20,12 +21,6 @@ def _idle(dash: Dashboard) -> Iterator[None]:
     yield
     for run in dash.get("/api/runs", active="true"):
         dash.post(f"/api/sessions/{run['session']}/stop")
-
-
-def send(page: Page, text: str) -> None:
-    box = page.get_by_label("Message")
-    box.fill(text)
-    box.press("Enter")
 
 
 def until_confirmed(dash: Dashboard, chat: str) -> None:
@@ -48,19 +43,19 @@ def lines(page: Page) -> list[str]:
 
 def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) -> None:
     page.goto("/chat?name=growing")
-    expect(page.locator("#link")).to_have_text("live")
+    live(page)
     send(page, "count to 3")
     expect(answers(page)).to_have_text(re.compile("^1( 2)?$"))
     expect(page.locator("#doing")).to_have_text("The agent is working…")
     expect(answers(page)).to_have_text("1 2 3")
     expect(page.locator("#doing")).to_have_text("")
     page.get_by_label("Message").fill("echo and\nthis")
-    page.get_by_role("button", name="Send").click()
+    press(page, "Send")
     expect(answers(page)).to_have_text(["1 2 3", "and\nthis"])
     said = ["count to 3", "1 2 3", "echo and\nthis", "and\nthis"]
     assert lines(page) == said
     page.reload()
-    expect(page.locator("#link")).to_have_text("live")
+    live(page)
     assert lines(page) == said
 
 
@@ -73,27 +68,19 @@ def test_an_answer_that_nobody_has_seen_yet_appears_once(page: Page, dash: Dashb
     assert lines(page) == ["echo at last", "at last"]
 
 
-def press_stop(page: Page) -> None:
-    page.get_by_role("button", name="Stop").click()
-
-
-def say_stop(page: Page) -> None:
-    send(page, "/stop")
-
-
-@pytest.mark.parametrize("way", [press_stop, say_stop])
-def test_what_the_agent_does_is_stopped_in_the_chat(
-    page: Page, dash: Dashboard, way: Callable[[Page], None]
-) -> None:
+@pytest.mark.parametrize("way", ["button", "command"])
+def test_what_the_agent_does_is_stopped_in_the_chat(page: Page, dash: Dashboard, way: str) -> None:
     """CMD-1."""
-    chat = way.__name__
-    page.goto(f"/chat?name={chat}")
+    page.goto(f"/chat?name={way}")
     send(page, "count to 600")
     expect(answers(page).first).to_contain_text("1")
-    way(page)
+    if way == "button":
+        press(page, "Stop")
+    else:
+        send(page, "/stop")
     expect(answers(page).last).to_contain_text("Stopped")
     expect(page.locator("#doing")).not_to_have_text("The agent is working…")
-    assert dash.ended(chat) == "cancelled"
+    assert dash.ended(way) == "cancelled"
 
 
 def test_what_is_said_while_the_agent_works_is_answered_next(page: Page, dash: Dashboard) -> None:
@@ -107,15 +94,15 @@ def test_what_is_said_while_the_agent_works_is_answered_next(page: Page, dash: D
 
 def test_now_shows_a_run_as_it_begins_and_stops_it(page: Page, dash: Dashboard) -> None:
     page.goto("/")
-    expect(page.locator("#link")).to_have_text("live")
+    live(page)
     page.evaluate("() => { window.__same = true }")
     dash.say("slow 600", chat="watched")
     row = page.get_by_role("row").filter(has_text=":watched")
     expect(row).to_contain_text("running")
     expect(page.get_by_role("img", name="1 of 2 slots in use")).to_be_visible()
     assert page.evaluate("() => window.__same")
-    row.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped.", exact=True)).to_be_visible()
+    press(row, "Stop")
+    notice(page, "Stopped.")
     expect(row).to_have_count(0)
     assert dash.ended("watched") == "cancelled"
 
@@ -131,11 +118,11 @@ def test_now_tells_what_a_request_waits_for_and_drops_it_after_a_question(
     page.goto("/")
     row = page.get_by_role("row").filter(has_text=":third")
     expect(row).to_contain_text("a slot of its lane")
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    row.get_by_role("button", name="Stop all").click()
+    answer(page, yes=False)
+    press(row, "Stop all")
     expect(row).to_contain_text("a slot of its lane")
-    page.once("dialog", lambda dialog: dialog.accept())
-    row.get_by_role("button", name="Stop all").click()
+    answer(page, yes=True)
+    press(row, "Stop all")
     expect(row).to_have_count(0)
     for chat in ("first", "second"):
         dash.stop(chat)
@@ -154,12 +141,10 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     stroke = page.get_by_role("link", name=re.compile(":recorded: completed after"))
     expect(stroke).to_have_count(1)
     stroke.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Run")
+    title(page, "Run")
     assert page.url.endswith(dash.run_of("recorded")["id"])
-    assert lines_of(page, "Messages") == [
-        "write plan.txt water the plants",
-        "Wrote plan.txt, 17 bytes.",
-    ]
+    messages = page.get_by_role("region", name="Messages").locator("pre").all_inner_texts()
+    assert messages == ["write plan.txt water the plants", "Wrote plan.txt, 17 bytes."]
     tools = page.get_by_role("region", name="Tools")
     tools.locator("summary").click()
     expect(tools).to_contain_text("write_file")
@@ -171,10 +156,6 @@ def test_the_timeline_leads_to_the_record_of_a_run(page: Page, dash: Dashboard) 
     expect(page.get_by_role("region", name="Conversation")).to_contain_text("water the plants")
 
 
-def lines_of(page: Page, section: str) -> list[str]:
-    return page.get_by_role("region", name=section).locator("pre").all_inner_texts()
-
-
 def test_a_session_begins_afresh_after_a_question(page: Page, dash: Dashboard) -> None:
     dash.say("echo old words", chat="renewed")
     session = dash.run_of("renewed", ended=True)["session"]
@@ -182,7 +163,7 @@ def test_a_session_begins_afresh_after_a_question(page: Page, dash: Dashboard) -
     page.get_by_role("link", name=session).click()
     said = page.get_by_role("region", name="Conversation")
     expect(said).to_contain_text("old words")
-    page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="New conversation").click()
-    expect(page.get_by_text("Saved.", exact=True)).to_be_visible()
+    answer(page, yes=True)
+    press(page, "New conversation")
+    notice(page, "Saved.")
     expect(said).to_contain_text("No messages in this conversation yet.")

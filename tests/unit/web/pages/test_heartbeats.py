@@ -232,7 +232,7 @@ async def test_a_heartbeat_is_switched(browser: Browser, hearts: FakeHeartbeats)
 async def test_the_card_offers_only_what_makes_sense(
     browser: Browser, hearts: FakeHeartbeats
 ) -> None:
-    await browser.says("/heartbeats/main", "Turn off")
+    await browser.says("/heartbeats/main", "Turn off", 'href="/heartbeats/main/dry-run"')
     await hearts.switch(MAIN, on=False)
     said = await browser.says("/heartbeats/main", "Turn on", "Use the settings")
     assert "Turn off" not in said

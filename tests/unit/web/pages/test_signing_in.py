@@ -96,6 +96,8 @@ async def test_the_way_back_keeps_what_the_address_has_asked_for(locked: Browser
     assert asked.headers["location"] == f"/login?{urlencode({'next': wanted})}"
     place = "/sessions/view?key=a%3Ab&notice=welcome&path=x"
     await locked.leads("/login", place, token=TOKEN, next=wanted)
+    for elsewhere in ("//evil.example/", "javascript:alert(1)", "/\\evil.example"):
+        await locked.leads("/login", "/?notice=welcome", token=TOKEN, next=elsewhere)
 
 
 @pytest.mark.parametrize(
