@@ -31,6 +31,12 @@ from tests.unit.cluster.processes import AT_ONCE, stuck, two
 # ---------------------------------------------------------------------------- declared dead
 
 
+async def declare_dead(database: MemoryDatabase) -> None:
+    """All processes, as one would whose clock is years ahead."""
+    later = LoopClock().now().replace(year=2030)
+    await FlakyStore(database).recover(now=later, max_attempts=3, apology="sorry")
+
+
 async def test_a_process_that_was_declared_dead_writes_nothing_of_what_it_had_in_hand() -> None:
     """SPEC NODE-1: its late finish is fenced."""
     late = ScriptedAgent(Ignore(for_s=3, reply="late"), otherwise=lambda _: Say("never"))
@@ -59,9 +65,7 @@ async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None
         await agent.until_active(1)
         await asyncio.sleep(1)
         was = gateway.node()
-        watcher = FlakyStore(database)
-        later = LoopClock().now().replace(year=2030)
-        await watcher.recover(now=later, max_attempts=3, apology="sorry")
+        await declare_dead(database)
         await until(lambda: gateway.node() != was)
         await gateway.channel.until_sent(2)
         assert agent.prompts == ["one", "one", "two"]
@@ -73,14 +77,13 @@ async def test_a_process_that_was_declared_dead_works_on_as_a_new_node() -> None
 
 async def test_a_process_that_was_declared_dead_joins_once_however_slow_the_database_is() -> None:
     """SPEC NODE-1."""
-    database = MemoryDatabase()
-    async with a_process(database=database) as gateway:
+    async with a_process() as gateway:
         gateway.store.slow_after_s["renew"] = 1.5
         gateway.store.slow_before_s["join"] = 2.5
-        del database.nodes[gateway.node()]
+        del gateway.database.nodes[gateway.node()]
         await asyncio.sleep(9)
         assert gateway.store.calls["join"] == 2
-        assert list(database.nodes) == [gateway.node()]
+        assert list(gateway.database.nodes) == [gateway.node()]
 
 
 async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_are_not_told() -> (
@@ -92,8 +95,7 @@ async def test_dropped_messages_of_a_node_that_was_declared_dead_run_once_and_ar
     async with a_process(agent, Ways(QueuePolicy(capacity=1)), database=database) as gateway:
         await gateway.say("works", "dropped", "waits")
         gateway.store.broken = {"settle"}
-        later = LoopClock().now().replace(year=2030)
-        await FlakyStore(database).recover(now=later, max_attempts=3, apology="sorry")
+        await declare_dead(database)
         await agent.until_started(2)
         gateway.store.broken = set()
         await asyncio.sleep(60)
@@ -162,7 +164,6 @@ async def test_a_gateway_that_has_just_come_back_renews_although_a_look_hangs(
 
 async def test_a_gateway_that_has_just_come_back_is_guarded_although_its_looks_hang() -> None:
     """SPEC QUEUE-2: it reaches the database for a moment only."""
-    database = MemoryDatabase()
     still_active: list[int] = []
 
     def see(request: RunRequest) -> Step:
@@ -171,10 +172,7 @@ async def test_a_gateway_that_has_just_come_back_is_guarded_although_its_looks_h
         return Say("done")
 
     back = stuck()
-    async with (
-        a_process(back, AT_ONCE, database=database) as first,
-        a_process(ScriptedAgent(otherwise=see), AT_ONCE, database=database) as second,
-    ):
+    async with two(back, ScriptedAgent(otherwise=see)) as (first, second):
         await first.say("one")
         await back.until_active(1)
         await asyncio.sleep(3)
@@ -183,7 +181,7 @@ async def test_a_gateway_that_has_just_come_back_is_guarded_although_its_looks_h
         await second.channel.until_sent(1)
         first.store.slow_before_s["nodes"] = first.store.slow_before_s["renew"] = 60.0
         first.store.away = False
-        await until(lambda: first.node() != was and first.node() in database.nodes)
+        await until(lambda: first.node() != was and first.node() in first.database.nodes)
         await first.say("two", chat="bob")
         await back.until_active(1)
         await until(lambda: bool(still_active), within_s=60)
@@ -278,6 +276,12 @@ async def test_a_gateway_knows_of_another_although_its_looks_fail(hears: bool) -
             assert agent.active == set()
 
 
+def stand_still(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    loop.virtual_now += seconds
+
+
 async def test_a_process_that_stood_still_gives_others_the_time_to_renew() -> None:
     """SPEC DB-4: a machine that slept stood still with all its processes."""
     agent = ScriptedAgent(Say("done", after_s=60))
@@ -285,9 +289,7 @@ async def test_a_process_that_stood_still_gives_others_the_time_to_renew() -> No
         await slower.say("one")
         await asyncio.sleep(5)
         slower.store.slow_before_s["renew"] = 0.5
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
-        loop.virtual_now += 3600
+        stand_still(3600)
         await slower.channel.until_sent(1)
         assert faster.recoveries + slower.recoveries == []
         assert agent.prompts == ["one"]
@@ -300,10 +302,8 @@ async def test_a_process_that_wakes_just_before_its_lease_ends_has_ended_its_wor
         await first.say("one")
         await asyncio.sleep(5)
         first.store.away = True
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, VirtualLoop)
         left = first.cluster.node.lease_until - first.clock.now()
-        loop.virtual_now += left.total_seconds() - 0.5
+        stand_still(left.total_seconds() - 0.5)
         await asyncio.sleep(0.4)
         assert agent.active == set()
 
@@ -400,10 +400,9 @@ async def test_leaving_gives_everything_to_others_at_once() -> None:
 
 async def test_a_process_whose_lease_has_ended_shows_no_more_of_a_reply() -> None:
     """SPEC IO-5: who goes on with it may have finished it; a late edit would undo that."""
-    database = MemoryDatabase()
     pieces = tuple(f"{number} " for number in range(60))
     talker = ScriptedAgent(otherwise=lambda _: Stream(pieces, every_s=1))
-    async with a_process(talker, AT_ONCE, database=database) as gateway:
+    async with a_process(talker, AT_ONCE) as gateway:
         gateway.channel.drafting = True
         await gateway.say("one")
         await talker.until_active(1)
@@ -422,9 +421,9 @@ async def test_a_process_whose_lease_has_ended_shows_no_more_of_a_reply() -> Non
 
 async def test_a_run_that_may_not_begin_any_more_is_no_failure() -> None:
     """SPEC NODE-1: another node has its session; nobody is told that anything went wrong."""
-    database = MemoryDatabase()
     agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
+    async with a_process(agent, AT_ONCE) as gateway:
+        database = gateway.database
         gateway.store.slow_before_s["begin_run"] = 2
         await gateway.say("one")
         await asyncio.sleep(1)
@@ -433,9 +432,7 @@ async def test_a_run_that_may_not_begin_any_more_is_no_failure() -> None:
         (row,) = database.pending.values()
         database.end_row(row, Outcome.COMPLETED, Reason.STOPPED, LoopClock().now())
         await asyncio.sleep(60)
-        assert agent.prompts == []
-        assert gateway.channel.texts() == []
-        assert await gateway.outcomes() == []
+        assert (agent.prompts, gateway.channel.texts(), await gateway.outcomes()) == ([], [], [])
 
 
 async def test_a_run_that_began_while_its_lease_ended_waits_until_that_is_renewed() -> None:

@@ -31,6 +31,15 @@ def cut(database: MemoryDatabase, gateway: GatewayProcess) -> Callable[[], None]
     return mend
 
 
+async def away(*gateways: GatewayProcess, for_s: float) -> None:
+    """Their database is out of reach for a while."""
+    for gateway in gateways:
+        gateway.store.away = True
+    await asyncio.sleep(for_s)
+    for gateway in gateways:
+        gateway.store.away = False
+
+
 @pytest.mark.parametrize("away_s", [12.0, 60.0, 601.0])
 async def test_a_database_that_is_away_stops_no_work_of_a_gateway_that_is_alone(
     away_s: float,
@@ -40,9 +49,7 @@ async def test_a_database_that_is_away_stops_no_work_of_a_gateway_that_is_alone(
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("one")
         await asyncio.sleep(1)
-        gateway.store.away = True
-        await asyncio.sleep(away_s)
-        gateway.store.away = False
+        await away(gateway, for_s=away_s)
         await gateway.channel.until_sent(1)
         assert agent.prompts == ["one"]
         assert await gateway.outcomes() == [Outcome.COMPLETED]
@@ -55,9 +62,7 @@ async def test_a_short_outage_stops_no_work_of_several_gateways() -> None:
     async with two(agent) as (first, second):
         await first.say("one")
         await asyncio.sleep(3.5)
-        first.store.away = second.store.away = True
-        await asyncio.sleep(4)
-        first.store.away = second.store.away = False
+        await away(first, second, for_s=4)
         await first.channel.until_sent(1)
         assert agent.prompts == ["one"]
         assert first.recoveries + second.recoveries == []
@@ -72,9 +77,7 @@ async def test_what_gateways_gave_up_goes_on_when_the_database_is_back_and_is_an
         await first.say("one", chat="ann")
         await second.say("two", chat="bob")
         await asyncio.sleep(3)
-        first.store.away = second.store.away = True
-        await asyncio.sleep(60)
-        first.store.away = second.store.away = False
+        await away(first, second, for_s=60)
         await until(lambda: len(first.channel.texts() + second.channel.texts()) == 2, within_s=9)
         assert sorted(agents[0].prompts + agents[1].prompts) == ["one", "one", "two", "two"]
         await asyncio.sleep(60)
@@ -130,9 +133,7 @@ async def test_a_process_that_joins_again_as_the_database_returns_buries_nobody_
         async with a_process(database=database) as again:
             was = again.node()
             await asyncio.sleep(1)
-            again.store.away = True
-            await asyncio.sleep(15)
-            again.store.away = False
+            await away(again, for_s=15)
             await asyncio.sleep(6)
             assert again.node() != was
             mend()
@@ -161,9 +162,7 @@ async def test_a_dead_node_is_found_after_the_database_was_away() -> None:
         await first.say("one")
         await asyncio.sleep(1)
         first.kill()
-        second.store.away = True
-        await asyncio.sleep(30)
-        second.store.away = False
+        await away(second, for_s=30)
         await until(lambda: second.channel.texts() == ["re: one"], within_s=30)
 
 

@@ -10,28 +10,34 @@ import pytest
 
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, Step
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
-
-AT_ONCE = Ways(direct=QueuePolicy())
+from tests.support.harness import GatewayProcess, a_process, message, until
+from tests.unit.cluster.processes import AT_ONCE
+from tests.unit.cluster.processes import two as two_processes
 
 
 @asynccontextmanager
 async def two(*steps: Step) -> AsyncIterator[tuple[GatewayProcess, GatewayProcess]]:
-    """One with these steps that is to own the session, and another one."""
-    database = MemoryDatabase()
-    async with (
-        a_process(ScriptedAgent(*steps), AT_ONCE, database=database) as owner,
-        a_process(ScriptedAgent(), AT_ONCE, database=database) as other,
-    ):
+    """One with these steps that owns the session and works on ``long``, if any, and another one."""
+    async with two_processes(ScriptedAgent(*steps), ScriptedAgent()) as (owner, other):
+        if steps:
+            await owner.say("long")
+            await owner.scripted.until_active(1)
         yield owner, other
 
 
 def texts(*processes: GatewayProcess) -> list[str]:
     """All that the chat was told."""
     return [text for process in processes for text in process.channel.texts()]
+
+
+async def unheard_of(process: GatewayProcess) -> asyncio.Task[None]:
+    """A message is committed, and for some time this process does not hear of it."""
+    process.store.slow_after_s["accept"] = 5.0
+    accepting = asyncio.create_task(process.say("work"))
+    await asyncio.sleep(1)
+    process.store.slow_after_s["accept"] = 0.0
+    return accepting
 
 
 async def outcomes(process: GatewayProcess) -> dict[str, Outcome | None]:
@@ -43,8 +49,6 @@ async def outcomes(process: GatewayProcess) -> dict[str, Outcome | None]:
 async def test_a_stop_takes_the_run_and_not_the_message_that_came_with_it() -> None:
     """SPEC QUEUE-8: the owner decides, and it knows what runs."""
     async with two(Block()) as (owner, other):
-        await owner.say("long")
-        await owner.scripted.until_active(1)
         await other.gateway.accept([message("next"), message("/stop")])
         await until(lambda: len(texts(owner, other)) == 2)
         await asyncio.sleep(30)
@@ -54,8 +58,6 @@ async def test_a_stop_takes_the_run_and_not_the_message_that_came_with_it() -> N
 
 async def test_stopall_takes_the_run_and_what_came_with_it_in_one_answer() -> None:
     async with two(Block()) as (owner, other):
-        await owner.say("long")
-        await owner.scripted.until_active(1)
         await other.gateway.accept([message("next"), message("/stopall")])
         await asyncio.sleep(30)
         assert texts(owner, other) == ["Stopped 1 task and dropped 1 waiting message."]
@@ -65,12 +67,7 @@ async def test_stopall_takes_the_run_and_what_came_with_it_in_one_answer() -> No
 async def test_a_message_whose_commit_is_not_heard_of_is_stopped_where_it_is_worked_on() -> None:
     """It is in hand elsewhere: its row ends as its run does, and not before."""
     async with two(Block(), Block()) as (owner, other):
-        await owner.say("long")
-        await owner.scripted.until_active(1)
-        other.store.slow_after_s["accept"] = 5.0
-        accepting = asyncio.create_task(other.say("work"))
-        await asyncio.sleep(1)
-        other.store.slow_after_s["accept"] = 0.0
+        accepting = await unheard_of(other)
         await owner.say("/stop")
         await until(lambda: owner.scripted.prompts == ["long", "work"])
         await other.say("/stop")
@@ -83,12 +80,7 @@ async def test_a_message_whose_commit_is_not_heard_of_is_stopped_where_it_is_wor
 
 async def test_a_message_that_was_answered_meanwhile_stays_answered() -> None:
     async with two(Block()) as (owner, other):
-        await owner.say("long")
-        await owner.scripted.until_active(1)
-        other.store.slow_after_s["accept"] = 5.0
-        accepting = asyncio.create_task(other.say("work"))
-        await asyncio.sleep(1)
-        other.store.slow_after_s["accept"] = 0.0
+        accepting = await unheard_of(other)
         await owner.say("/stop")
         await until(lambda: "re: work" in texts(owner, other))
         await other.say("/stop")
@@ -153,8 +145,6 @@ async def test_a_turn_of_which_all_has_ended_does_not_run() -> None:
 async def test_what_a_stop_covered_does_not_run_although_another_node_has_committed_both() -> None:
     """SPEC CMD-1: the stop of this node is not committed when it finds the message."""
     async with two(Block()) as (owner, other):
-        await owner.say("long")
-        await owner.scripted.until_active(1)
         work, stop = message("work"), message("/stopall")
         owner.store.broken.add("claim_pending")
         await other.gateway.accept([work])
@@ -174,8 +164,6 @@ async def test_what_a_stop_covered_does_not_run_although_another_node_has_commit
 async def test_a_bare_word_that_another_node_takes_in_stops_where_the_run_is() -> None:
     """SPEC CMD-2, NODE-1."""
     async with two(Block()) as (owner, other):
-        await owner.say("long")
-        await owner.scripted.until_active(1)
         await other.say("stop")
         await until(lambda: len(texts(owner, other)) == 1)
         await asyncio.sleep(30)
