@@ -66,39 +66,33 @@ def test_the_shell_understands_every_block(block: Block) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("goclaw status", ["status"]),
-        ("A=1 B=2 goclaw run --no-console  # why", ["run", "--no-console"]),
-        ("echo hi | goclaw cron list -- -", ["cron", "list", "--", "-"]),
-        ("docker compose exec goclaw goclaw status", ["status"]),
-        ("sudo -u goclaw env A=/b /opt/goclaw/bin/goclaw status", ["status"]),
-        ("kubectl exec deployment/goclaw -- goclaw status > file", ["status"]),
-        ("docker compose restart goclaw", None),
-        ("sudo systemctl enable --now goclaw", None),
-        ("docker compose exec goclaw rm /var/lib/goclaw/a", None),
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), [
+    ("goclaw status", ["status"]),
+    ("A=1 B=2 goclaw run --no-console  # why", ["run", "--no-console"]),
+    ("echo hi | goclaw cron list -- -", ["cron", "list", "--", "-"]),
+    ("docker compose exec goclaw goclaw status", ["status"]),
+    ("sudo -u goclaw env A=/b /opt/goclaw/bin/goclaw status", ["status"]),
+    ("kubectl exec deployment/goclaw -- goclaw status > file", ["status"]),
+    ("docker compose restart goclaw", None),
+    ("sudo systemctl enable --now goclaw", None),
+    ("docker compose exec goclaw rm /var/lib/goclaw/a", None),
+])  # fmt: skip
 def test_our_command_is_found_where_it_stands(line: str, found: list[str] | None) -> None:
     last = [Typed(ROOT, words) for words in commands(line)][-1]
     assert last.ours == found
 
 
-@pytest.mark.parametrize(
-    ("line", "mistake"),
-    [
-        ("status --json", ""),
-        ("pairing approve CODE", ""),
-        ("statuses", "statuses"),
-        ("status --jsn", "--jsn"),
-        ("pairing approve", "code"),
-        ("lanes set main", "size"),
-        ("lanes set main many", "many"),
-        ("restore a.tar.gz b.tar.gz", "b.tar.gz"),
-        ("cron add x --at", "--at"),
-    ],
-)
+@pytest.mark.parametrize(("line", "mistake"), [
+    ("status --json", ""),
+    ("pairing approve CODE", ""),
+    ("statuses", "statuses"),
+    ("status --jsn", "--jsn"),
+    ("pairing approve", "code"),
+    ("lanes set main", "size"),
+    ("lanes set main many", "many"),
+    ("restore a.tar.gz b.tar.gz", "b.tar.gz"),
+    ("cron add x --at", "--at"),
+])  # fmt: skip
 def test_a_mistake_in_a_command_is_found(line: str, mistake: str) -> None:
     found = mistake_of(line.split())
     assert mistake.lower() in found.lower() if mistake else found == ""

@@ -102,13 +102,10 @@ def test_a_restore_is_told(goclaw: Shell, work: Work) -> None:
     assert goclaw.data("restore", "x")["migrated"] == ["0002_x.up.sql"]
 
 
-@pytest.mark.parametrize(
-    ("there", "said"),
-    [
-        (InTheWay(("inbox",), ()), "the database is not empty (inbox)"),
-        (InTheWay((), (Path("/w"),)), "/w is not empty"),
-    ],
-)
+@pytest.mark.parametrize(("there", "said"), [
+    (InTheWay(("inbox",), ()), "the database is not empty (inbox)"),
+    (InTheWay((), (Path("/w"),)), "/w is not empty"),
+])  # fmt: skip
 def test_nothing_is_replaced_unasked(goclaw: Shell, work: Work, there: InTheWay, said: str) -> None:
     work.there = there
     got = goclaw("restore", "x")

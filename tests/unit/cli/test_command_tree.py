@@ -219,9 +219,6 @@ def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway
     assert str(goclaw.home / "goclaw.toml") in first
 
 
-# ---------------------------------------------------------------------------- the page
-
-
 def test_the_page_names_every_command_and_no_other() -> None:
     table = GUIDE.partition("## Exit codes")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `goclaw ")]

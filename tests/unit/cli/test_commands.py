@@ -41,37 +41,30 @@ def test_it_runs_as_a_module_too() -> None:
     assert got.stdout.startswith("goclaw_py ")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["nothing"],
-        ["sessions", "show"],
-        ["sessions", "show", "  "],
-        ["runs", "show", "\udcff"],
-        ["sessions", "list", "--limit", "0"],
-        *(
-            [box, *wrong]
-            for box in ("outbox", "inbox")
-            for wrong in (
-                ["list", "--limit", "1001"],
-                ["list", "--state", "lost"],
-                ["show"],
-                ["show", "x"],
-                ["show", str(2**63)],
-                *(
-                    [verb, *ids]
-                    for verb in ("retry", "drop")
-                    for ids in ([], ["1", "--all"], ["-1"])
-                ),
-            )
-        ),
-        ["groups", "allow"],
-        ["groups", "deny", " "],
-        ["groups", "allow", "-1001", "--chanel", "telegram"],
-        ["chat", "--chat", "a:b"],
-        ["--config", "/nowhere/goclaw.toml", "status"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    ["nothing"],
+    ["sessions", "show"],
+    ["sessions", "show", "  "],
+    ["runs", "show", "\udcff"],
+    ["sessions", "list", "--limit", "0"],
+    *(
+        [box, *wrong]
+        for box in ("outbox", "inbox")
+        for wrong in (
+            ["list", "--limit", "1001"],
+            ["list", "--state", "lost"],
+            ["show"],
+            ["show", "x"],
+            ["show", str(2**63)],
+            *([verb, *ids] for verb in ("retry", "drop") for ids in ([], ["1", "--all"], ["-1"])),
+        )
+    ),
+    ["groups", "allow"],
+    ["groups", "deny", " "],
+    ["groups", "allow", "-1001", "--chanel", "telegram"],
+    ["chat", "--chat", "a:b"],
+    ["--config", "/nowhere/goclaw.toml", "status"],
+])  # fmt: skip
 def test_wrong_usage_is_code_2(goclaw: Shell, database: FakeControl, arguments: list[str]) -> None:
     got = goclaw(*arguments)
     assert got.code == 2
@@ -87,13 +80,10 @@ def test_each_wrong_setting_is_one_line(goclaw: Shell, monkeypatch: pytest.Monke
     assert [line.split(":")[0] for line in got.err.splitlines()] == ["goclaw", "goclaw"]
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("runs list", "groups allow -1001", "outbox show 7", "outbox retry 7"),
-        *("outbox drop --all", "inbox list", "inbox show 8", "inbox retry 8", "inbox drop --all"),
-    ],
-)
+@pytest.mark.parametrize("command", [
+    *("runs list", "groups allow -1001", "outbox show 7", "outbox retry 7"),
+    *("outbox drop --all", "inbox list", "inbox show 8", "inbox retry 8", "inbox drop --all"),
+])  # fmt: skip
 def test_a_missing_database_is_code_3(goclaw: Shell, database: FakeControl, command: str) -> None:
     database.failure = fakes.unavailable()
     assert goclaw(*command.split()) == Done(3, "", "goclaw: the database does not answer\n")
@@ -156,20 +146,17 @@ def test_json_is_what_the_api_answers(goclaw: Shell, gateway: ThreadGateway) -> 
     assert status["started_at"] == "2026-01-02T01:04:05Z"
 
 
-@pytest.mark.parametrize(
-    ("report", "words"),
-    [
-        (StopReport((fakes.RUN_ID,), ()), "stopped 0190-aaaa\n"),
-        (StopReport((fakes.RUN_ID,), (fakes.RUN_ID,)), "stopped 0190-aaaa; dropped 1 waiting\n"),
-        (StopReport(already_stopping=True), "already stopping\n"),
-        (StopReport(), "nothing was running\n"),
-        (StopReport(unsent=1), "dropped 1 unsent part of an answer\n"),
-        (
-            StopReport((fakes.RUN_ID,), unsent=2),
-            "stopped 0190-aaaa; dropped 2 unsent parts of an answer\n",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("report", "words"), [
+    (StopReport((fakes.RUN_ID,), ()), "stopped 0190-aaaa\n"),
+    (StopReport((fakes.RUN_ID,), (fakes.RUN_ID,)), "stopped 0190-aaaa; dropped 1 waiting\n"),
+    (StopReport(already_stopping=True), "already stopping\n"),
+    (StopReport(), "nothing was running\n"),
+    (StopReport(unsent=1), "dropped 1 unsent part of an answer\n"),
+    (
+        StopReport((fakes.RUN_ID,), unsent=2),
+        "stopped 0190-aaaa; dropped 2 unsent parts of an answer\n",
+    ),
+])  # fmt: skip
 def test_stop_says_what_it_did(report: StopReport, words: str) -> None:
     assert gateway_command.words(report) + "\n" == words
 
@@ -200,14 +187,11 @@ def test_a_message_is_sent_into_a_conversation(
 # ---------------------------------------------------------------------------- lists
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (["sessions", "list"], [fakes.SESSION, "agent:main:api:a/b c%2F?#", "WAITING"]),
-        (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "running"]),
-        (["runs", "list", "--session", "console", "--active"], ["0190-bbbb"]),
-    ],
-)
+@pytest.mark.parametrize(("command", "words"), [
+    (["sessions", "list"], [fakes.SESSION, "agent:main:api:a/b c%2F?#", "WAITING"]),
+    (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "running"]),
+    (["runs", "list", "--session", "console", "--active"], ["0190-bbbb"]),
+])  # fmt: skip
 def test_a_list_is_a_table_for_people(
     goclaw: Shell, database: FakeControl, command: list[str], words: list[str]
 ) -> None:

@@ -77,9 +77,6 @@ def test_wrong_settings_are_told_as_every_command_tells_them(goclaw: Shell) -> N
         assert "lanes.main.size = 0: must be a whole number" in got.err
 
 
-# ---------------------------------------------------------------------------- path
-
-
 def test_the_path_is_one_line(goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert goclaw("config", "path") == Done(0, f"{file}\n", "")
     (goclaw.home / "goclaw.toml").unlink()
@@ -90,9 +87,6 @@ def test_the_path_is_one_line(goclaw: Shell, file: str, monkeypatch: pytest.Monk
     assert (found["file"], found["origin"]) == ("/x/y.toml", "environment variable GOCLAW_CONFIG")
     found = goclaw.data("--config", "/z.toml", "config", "path")
     assert (found["file"], found["exists"], found["origin"]) == ("/z.toml", False, "--config")
-
-
-# ---------------------------------------------------------------------------- check
 
 
 def test_a_file_that_is_right_is_said_to_be(goclaw: Shell, file: str) -> None:

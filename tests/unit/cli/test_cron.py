@@ -61,16 +61,13 @@ def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> 
     assert goclaw("cron", "list").out.count("jobs are turned off (scheduler.enabled)") == 3
 
 
-@pytest.mark.parametrize(
-    ("state", "error", "words"),
-    [
-        (JobState.DISABLED, "no\nkey\x1b[2J", "disabled after 5 failures in a row: no key[2J"),
-        (JobState.DISABLED, "", "disabled after 5 failures in a row"),
-        (JobState.FAILED, "boom", "failed: boom"),
-        (JobState.FAILED, "", "failed: see its past runs"),
-        (JobState.COMPLETED, "", "finished after 1 run"),
-    ],
-)
+@pytest.mark.parametrize(("state", "error", "words"), [
+    (JobState.DISABLED, "no\nkey\x1b[2J", "disabled after 5 failures in a row: no key[2J"),
+    (JobState.DISABLED, "", "disabled after 5 failures in a row"),
+    (JobState.FAILED, "boom", "failed: boom"),
+    (JobState.FAILED, "", "failed: see its past runs"),
+    (JobState.COMPLETED, "", "finished after 1 run"),
+])  # fmt: skip
 def test_why_a_job_will_not_run_is_in_the_list(
     goclaw: Shell, jobs: JobControl, state: JobState, error: str, words: str
 ) -> None:
@@ -111,20 +108,17 @@ def test_a_job_of_another_release_does_not_hide_the_others(goclaw: Shell, jobs: 
     assert "invalid cron expression 'every morning'" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "slugs"),
-    [
-        (["--state", "active"], ["poll"]),
-        (["--state", "paused"], ["tea"]),
-        (["--state", "completed"], ["standup"]),
-        (["--name", "EA"], ["tea"]),
-        (["--agent", "nobody"], []),
-        (["--owner", "telegram:direct:5"], []),
-        (["--limit", "1"], ["poll"]),
-        ([], ["poll", "tea"]),
-        (["--all"], ["poll", "tea", "standup"]),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "slugs"), [
+    (["--state", "active"], ["poll"]),
+    (["--state", "paused"], ["tea"]),
+    (["--state", "completed"], ["standup"]),
+    (["--name", "EA"], ["tea"]),
+    (["--agent", "nobody"], []),
+    (["--owner", "telegram:direct:5"], []),
+    (["--limit", "1"], ["poll"]),
+    ([], ["poll", "tea"]),
+    (["--all"], ["poll", "tea", "standup"]),
+])  # fmt: skip
 def test_jobs_are_picked(
     goclaw: Shell, jobs: JobControl, arguments: list[str], slugs: list[str]
 ) -> None:
@@ -212,25 +206,19 @@ def test_one_name_of_two_people_needs_the_id(goclaw: Shell, cron: JobControl) ->
     assert goclaw("cron", "show", "poll").err == "goclaw: several jobs begin with 'poll'\n"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("show nothing", "pause nothing", "resume nothing", "run nothing", "rm nothing --yes"),
-        *("next 3 --job nothing", "runs --job nothing"),
-    ],
-)
+@pytest.mark.parametrize("command", [
+    *("show nothing", "pause nothing", "resume nothing", "run nothing", "rm nothing --yes"),
+    *("next 3 --job nothing", "runs --job nothing"),
+])  # fmt: skip
 def test_an_unknown_job_is_exit_code_1(goclaw: Shell, jobs: JobControl, command: str) -> None:
     assert goclaw("cron", *command.split()) == Done(1, "", "goclaw: no job 'nothing'\n")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *([], ["show"], ["show", " "], ["show", "\udcff"], ["list", "--state", "asleep"]),
-        *(["list", "--limit", "0"], ["runs", "--status", "lovely"], ["next", "0"], ["next", "x"]),
-        ["show", "poll", "--days", "0"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [
+    *([], ["show"], ["show", " "], ["show", "\udcff"], ["list", "--state", "asleep"]),
+    *(["list", "--limit", "0"], ["runs", "--status", "lovely"], ["next", "0"], ["next", "x"]),
+    ["show", "poll", "--days", "0"],
+])  # fmt: skip
 def test_wrong_usage_is_exit_code_2(goclaw: Shell, jobs: JobControl, arguments: list[str]) -> None:
     assert goclaw("cron", *arguments).code == 2
 
@@ -250,15 +238,12 @@ def test_runs_are_listed_in_the_zone_of_their_job(goclaw: Shell, jobs: JobContro
     assert second.startswith("tea Fri 2026-01-02 17:30:00 manual 1m 30s ok 1")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "slugs"),
-    [
-        (["--job", "poll"], ["poll"]),
-        (["--status", "ok"], ["tea"]),
-        (["--job", "poll", "--status", "ok"], []),
-        (["--limit", "1"], ["poll"]),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "slugs"), [
+    (["--job", "poll"], ["poll"]),
+    (["--status", "ok"], ["tea"]),
+    (["--job", "poll", "--status", "ok"], []),
+    (["--limit", "1"], ["poll"]),
+])  # fmt: skip
 def test_runs_are_picked(
     goclaw: Shell, jobs: JobControl, arguments: list[str], slugs: list[str]
 ) -> None:
@@ -328,14 +313,11 @@ def test_a_run_by_hand_prints_the_id_of_the_run(goclaw: Shell, jobs: JobControl)
     assert goclaw("cron", "run", "tea").out == "done\n"  # a message needs no run
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        (RunNow.ALREADY_RUNNING, "the job is already running"),
-        (RunNow.AT_CAPACITY, "the maximum number of jobs is already running"),
-        (RunNow.NO_WORK, "the work source of the job has no work"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "words"), [
+    (RunNow.ALREADY_RUNNING, "the job is already running"),
+    (RunNow.AT_CAPACITY, "the maximum number of jobs is already running"),
+    (RunNow.NO_WORK, "the work source of the job has no work"),
+])  # fmt: skip
 def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, words: str) -> None:
     """SPEC CRON-11."""
     jobs.hand.answer = answer

@@ -52,16 +52,13 @@ def test_a_new_job_is_json_for_programs(goclaw: Shell, cron: JobControl) -> None
     assert len(got["upcoming"]) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "at"),
-    [
-        ("2026-05-01T09:00+02:00", datetime(2026, 5, 1, 7, tzinfo=UTC)),
-        ("2026-05-01T09:00", datetime(2026, 5, 1, 7, tzinfo=UTC)),
-        ("in 20m", NOW + timedelta(minutes=20)),
-        ("tomorrow 9:00", datetime(2026, 1, 3, 8, tzinfo=UTC)),
-        ("14:30", datetime(2026, 1, 2, 13, 30, tzinfo=UTC)),
-    ],
-)
+@pytest.mark.parametrize(("text", "at"), [
+    ("2026-05-01T09:00+02:00", datetime(2026, 5, 1, 7, tzinfo=UTC)),
+    ("2026-05-01T09:00", datetime(2026, 5, 1, 7, tzinfo=UTC)),
+    ("in 20m", NOW + timedelta(minutes=20)),
+    ("tomorrow 9:00", datetime(2026, 1, 3, 8, tzinfo=UTC)),
+    ("14:30", datetime(2026, 1, 2, 13, 30, tzinfo=UTC)),
+])  # fmt: skip
 def test_a_time_is_in_the_zone(goclaw: Shell, cron: JobControl, text: str, at: datetime) -> None:
     """SPEC CRON-1."""
     got = goclaw("cron", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
@@ -150,19 +147,16 @@ def test_a_chat_that_is_a_group_is_known_as_one(goclaw: Shell, cron: JobControl)
     assert found == {PeerKind.GROUP, PeerKind.DIRECT}
 
 
-@pytest.mark.parametrize(
-    ("words", "key", "value"),
-    [
-        *((["--to", kind.value, "--", "x"], "target", kind) for kind in TargetKind),
-        (["--message", "Tea!"], "payload", FixedMessage("Tea!")),
-        (
-            ["--command", "--", "tar", "-c", "a b", "--json"],
-            "payload",
-            Program(("tar", "-c", "a b", "--json")),  # its arguments as they are
-        ),
-        (["--", "-"], "payload", Prompt("first\nsecond\n")),  # from a pipe
-    ],
-)
+@pytest.mark.parametrize(("words", "key", "value"), [
+    *((["--to", kind.value, "--", "x"], "target", kind) for kind in TargetKind),
+    (["--message", "Tea!"], "payload", FixedMessage("Tea!")),
+    (
+        ["--command", "--", "tar", "-c", "a b", "--json"],
+        "payload",
+        Program(("tar", "-c", "a b", "--json")),  # its arguments as they are
+    ),
+    (["--", "-"], "payload", Prompt("first\nsecond\n")),  # from a pipe
+])  # fmt: skip
 def test_where_to_and_what_can_be_said_in_many_ways(
     goclaw: Shell,
     cron: JobControl,
@@ -179,47 +173,44 @@ def test_where_to_and_what_can_be_said_in_many_ways(
 # ---------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--", "x"], "give a schedule: --at, --every or --cron"),
-        ([*EVERY, "--at", "in 5m", "--", "x"], "give one of --at, --every and --cron, not 2"),
-        ([*EVERY, "--cron", "* * * * *", "--at", "9:00", "--", "x"], "not 3"),
-        ([*EVERY, "--message", "a", "--", "x"], "a prompt, --message and --command"),
-        ([*EVERY, "--command"], "the program is missing"),
-        ([*EVERY, "--message", "a", "--model", "b"], "--model is only for jobs with a prompt"),
-        ([*EVERY, "--notify", "sometimes", "--", "x"], "must be one of always, conditional, never"),
-        ([*EVERY, "--to", "nobody", "--", "x"], "--to must be last, none, or channel"),
-        ([*EVERY, "--max-runs", "0", "--", "x"], "from 1 to 1000000000"),
-        ([*EVERY, "--max-runs", "9" * 5000, "--", "x"], "from 1 to 1000000000"),
-        ([*EVERY, "--policy", "retries", "--", "x"], "KEY=VALUE"),
-        ([*EVERY, "--policy", "retry=1", "--", "x"], "retry: no such key; there are anchor"),
-        ([*EVERY, "--policy", "retry=", "--", "x"], "retry: no such key"),
-        ([*EVERY, "--policy", "retries=99", "--", "x"], "retries: must be a whole number"),
-        ([*EVERY, "--policy", "retries=none", "--", "x"], "retries: must be a whole number"),
-        ([*EVERY, "--policy", "run_timeout_s=1y", "--", "x"], "run_timeout_s: must be a number"),
-        ([*EVERY, "--policy", "jitter=nan", "--", "x"], "jitter: must be a number"),
-        ([*EVERY, "--source", "jira", "--", "x"], "no work source 'jira'; there are issues"),
-        ([*EVERY, "--session", "main", "--", "x"], "needs a chat as target"),
-        ([*EVERY, "--tz", "Europe/Berlln", "--", "x"], "did you mean Europe/Berlin"),
-        ([*EVERY, "--tz", "../etc/passwd", "--", "x"], "unknown time zone"),
-        ([*EVERY, "--slug", "../x", "--", "x"], "slug: must be 1 to 64 characters of a-z"),
-        ([*EVERY, "--", ""], "prompt: must not be empty"),
-        ([*EVERY], "prompt: is required"),
-        ([*EVERY, "--", "x" * 1_000_000], "prompt: may have at most 100,000 characters"),
-        ([*EVERY, "--message", "x" * 1_000_000], "message: may have at most 100,000"),
-        ([*EVERY, "--", "\udcff"], "is not text in the encoding of this terminal"),
-        (["--every", "0s", "--", "x"], "0s"),
-        (["--every", "-5m", "--", "x"], "-5m"),
-        (["--every", "1.5h", "--", "x"], "1.5h"),
-        (["--every", f"{10**30}s", "--", "x"], "interval"),
-        (["--cron", "0 9 * *", "--", "x"], "invalid cron expression '0 9 * *'"),
-        (["--cron", "0 0 30 2 *", "--", "x"], "30 2"),
-        (["--at", "yesterday", "--", "x"], "yesterday"),
-        (["--at", "", "--", "x"], ""),
-        ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["--", "x"], "give a schedule: --at, --every or --cron"),
+    ([*EVERY, "--at", "in 5m", "--", "x"], "give one of --at, --every and --cron, not 2"),
+    ([*EVERY, "--cron", "* * * * *", "--at", "9:00", "--", "x"], "not 3"),
+    ([*EVERY, "--message", "a", "--", "x"], "a prompt, --message and --command"),
+    ([*EVERY, "--command"], "the program is missing"),
+    ([*EVERY, "--message", "a", "--model", "b"], "--model is only for jobs with a prompt"),
+    ([*EVERY, "--notify", "sometimes", "--", "x"], "must be one of always, conditional, never"),
+    ([*EVERY, "--to", "nobody", "--", "x"], "--to must be last, none, or channel"),
+    ([*EVERY, "--max-runs", "0", "--", "x"], "from 1 to 1000000000"),
+    ([*EVERY, "--max-runs", "9" * 5000, "--", "x"], "from 1 to 1000000000"),
+    ([*EVERY, "--policy", "retries", "--", "x"], "KEY=VALUE"),
+    ([*EVERY, "--policy", "retry=1", "--", "x"], "retry: no such key; there are anchor"),
+    ([*EVERY, "--policy", "retry=", "--", "x"], "retry: no such key"),
+    ([*EVERY, "--policy", "retries=99", "--", "x"], "retries: must be a whole number"),
+    ([*EVERY, "--policy", "retries=none", "--", "x"], "retries: must be a whole number"),
+    ([*EVERY, "--policy", "run_timeout_s=1y", "--", "x"], "run_timeout_s: must be a number"),
+    ([*EVERY, "--policy", "jitter=nan", "--", "x"], "jitter: must be a number"),
+    ([*EVERY, "--source", "jira", "--", "x"], "no work source 'jira'; there are issues"),
+    ([*EVERY, "--session", "main", "--", "x"], "needs a chat as target"),
+    ([*EVERY, "--tz", "Europe/Berlln", "--", "x"], "did you mean Europe/Berlin"),
+    ([*EVERY, "--tz", "../etc/passwd", "--", "x"], "unknown time zone"),
+    ([*EVERY, "--slug", "../x", "--", "x"], "slug: must be 1 to 64 characters of a-z"),
+    ([*EVERY, "--", ""], "prompt: must not be empty"),
+    ([*EVERY], "prompt: is required"),
+    ([*EVERY, "--", "x" * 1_000_000], "prompt: may have at most 100,000 characters"),
+    ([*EVERY, "--message", "x" * 1_000_000], "message: may have at most 100,000"),
+    ([*EVERY, "--", "\udcff"], "is not text in the encoding of this terminal"),
+    (["--every", "0s", "--", "x"], "0s"),
+    (["--every", "-5m", "--", "x"], "-5m"),
+    (["--every", "1.5h", "--", "x"], "1.5h"),
+    (["--every", f"{10**30}s", "--", "x"], "interval"),
+    (["--cron", "0 9 * *", "--", "x"], "invalid cron expression '0 9 * *'"),
+    (["--cron", "0 0 30 2 *", "--", "x"], "30 2"),
+    (["--at", "yesterday", "--", "x"], "yesterday"),
+    (["--at", "", "--", "x"], ""),
+    ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
+])  # fmt: skip
 def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], words: str) -> None:
     """SPEC CRON-2."""
     got = goclaw("cron", "add", "a", *arguments)
@@ -254,32 +245,29 @@ def job(goclaw: Shell, cron: JobControl) -> JobControl:
     return cron
 
 
-@pytest.mark.parametrize(
-    ("arguments", "key", "value"),
-    [
-        (["--every", "2h"], "schedule", Every(timedelta(hours=2))),
-        (["--at", "14:30"], "schedule", At(datetime(2026, 1, 2, 13, 30, tzinfo=UTC))),
-        (["--tz", "UTC"], "zone", "UTC"),
-        (["--slug", "b"], "slug", "b"),
-        (["--name", "Tea"], "name", "Tea"),
-        (["--agent", "ops"], "agent", "ops"),
-        (["--to", "none"], "target", TargetKind.NONE),
-        (["--notify", "never"], "notify", Notify.NEVER),
-        (["--message", "hi"], "payload", FixedMessage("hi")),
-        (["--", "y"], "payload", Prompt("y", "opus")),
-        (["--model", "haiku"], "payload", Prompt("x", "haiku")),
-        (["--model", ""], "payload", Prompt("x")),
-        (["--command", "--", "ls"], "payload", Program(("ls",))),
-        (["--max-runs", "4"], "max_runs", 4),
-        (["--until", "2027-01-01T00:00Z"], "not_after", datetime(2027, 1, 1, tzinfo=UTC)),
-        (["--policy", "retries=2"], "policy", {"retries": 2}),
-        (["--policy", "retries="], "policy", {}),
-        (["--session", "fresh"], "policy", {"retries": 1, "session": "fresh"}),
-        (["--session", "team"], "session", "team"),
-        (["--source", "issues"], "source", "issues"),
-        (["--wake-heartbeat"], "wake_heartbeat", True),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "key", "value"), [
+    (["--every", "2h"], "schedule", Every(timedelta(hours=2))),
+    (["--at", "14:30"], "schedule", At(datetime(2026, 1, 2, 13, 30, tzinfo=UTC))),
+    (["--tz", "UTC"], "zone", "UTC"),
+    (["--slug", "b"], "slug", "b"),
+    (["--name", "Tea"], "name", "Tea"),
+    (["--agent", "ops"], "agent", "ops"),
+    (["--to", "none"], "target", TargetKind.NONE),
+    (["--notify", "never"], "notify", Notify.NEVER),
+    (["--message", "hi"], "payload", FixedMessage("hi")),
+    (["--", "y"], "payload", Prompt("y", "opus")),
+    (["--model", "haiku"], "payload", Prompt("x", "haiku")),
+    (["--model", ""], "payload", Prompt("x")),
+    (["--command", "--", "ls"], "payload", Program(("ls",))),
+    (["--max-runs", "4"], "max_runs", 4),
+    (["--until", "2027-01-01T00:00Z"], "not_after", datetime(2027, 1, 1, tzinfo=UTC)),
+    (["--policy", "retries=2"], "policy", {"retries": 2}),
+    (["--policy", "retries="], "policy", {}),
+    (["--session", "fresh"], "policy", {"retries": 1, "session": "fresh"}),
+    (["--session", "team"], "session", "team"),
+    (["--source", "issues"], "source", "issues"),
+    (["--wake-heartbeat"], "wake_heartbeat", True),
+])  # fmt: skip
 def test_an_edit_changes_what_is_given_and_nothing_else(
     goclaw: Shell, job: JobControl, arguments: list[str], key: str, value: object
 ) -> None:
@@ -339,20 +327,17 @@ def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobContro
     assert (job.state, job.next_run_at) == (JobState.ACTIVE, NOW + timedelta(hours=1, minutes=5))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["a"], 2, "nothing to change: give at least one option or a prompt"),
-        (["b", "--", "y"], 1, "no job 'b'"),
-        (["a", "--every", "1h", "--cron", "* * * * *"], 2, "not 2"),
-        (["a", "--policy", "turns=none"], 2, "give a large number"),
-        (["a", "--policy", "nothing="], 2, "no such key"),
-        (["a", "--revision", "0", "--", "y"], 2, "revision"),
-        (["a", "--at", "2020-01-01T00:00Z"], 2, "2020"),
-        (["a", "--slug", "A/B"], 2, "slug"),
-        (["a", "--", " "], 2, "prompt: must not be empty"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    (["a"], 2, "nothing to change: give at least one option or a prompt"),
+    (["b", "--", "y"], 1, "no job 'b'"),
+    (["a", "--every", "1h", "--cron", "* * * * *"], 2, "not 2"),
+    (["a", "--policy", "turns=none"], 2, "give a large number"),
+    (["a", "--policy", "nothing="], 2, "no such key"),
+    (["a", "--revision", "0", "--", "y"], 2, "revision"),
+    (["a", "--at", "2020-01-01T00:00Z"], 2, "2020"),
+    (["a", "--slug", "A/B"], 2, "slug"),
+    (["a", "--", " "], 2, "prompt: must not be empty"),
+])  # fmt: skip
 def test_a_wrong_edit_changes_nothing(
     goclaw: Shell, job: JobControl, arguments: list[str], code: int, words: str
 ) -> None:

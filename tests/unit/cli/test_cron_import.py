@@ -105,15 +105,12 @@ def test_a_schedule_of_caco_is_a_job(files: Files, cron: JobControl) -> None:
     assert job.spec.policy == {"session": "job"}
 
 
-@pytest.mark.parametrize(
-    ("last_run", "next_run"),
-    [
-        (LAST_RUN, datetime(2026, 1, 6, 9, tzinfo=UTC)),
-        (None, datetime(2026, 1, 5, 9, tzinfo=UTC)),
-        ({**LAST_RUN, "nextRun": None}, datetime(2026, 1, 5, 9, tzinfo=UTC)),
-        ({**LAST_RUN, "nextRun": "2026-01-01T09:00:00Z"}, NOW),
-    ],
-)
+@pytest.mark.parametrize(("last_run", "next_run"), [
+    (LAST_RUN, datetime(2026, 1, 6, 9, tzinfo=UTC)),
+    (None, datetime(2026, 1, 5, 9, tzinfo=UTC)),
+    ({**LAST_RUN, "nextRun": None}, datetime(2026, 1, 5, 9, tzinfo=UTC)),
+    ({**LAST_RUN, "nextRun": "2026-01-01T09:00:00Z"}, NOW),
+])  # fmt: skip
 def test_the_next_run_is_kept_and_one_that_is_overdue_runs_once(
     files: Files, cron: JobControl, last_run: dict[str, object] | None, next_run: datetime
 ) -> None:
@@ -123,14 +120,11 @@ def test_the_next_run_is_kept_and_one_that_is_overdue_runs_once(
     assert cron.one().next_run_at == next_run
 
 
-@pytest.mark.parametrize(
-    ("schedule", "read"),
-    [
-        ({"type": "interval", "intervalMinutes": 90}, Every(timedelta(minutes=90))),
-        ({"type": "interval", "everyMs": 5_400_000}, Every(timedelta(minutes=90))),
-        ({"type": "at", "at": "2026-05-01T09:00:00.000Z"}, At(datetime(2026, 5, 1, 9, tzinfo=UTC))),
-    ],
-)
+@pytest.mark.parametrize(("schedule", "read"), [
+    ({"type": "interval", "intervalMinutes": 90}, Every(timedelta(minutes=90))),
+    ({"type": "interval", "everyMs": 5_400_000}, Every(timedelta(minutes=90))),
+    ({"type": "at", "at": "2026-05-01T09:00:00.000Z"}, At(datetime(2026, 5, 1, 9, tzinfo=UTC))),
+])  # fmt: skip
 def test_all_kinds_of_schedules_of_caco_are_known(
     files: Files, cron: JobControl, schedule: dict[str, object], read: At | Every
 ) -> None:
@@ -331,35 +325,32 @@ def test_a_dry_run_makes_nothing(files: Files, cron: JobControl) -> None:
 NO_SCHEDULE = "must have a type, and an expression, intervalMinutes or at"
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"slug": "../../etc"}, "slug: must be 1 to 64 of"),
-        ({"slug": 7}, "slug: must be a string"),
-        ({"prompt": ""}, "prompt: must not be empty"),
-        ({"prompt": None}, "prompt: is required"),
-        ({"prompt": "a\0b"}, "prompt: must not contain NUL characters"),
-        ({"prompt": "x" * 1_000_000}, "prompt: may have at most 100,000 characters"),
-        ({"schedule": None}, "schedule: must be an object"),
-        ({"schedule": {"type": "webhook"}}, NO_SCHEDULE),
-        ({"schedule": {"type": "cron"}}, NO_SCHEDULE),
-        ({"schedule": {"type": "interval"}}, "an interval must be a number"),
-        ({"schedule": {"type": "interval", "intervalMinutes": True}}, "must be a number"),
-        ({"schedule": {"type": "interval", "intervalMinutes": 0}}, "interval"),
-        ({"schedule": {"type": "interval", "intervalMinutes": -5}}, "interval"),
-        ({"schedule": {"type": "interval", "intervalMinutes": 1e30}}, "too long"),
-        ({"schedule": {"type": "at", "at": "2020-01-01T00:00:00Z"}}, "2020"),
-        ({"schedule": {"type": "at", "at": "soon"}}, "soon"),
-        ({"schedule": {"type": "at"}}, NO_SCHEDULE),
-        (
-            {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "Mars"}},
-            "unknown time zone 'Mars'",
-        ),
-        ({"sessionConfig": []}, ""),
-        ({"sessionConfig": "x"}, "sessionConfig: must be an object"),
-        ({"sessionConfig": {"model": 7}}, "model: must be a string"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"slug": "../../etc"}, "slug: must be 1 to 64 of"),
+    ({"slug": 7}, "slug: must be a string"),
+    ({"prompt": ""}, "prompt: must not be empty"),
+    ({"prompt": None}, "prompt: is required"),
+    ({"prompt": "a\0b"}, "prompt: must not contain NUL characters"),
+    ({"prompt": "x" * 1_000_000}, "prompt: may have at most 100,000 characters"),
+    ({"schedule": None}, "schedule: must be an object"),
+    ({"schedule": {"type": "webhook"}}, NO_SCHEDULE),
+    ({"schedule": {"type": "cron"}}, NO_SCHEDULE),
+    ({"schedule": {"type": "interval"}}, "an interval must be a number"),
+    ({"schedule": {"type": "interval", "intervalMinutes": True}}, "must be a number"),
+    ({"schedule": {"type": "interval", "intervalMinutes": 0}}, "interval"),
+    ({"schedule": {"type": "interval", "intervalMinutes": -5}}, "interval"),
+    ({"schedule": {"type": "interval", "intervalMinutes": 1e30}}, "too long"),
+    ({"schedule": {"type": "at", "at": "2020-01-01T00:00:00Z"}}, "2020"),
+    ({"schedule": {"type": "at", "at": "soon"}}, "soon"),
+    ({"schedule": {"type": "at"}}, NO_SCHEDULE),
+    (
+        {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "Mars"}},
+        "unknown time zone 'Mars'",
+    ),
+    ({"sessionConfig": []}, ""),
+    ({"sessionConfig": "x"}, "sessionConfig: must be an object"),
+    ({"sessionConfig": {"model": 7}}, "model: must be a string"),
+])  # fmt: skip
 def test_a_wrong_definition_is_named_in_one_line_and_the_rest_imported(
     files: Files, cron: JobControl, changes: dict[str, object], words: str
 ) -> None:
@@ -384,32 +375,29 @@ def test_an_unreadable_last_run_is_told(files: Files, cron: JobControl, next_run
     assert "last-run.json" in got.err
 
 
-@pytest.mark.parametrize(
-    ("name", "raw", "words"),
-    [
-        ("a.json", b"{", "the file is not valid JSON"),
-        ("crontab", b"# m h\nSHELL=/bin/sh\n0 9 * * mon-fri /usr/bin/true\n", "this is a crontab"),
-        ("crontab", b"@daily backup\n", "goclaw cron add NAME"),
-        ("a.json", b"7", "file: must be an object"),
-        ("a.json", b"{}", "prompt: is required"),
-        ("a.json", b"[7]", "job 1: job: must be an object"),
-        ("a.json", b'[{"payload": 1}]', "slug: is required"),
-        ("a.json", b'{"payload": {}, "owner": ""}', "owner: must be a string"),
-        ("a.json", b'{"payload": {}, "maker": "god"}', "maker: must be one of operator"),
-        ("a.json", b"[" * 100_000, "the file is not valid JSON"),
-        ("a.yaml", b"\xff", "the file is not valid UTF-8"),
-        ("a.yaml", b"", "the file contains no schedules"),
-        ("a.yaml", b"agents: 7", "the file contains no schedules"),
-        ("a.yaml", b"a: [", "the file is not valid YAML"),
-        ("a.yaml", b"a: \x01", "the file is not valid YAML"),
-        ("a.yaml", b"a: !!python/object/apply:os.system [id]", "the file is not valid YAML"),
-        ("a.yaml", b"a: !!int " + b"9" * 5000, "the file is not valid YAML"),
-        ("a.yaml", b"a: 2026-13-45", "the file is not valid YAML"),
-        ("a.yaml", b"[" * 10_000, "the file is nested too deeply"),
-        ("a.yaml", b"? [1]\n: 2", "the file is not valid YAML"),
-        ("a.yaml", b"schedules: 7", "schedules: must map names to schedules"),
-    ],
-)
+@pytest.mark.parametrize(("name", "raw", "words"), [
+    ("a.json", b"{", "the file is not valid JSON"),
+    ("crontab", b"# m h\nSHELL=/bin/sh\n0 9 * * mon-fri /usr/bin/true\n", "this is a crontab"),
+    ("crontab", b"@daily backup\n", "goclaw cron add NAME"),
+    ("a.json", b"7", "file: must be an object"),
+    ("a.json", b"{}", "prompt: is required"),
+    ("a.json", b"[7]", "job 1: job: must be an object"),
+    ("a.json", b'[{"payload": 1}]', "slug: is required"),
+    ("a.json", b'{"payload": {}, "owner": ""}', "owner: must be a string"),
+    ("a.json", b'{"payload": {}, "maker": "god"}', "maker: must be one of operator"),
+    ("a.json", b"[" * 100_000, "the file is not valid JSON"),
+    ("a.yaml", b"\xff", "the file is not valid UTF-8"),
+    ("a.yaml", b"", "the file contains no schedules"),
+    ("a.yaml", b"agents: 7", "the file contains no schedules"),
+    ("a.yaml", b"a: [", "the file is not valid YAML"),
+    ("a.yaml", b"a: \x01", "the file is not valid YAML"),
+    ("a.yaml", b"a: !!python/object/apply:os.system [id]", "the file is not valid YAML"),
+    ("a.yaml", b"a: !!int " + b"9" * 5000, "the file is not valid YAML"),
+    ("a.yaml", b"a: 2026-13-45", "the file is not valid YAML"),
+    ("a.yaml", b"[" * 10_000, "the file is nested too deeply"),
+    ("a.yaml", b"? [1]\n: 2", "the file is not valid YAML"),
+    ("a.yaml", b"schedules: 7", "schedules: must map names to schedules"),
+])  # fmt: skip
 def test_a_wrong_file(files: Files, cron: JobControl, name: str, raw: bytes, words: str) -> None:
     file = files.write(name, raw)
     got = files.load(file)

@@ -53,19 +53,16 @@ def test_the_life_of_a_job(goclaw: Shell, there: JobControl) -> None:
     assert there.all() == {}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (["show", "../x"], 1, "no job '../x'"),
-        (["show", ".."], 1, "no job '..'"),
-        (["show", "a?b#c"], 1, "no job 'a?b#c'"),
-        (["add", "a", "--every", "0s", "--", "x"], 2, "0s"),
-        (["add", "a", "--cron", "0 0 30 2 *", "--", "x"], 2, "30 2"),
-        (["add", "a", "--every", "5m", "--source", "jira", "--", "x"], 2, "'jira'"),
-        (["add", "a", "--at", "2020-01-01T00:00Z", "--", "x"], 2, "2020-01-01"),
-        (["edit", "nothing", "--", "x"], 1, "no job 'nothing'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    (["show", "../x"], 1, "no job '../x'"),
+    (["show", ".."], 1, "no job '..'"),
+    (["show", "a?b#c"], 1, "no job 'a?b#c'"),
+    (["add", "a", "--every", "0s", "--", "x"], 2, "0s"),
+    (["add", "a", "--cron", "0 0 30 2 *", "--", "x"], 2, "30 2"),
+    (["add", "a", "--every", "5m", "--source", "jira", "--", "x"], 2, "'jira'"),
+    (["add", "a", "--at", "2020-01-01T00:00Z", "--", "x"], 2, "2020-01-01"),
+    (["edit", "nothing", "--", "x"], 1, "no job 'nothing'"),
+])  # fmt: skip
 def test_mistakes_have_the_same_words_and_exit_codes(
     goclaw: Shell, there: JobControl, arguments: list[str], code: int, words: str
 ) -> None:
@@ -75,19 +72,16 @@ def test_mistakes_have_the_same_words_and_exit_codes(
     assert got.err.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"slug": "../x"}, "slug: must be 1 to 64 of"),
-        ({"slug": "Upper"}, "slug: must be 1 to 64 of"),
-        ({"slug": ""}, "slug: must be 1 to 64 of"),
-        ({"prompt": "x" * 100_001}, "at most 100"),
-        ({"prompt": "x" * 2_000_000}, "longer than"),
-        ({"owner": "o" * 300}, "asker: "),
-        ({"session": "s" * 300}, "session: "),
-        ({"cron": "0 9 * * " + "1," * 500 + "1"}, "at most 256 characters"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "words"), [
+    ({"slug": "../x"}, "slug: must be 1 to 64 of"),
+    ({"slug": "Upper"}, "slug: must be 1 to 64 of"),
+    ({"slug": ""}, "slug: must be 1 to 64 of"),
+    ({"prompt": "x" * 100_001}, "at most 100"),
+    ({"prompt": "x" * 2_000_000}, "longer than"),
+    ({"owner": "o" * 300}, "asker: "),
+    ({"session": "s" * 300}, "session: "),
+    ({"cron": "0 9 * * " + "1," * 500 + "1"}, "at most 256 characters"),
+])  # fmt: skip
 def test_what_the_gateway_does_not_take_is_the_failure_of_one_job(
     goclaw: Shell, there: JobControl, tmp_path: Path, changes: dict[str, str], words: str
 ) -> None:

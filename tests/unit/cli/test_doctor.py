@@ -196,17 +196,24 @@ DAILY = "budget.day.usd = 1\n"
 NO_PRICE, ALSO_TOKENS = "day.usd cannot be enforced", "also set agents.main.budget.tokens"
 BLOCKED = {"jobs": [replace(JOB, spec=TO_CHAT)], "chats": [replace(GROUP, gone="blocked")]}
 
+OPEN_LOG = a_file("state/goclaw.log", 0o644, state=0o755)
+SHORT_TOKEN = 'token = "short-0123456789"\n'
+OLLAMA = '[agents.main]\nmodel = "ollama:x"\n'
+BUDGET = "[agents.main.budget]\ntokens = {}\nday.tokens = {}\n"
+NEVER_REACHED = "tokens = 9 is never reached: day.tokens = 5"
+A_FILE = '[agents.main]\nworkspace = "HOME/f"\n'
+NO_SOUL = '[agents.main]\ninstructions = ["SOUL.md"]\n'
+ANN_LACKS = asked(us='"Ann"', lacking={"INSERT": ["inbox"]})
+ROOT_OWNS = behind(owners={"root": ["inbox"]})
+JOBS_OFF = "[scheduler]\nenabled = false\n"
+BROKEN_DOWN = job(state=JobState.DISABLED, last_error="boom")
+OF_GONE = replace(SPEC, agent=AgentName("gone"))
+
 CASES = [
     ok("state-folder-rights", plain, "other users cannot read its files"),
     ok("state-folder-rights", a_file("state/goclaw.log", 0o644), "other users cannot read"),
-    Case(
-        *("state-folder-rights", a_file("x", 0o600, state=0o777)),
-        *("other users can write", "chmod 700 "),
-    ),
-    hint(
-        *("state-folder-rights", a_file("state/goclaw.log", 0o644, state=0o755)),
-        *("other users can read goclaw.log", "chmod 700 "),
-    ),
+    Case("state-folder-rights", a_file("x", 0o600, state=0o777), "users can write", "chmod 700 "),
+    hint("state-folder-rights", OPEN_LOG, "other users can read goclaw.log", "chmod 700 "),
     ok("secret-files", plain, "in the environment"),
     ok("secret-files", a_file("token", 0o600, SECRET), "readable by their owner only"),
     Case("secret-files", a_file("token", 0o644, SECRET), "other users can read", "chmod 600 "),
@@ -241,10 +248,7 @@ CASES = [
     ok("channels", probed(IN_GROUP + "mention = false\n", "@TheBot"), "@TheBot"),
     ok("channels", channel_is(ChannelState.CONNECTED, ""), "connected"),
     hint("channels", channel_is(ChannelState.WAITING), "waiting, x", "goclaw nodes"),
-    hint(
-        *("channels", channel_is(ChannelState.CONNECTED, "", "3 calls with a wrong secret")),
-        *("3 calls with a wrong secret", "reverse proxy"),
-    ),
+    hint("channels", channel_is(ChannelState.CONNECTED, "", "3 calls"), "3 calls", "reverse proxy"),
     Case("channels", channel_is(ChannelState.STOPPED), "stopped, x", "@BotFather"),
     Case("channels", channel_is(ChannelState.UNAUTHORIZED), "unauthorized, x", "@BotFather"),
     Case("channels", channel_is(ChannelState.CONFLICT), "conflict, x", "other program"),
@@ -264,10 +268,7 @@ CASES = [
     ok("web-token", says(WEB), "not needed"),
     ok("web-token", says(WEB + TOKEN), "long enough"),
     hint("web-token", says(WEB + f'token = "{"a" * 28}"\n'), "easy to guess", "secrets"),
-    Case(
-        *("web-token", says(ANYWHERE + 'token = "short-0123456789"\n')),
-        *("easy to guess", "token_urlsafe"),
-    ),
+    Case("web-token", says(ANYWHERE + SHORT_TOKEN), "easy to guess", "token_urlsafe"),
     Case("web-token", says(f'{WEB}token_env = "NOT_SET"\n'), "not set", "fix this setting"),
     ok("web-names", says(WEB), "localhost"),
     ok("web-names", says(ANYWHERE + TOKEN + 'hosts = ["b.example.org"]\n'), "b.example.org"),
@@ -280,25 +281,16 @@ CASES = [
     Case("models", says(GPT, ANTHROPIC_API_KEY="k"), "no API key", "OPENAI_API_KEY"),
     Case("models", says(GPT + 'api_key = "sk-ü"\n'), ": the API key is malformed", "the API key"),
     Case("models", says('[agents.main]\napi_key_env = "X"\n'), "this variable is not set", "fix"),
-    Case(
-        *("models", says('[agents.main]\nmodel = "ollama:x"\n'), "no base URL"),
-        "set OLLAMA_BASE_URL, or agents.main.base_url",
-    ),
+    Case("models", says(OLLAMA), "no base URL", "set OLLAMA_BASE_URL, or agents.main.base_url"),
     Case("models", says(FALLS_BACK), "deepseek:x: no API key is set", "set DEEPSEEK_API_KEY"),
-    ok("budgets", says("[agents.main.budget]\ntokens = 5\nday.tokens = 9\n"), "can be enforced"),
-    hint(
-        *("budgets", says("[agents.main.budget]\ntokens = 9\nday.tokens = 5\n")),
-        *("tokens = 9 is never reached: day.tokens = 5", "agents.main.budget.tokens to 5"),
-    ),
+    ok("budgets", says(BUDGET.format(5, 9)), "can be enforced"),
+    hint("budgets", says(BUDGET.format(9, 5)), NEVER_REACHED, "agents.main.budget.tokens to 5"),
     # SPEC AGENT-5: where a budget of money cannot hold.
     ok("budgets", says(GPT + DAILY), "can be enforced"),
     Case("budgets", says(UNKNOWN + "budget.usd = 1\n"), "is not known", "budget.tokens"),
     Case("budgets", says(UNKNOWN + DAILY), NO_PRICE, ALSO_TOKENS),
     hint("budgets", says(UNKNOWN + DAILY + "budget.tokens = 9\n"), NO_PRICE, ALSO_TOKENS),
-    Case(
-        *("budgets", says(GPT + DAILY + 'base_url = "http://127.0.0.1:9/v1"\n')),
-        *(NO_PRICE, ALSO_TOKENS),
-    ),
+    Case("budgets", says(GPT + DAILY + 'base_url = "http://b.org/v1"\n'), NO_PRICE, ALSO_TOKENS),
     ok("programs", plain, "no agent uses a program"),
     ok("programs", a_file("bin/answer", 0o755, PROGRAM), "bin/answer"),
     Case("programs", says(PROGRAM), "answer not found in PATH", "agents.main.command.run"),
@@ -310,36 +302,21 @@ CASES = [
     Case("tool-servers", says(SERVED), "serve not found in PATH", "agents.main.mcp.files.command"),
     ok("workspaces", plain, "workspace"),
     hint("workspaces", no_workspace, "does not exist", "mkdir -p"),
-    Case(
-        *("workspaces", a_file("f", 0o644, '[agents.main]\nworkspace = "HOME/f"\n')),
-        *("is not a folder", "agents.main.workspace"),
-    ),
+    Case("workspaces", a_file("f", 0o644, A_FILE), "is not a folder", "agents.main.workspace"),
     ok("instructions", plain, "none"),
     ok("instructions", a_file("workspace/AGENTS.md", 0o644, text="Be kind."), "8 characters"),
-    Case(
-        *("instructions", says('[agents.main]\ninstructions = ["SOUL.md"]\n')),
-        *("SOUL.md", "agents.main.instructions"),
-    ),
+    Case("instructions", says(NO_SOUL), "SOUL.md", "agents.main.instructions"),
     ok("heartbeats", plain, "every 30 minutes, target last"),
-    Case(
-        *("heartbeats", says(TO_DISABLED), "which is disabled"),
-        "set channels.telegram.enabled = true",
-    ),
+    Case("heartbeats", says(TO_DISABLED), "is disabled", "set channels.telegram.enabled = true"),
     ok("checklists", plain, "1 open items"),
     ok("checklists", checklist("# Title\n"), "empty"),
     hint("checklists", no_checklist, "no such file", "heartbeat runs are skipped"),
     Case("checklists", checklist("a\0b"), "a NUL", "HEARTBEAT.md"),
-    hint(
-        *("checklists", checklist("- every fortnight: the mail\n")),
-        *("item 1: the interval is not understood", "every 2h"),
-    ),
+    hint("checklists", checklist("- every fortnight: a\n"), "item 1: the interval is", "every 2h"),
     ok("database-programs", plain, "PostgreSQL"),
     ok("database-programs", says(MANAGED), "not needed"),
     ok("database", plain, "embedded, schema 1"),
-    Case(
-        *("database", fails("connection refused", MANAGED), "managed: connection refused"),
-        "start the database, or fix database.url",
-    ),
+    Case("database", fails("refused", MANAGED), "managed: refused", "start the database, or fix "),
     Case("database", fails("no start"), "embedded: no start", "GOCLAW_DATABASE_URL"),
     ok("migrations", plain, "none pending"),
     hint("migrations", told("", schema=WAITS), "1 pending: 0001", "migrate"),
@@ -348,29 +325,16 @@ CASES = [
     Case("database-server", asked(version=130_011), "this server has 13", "PostgreSQL 14 or later"),
     ok("database-rights", asked(), "user goclaw has all rights"),
     ok("database-rights", asked(may_create=False), "has all rights"),
-    Case(
-        *("database-rights", behind(may_create=False), "may not create tables"),
-        "GRANT USAGE, CREATE ON SCHEMA",
-    ),
-    Case(
-        *("database-rights", asked(us='"Ann"', lacking={"INSERT": ["inbox"]})),
-        'the user "Ann" may not INSERT in inbox',
-        'ON ALL TABLES IN SCHEMA public TO "Ann"',
-    ),
-    Case(
-        *("database-rights", behind(owners={"root": ["inbox"]})),
-        *("may not migrate the tables of root (inbox)", "goclaw migrate"),
-    ),
+    Case("database-rights", behind(may_create=False), "may not create tables", "USAGE, CREATE ON"),
+    Case("database-rights", ANN_LACKS, '"Ann" may not INSERT in inbox', 'SCHEMA public TO "Ann"'),
+    Case("database-rights", ROOT_OWNS, "the tables of root (inbox)", "goclaw migrate"),
     Case("database-rights", asked(encoding="SQL_ASCII"), "SQL_ASCII", "ENCODING 'UTF8'"),
     ok("database-writes", asked(), "accepted"),
     Case("database-writes", asked(is_standby=True), "a read-only standby", "primary"),
     Case("database-writes", asked(is_read_only=True), "read-only", "default_transaction_read_only"),
     ok("database-notices", asked(), "NOTIFY works"),
     Case("database-notices", told(notices=False), "a connection pooler", "pool_mode = session"),
-    Case(
-        *("database-notices", told(notices=False, pooled=True)),
-        *("transaction mode", "pool_mode = session"),
-    ),
+    Case("database-notices", told(notices=False, pooled=True), "transaction mode", "= session"),
     ok("database-notices", told(notices=False, server=ServerFacts(is_standby=True)), "a standby"),
     ok("database-clock", asked(), "in sync"),
     ok("database-clock", told(skew_s=1.9), "in sync"),
@@ -389,32 +353,17 @@ CASES = [
     hint("settings-in-use", running(started_at=START), "goclaw.toml", "restart the gateway"),
     ok("owners", says(TELEGRAM), "Ann"),
     hint("owners", working(TELEGRAM), "nobody receives", "goclaw pairing approve"),
-    hint(
-        *("owners", working(TELEGRAM, asking=[ASKS]), "pending requests: Bob"),
-        "goclaw pairing approve",
-    ),
+    hint("owners", working(TELEGRAM, asking=[ASKS]), "requests: Bob", "goclaw pairing approve"),
     ok("groups", plain, "none pending"),
     ok("groups", working(TELEGRAM, chats=[replace(GROUP, allowed=False)]), "none pending"),
     ok("groups", working(TELEGRAM + 'groups = "open"\n', chats=[GROUP]), "none pending"),
     hint("groups", working(TELEGRAM, chats=[GROUP]), "The group", "goclaw groups allow"),
     ok("jobs", job(), "1, no problems"),
     ok("jobs", job(state=JobState.PAUSED), "1, no problems"),
-    hint(
-        *("jobs", job(state=JobState.DISABLED, last_error="boom"), "disabled: boom"),
-        "goclaw cron runs --job tea",
-    ),
-    hint(
-        *("jobs", working("[scheduler]\nenabled = false\n", jobs=[JOB])),
-        *("jobs are turned off", "scheduler.enabled"),
-    ),
-    hint(
-        *("jobs", job(spec=replace(SPEC, agent=AgentName("gone")))),
-        *("agent gone does not exist", "goclaw cron edit tea --agent"),
-    ),
-    hint(
-        *("jobs", job(spec=TO_CHAT), "telegram/default is not configured"),
-        "goclaw cron edit tea --to",
-    ),
+    hint("jobs", BROKEN_DOWN, "disabled: boom", "goclaw cron runs --job tea"),
+    hint("jobs", working(JOBS_OFF, jobs=[JOB]), "jobs are turned off", "scheduler.enabled"),
+    hint("jobs", job(spec=OF_GONE), "agent gone does not exist", "goclaw cron edit tea --agent"),
+    hint("jobs", job(spec=TO_CHAT), "/default is not configured", "goclaw cron edit tea --to"),
     hint("jobs", working(TELEGRAM, **BLOCKED), "blocked", "--to"),
     hint("jobs", job(next_run_at=None), "no upcoming run", "goclaw cron show"),
     ok("deliveries", plain, "none failed"),

@@ -25,9 +25,6 @@ from tests.unit.cli.conftest import Shell
 pytestmark = pytest.mark.real_time
 
 
-# ---------------------------------------------------------------------------- the tree
-
-
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_the_release_is_an_option_too(goclaw: Shell, option: str) -> None:
     got = goclaw(option)
@@ -73,19 +70,13 @@ def test_what_a_command_does_is_told_without_being_cut() -> None:
     assert [name for name in cut if not name.startswith(("cron ", "heartbeat "))] == []
 
 
-# ---------------------------------------------------------------------------- errors
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("rnus", "no such command 'rnus'. Did you mean 'runs', 'groups'? See: goclaw --help"),
-        ("runs show", "missing argument 'RUN'. See: goclaw runs show --help"),
-        ("status --config x", "--config must come before the command: goclaw --config …"),
-        ("runs list --active --outcome lost", "invalid value: --active excludes --outcome"),
-        ("runs list --trigger x", "invalid value for '--trigger': 'x' is not one of 'chat', "),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ("rnus", "no such command 'rnus'. Did you mean 'runs', 'groups'? See: goclaw --help"),
+    ("runs show", "missing argument 'RUN'. See: goclaw runs show --help"),
+    ("status --config x", "--config must come before the command: goclaw --config …"),
+    ("runs list --active --outcome lost", "invalid value: --active excludes --outcome"),
+    ("runs list --trigger x", "invalid value for '--trigger': 'x' is not one of 'chat', "),
+])  # fmt: skip
 def test_wrong_usage_says_what_would_be_right(goclaw: Shell, words: str, said: str) -> None:
     got = goclaw(*words.split())
     assert (got.code, got.out) == (ExitCode.USAGE, "")
@@ -103,9 +94,6 @@ def test_a_noun_alone_is_answered_with_its_help(goclaw: Shell) -> None:
 def test_a_closed_output_is_one_that_nobody_reads() -> None:
     command = f"exec {sys.executable} -m goclaw_py nothing >&- 2>&- <&-"
     assert subprocess.run(["sh", "-c", command], check=False).returncode == ExitCode.USAGE
-
-
-# ---------------------------------------------------------------------------- signals, pipes
 
 
 def test_a_command_that_is_terminated_takes_back_what_it_has_begun() -> None:

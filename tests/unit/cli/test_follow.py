@@ -33,9 +33,6 @@ def gateway_with_runs(home: Path) -> Iterator[ThreadGateway]:
         yield made
 
 
-# ---------------------------------------------------------------------------- what is printed
-
-
 def test_each_event_is_one_line(goclaw: Shell, gateway_with_runs: ThreadGateway) -> None:
     out = goclaw("runs", "follow", "console").out
     following, *shown = out.splitlines()
@@ -68,18 +65,14 @@ def test_no_event_can_make_lines_of_its_own(event: LiveEvent) -> None:
     assert len(shown) == 3 if isinstance(event, LiveNow) else len(shown) <= 1
 
 
-@pytest.mark.parametrize(
-    ("event", "line"),
-    [
-        (LiveNow(fakes.NOW, None, ()), f"{AT}  following all sessions; press Ctrl-C to quit"),
-        (
-            LiveEnded(fakes.NOW, fakes.LIVE_RUN, Outcome.COMPLETED, None, Usage()),
-            f"{HERE}completed (run {fakes.RUN_ID})",  # no model was asked: nothing was used
-        ),
-        (LiveMissed(fakes.NOW, 1), f"{AT}  1 event was lost, because output is read too slowly"),
-    ],
-    ids=["all", "unused", "one"],
-)
+@pytest.mark.parametrize(("event", "line"), [
+    (LiveNow(fakes.NOW, None, ()), f"{AT}  following all sessions; press Ctrl-C to quit"),
+    (
+        LiveEnded(fakes.NOW, fakes.LIVE_RUN, Outcome.COMPLETED, None, Usage()),
+        f"{HERE}completed (run {fakes.RUN_ID})",  # no model was asked: nothing was used
+    ),
+    (LiveMissed(fakes.NOW, 1), f"{AT}  1 event was lost, because output is read too slowly"),
+], ids=["all", "unused", "one"])  # fmt: skip
 def test_other_events(event: LiveEvent, line: str) -> None:
     assert list(lines(event)) == [line]
 
@@ -90,9 +83,6 @@ def test_programs_get_json(goclaw: Shell, gateway_with_runs: ThreadGateway) -> N
     assert events[4]["text"] == fakes.FOLLOWED[4].text  # type: ignore[union-attr]
     assert events[0]["runs"][1]["waits_for"] == "lane"
     assert gateway_with_runs.control.calls == [("follow", None)]
-
-
-# ---------------------------------------------------------------------------- ends
 
 
 def test_a_gateway_that_goes_away_is_told(goclaw: Shell, gateway_with_runs: ThreadGateway) -> None:

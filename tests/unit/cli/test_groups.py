@@ -18,9 +18,6 @@ def decided(control: FakeControl) -> list[tuple[object, ...]]:
     return [call[1:] for call in control.calls if call[0] == "allow_chat"]
 
 
-# ---------------------------------------------------------------------------- list
-
-
 def test_groups_to_decide_come_first(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("groups", "list")
     assert got.code == 0
@@ -47,9 +44,6 @@ def test_what_few_groups_need_is_shown(goclaw: Shell, database: FakeControl) -> 
     assert "telegram" not in out
     database.known_chats = [fake_post.DIRECT]
     assert goclaw("groups", "list").out.startswith("no groups yet")
-
-
-# ---------------------------------------------------------------------------- allow, deny
 
 
 @pytest.mark.parametrize(
@@ -140,17 +134,14 @@ def test_a_group_can_be_decided_before_the_bot_was_in_it(
     assert decided(gateway.control) == [("telegram", account, "-99", True)]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["-99", "--channel", "telegramm"], "telegram/default, telegram/work"),
-        (["-99", "--channel", "telegram", "--account", "wrok"], "/wrok' is not configured"),
-        (["-99\x1b[2J", "--channel", "telegram"], "'-99\\x1b[2J' is not a chat id"),
-        (["\u202e99", "--channel", "telegram"], "is not a chat id"),
-        (["\udcff", "--channel", "telegram"], "encoding"),
-        (["-99", "--channel", "\udcff"], "is not configured"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["-99", "--channel", "telegramm"], "telegram/default, telegram/work"),
+    (["-99", "--channel", "telegram", "--account", "wrok"], "/wrok' is not configured"),
+    (["-99\x1b[2J", "--channel", "telegram"], "'-99\\x1b[2J' is not a chat id"),
+    (["\u202e99", "--channel", "telegram"], "is not a chat id"),
+    (["\udcff", "--channel", "telegram"], "encoding"),
+    (["-99", "--channel", "\udcff"], "is not configured"),
+])  # fmt: skip
 def test_a_slip_of_the_finger_is_not_stored(
     goclaw: Shell, settings: None, database: FakeControl, arguments: list[str], words: str
 ) -> None:

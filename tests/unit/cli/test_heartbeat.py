@@ -154,25 +154,22 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
     return [RUNNING, RUNNING, ended]
 
 
-@pytest.mark.parametrize(
-    ("coming", "code", "words"),
-    [
-        (came_to(S.OK), 0, "ok (1m 0s, $0.0123): nothing needed attention, so no message was sent"),
-        (came_to(S.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
-        (came_to(S.DUPLICATE), 0, "duplicate"),
-        (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
-        (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
-        (came_to(S.SKIPPED, Skip.NOTHING_DUE), 0, "skipped:nothing_due"),
-        (came_to(S.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
-        (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
-        (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
-        (came_to(S.FAILED, detail="no key"), 1, "failed (1m 0s, $0.0123): it failed: no"),
-        (came_to(S.LOST), 1, "lost"),
-        (came_to(S.CANCELLED), 1, "cancelled"),
-        (came_to(S.NO_ROUTE), 1, "no_route"),
-        (came_to(S.ALERTED, delivery="dead"), 1, "delivery_failed"),
-    ],
-)
+@pytest.mark.parametrize(("coming", "code", "words"), [
+    (came_to(S.OK), 0, "ok (1m 0s, $0.0123): nothing needed attention, so no message was sent"),
+    (came_to(S.ALERTED, detail="x"), 0, "alerted (1m 0s, $0.0123): it had"),
+    (came_to(S.DUPLICATE), 0, "duplicate"),
+    (came_to(S.SKIPPED, Skip.EMPTY, started_at=None), 0, "skipped:empty"),
+    (came_to(S.SKIPPED, Skip.NO_FILE), 0, "skipped:no_file"),
+    (came_to(S.SKIPPED, Skip.NOTHING_DUE), 0, "skipped:nothing_due"),
+    (came_to(S.SKIPPED, Skip.BUDGET), 1, "skipped:budget"),
+    (came_to(S.SKIPPED, Skip.DISABLED), 1, "skipped:disabled"),
+    (came_to(S.SKIPPED, Skip.UNREADABLE), 1, "skipped:unreadable"),
+    (came_to(S.FAILED, detail="no key"), 1, "failed (1m 0s, $0.0123): it failed: no"),
+    (came_to(S.LOST), 1, "lost"),
+    (came_to(S.CANCELLED), 1, "cancelled"),
+    (came_to(S.NO_ROUTE), 1, "no_route"),
+    (came_to(S.ALERTED, delivery="dead"), 1, "delivery_failed"),
+])  # fmt: skip
 def test_a_heartbeat_run_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun], code: int, words: str
 ) -> None:
@@ -187,25 +184,18 @@ def test_a_heartbeat_run_by_hand_is_waited_for_and_its_end_is_the_exit_code(
 SAID = "**HEARTBEAT_OK**\nThe backup is *missing*.\nLook at it\x1b[2J."
 
 
-@pytest.mark.parametrize(
-    ("status", "reply", "facts"),
-    [
-        (S.ALERTED, SAID, {"detail": "x"}),
-        (S.ALERTED, SAID, {"delivery": "dead"}),
-        (S.DUPLICATE, SAID, {}),
-        (S.NO_ROUTE, SAID, {}),
-        (S.FAILED, SAID, {}),
-        (S.OK, SAID, None),
-        (S.FAILED, "", None),
-        (S.FAILED, "HEARTBEAT_OK", None),
-    ],
-)
+@pytest.mark.parametrize(("status", "reply", "facts"), [
+    (S.ALERTED, SAID, {"detail": "x"}),
+    (S.ALERTED, SAID, {"delivery": "dead"}),
+    (S.DUPLICATE, SAID, {}),
+    (S.NO_ROUTE, SAID, {}),
+    (S.FAILED, SAID, {}),
+    (S.OK, SAID, None),
+    (S.FAILED, "", None),
+    (S.FAILED, "HEARTBEAT_OK", None),
+])  # fmt: skip
 def test_what_the_agent_had_to_say_is_below_the_outcome(
-    goclaw: Shell,
-    hand: FakeHeartbeats,
-    status: S,
-    reply: str,
-    facts: dict[str, object] | None,
+    goclaw: Shell, hand: FakeHeartbeats, status: S, reply: str, facts: dict[str, object] | None
 ) -> None:
     """SPEC HB-6: without the token. ``facts`` None: it had nothing to say."""
     hand.coming = came_to(status, None, reply=reply, **facts or {})
@@ -272,13 +262,10 @@ def test_a_heartbeat_not_waited_for_is_only_begun(goclaw: Shell, hand: FakeHeart
     assert goclaw.data("heartbeat", "run", "--no-wait") == begun
 
 
-@pytest.mark.parametrize(
-    ("refused", "code", "words"),
-    [
-        (NoHeartbeat.ALREADY_RUNNING, 1, "a heartbeat run is already in progress"),
-        (NoHeartbeat.OFF, 3, "no gateway is running here"),
-    ],
-)
+@pytest.mark.parametrize(("refused", "code", "words"), [
+    (NoHeartbeat.ALREADY_RUNNING, 1, "a heartbeat run is already in progress"),
+    (NoHeartbeat.OFF, 3, "no gateway is running here"),
+])  # fmt: skip
 def test_a_heartbeat_run_that_cannot_begin_says_why(
     goclaw: Shell, hand: FakeHeartbeats, refused: NoHeartbeat, code: int, words: str
 ) -> None:
@@ -328,21 +315,18 @@ def test_a_heart_is_switched(
     assert goclaw.data("heartbeat", word)["on"] is (word != "off")
 
 
-@pytest.mark.parametrize(
-    ("given", "until"),
-    [
-        (["2h"], AT + timedelta(hours=2)),
-        (["90m"], AT + timedelta(minutes=90)),
-        (["1h30m"], AT + timedelta(minutes=90)),
-        (["2", "hours"], AT + timedelta(hours=2)),
-        (["for 2 Hours"], AT + timedelta(hours=2)),
-        (["365d"], AT + timedelta(days=365)),
-        (["until", "18:00"], AT + timedelta(hours=9)),
-        (["until tomorrow 9:00"], AT + timedelta(days=1)),
-        (["off"], None),
-        (["OFF"], None),
-    ],
-)
+@pytest.mark.parametrize(("given", "until"), [
+    (["2h"], AT + timedelta(hours=2)),
+    (["90m"], AT + timedelta(minutes=90)),
+    (["1h30m"], AT + timedelta(minutes=90)),
+    (["2", "hours"], AT + timedelta(hours=2)),
+    (["for 2 Hours"], AT + timedelta(hours=2)),
+    (["365d"], AT + timedelta(days=365)),
+    (["until", "18:00"], AT + timedelta(hours=9)),
+    (["until tomorrow 9:00"], AT + timedelta(days=1)),
+    (["off"], None),
+    (["OFF"], None),
+])  # fmt: skip
 def test_a_heartbeat_is_muted_in_its_zone(
     goclaw: Shell, service: FakeHeartbeats, given: list[str], until: object
 ) -> None:
@@ -350,17 +334,14 @@ def test_a_heartbeat_is_muted_in_its_zone(
     assert service.views[MAIN].heartbeat.muted_until == until
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        *((words, "") for words in (["soon"], ["0s"], ["2"], ["h"], [""], ["until"])),
-        *((["until", day + " 09:00"], "") for day in ("2020-01-01", "2030-01-01")),
-        *((words, "") for words in (["2h", "helper"], ["9" * 40 + "h"], ["\x1b[2J"])),
-        # SPEC CMD-5: it says how a duration is written, without commands of the chat.
-        (["2", "parsecs"], unknown_duration("2 parsecs")),
-        (["366d"], mute_too_long(LONGEST_MUTE)),
-    ],
-)
+@pytest.mark.parametrize(("given", "said"), [
+    *((words, "") for words in (["soon"], ["0s"], ["2"], ["h"], [""], ["until"])),
+    *((["until", day + " 09:00"], "") for day in ("2020-01-01", "2030-01-01")),
+    *((words, "") for words in (["2h", "helper"], ["9" * 40 + "h"], ["\x1b[2J"])),
+    # SPEC CMD-5: it says how a duration is written, without commands of the chat.
+    (["2", "parsecs"], unknown_duration("2 parsecs")),
+    (["366d"], mute_too_long(LONGEST_MUTE)),
+])  # fmt: skip
 def test_a_wrong_duration_mutes_nothing(
     goclaw: Shell, service: FakeHeartbeats, given: list[str], said: str
 ) -> None:
@@ -444,36 +425,33 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, service: FakeHeartb
     assert goclaw("heartbeat", "status").out == "no agents\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        *(
-            (["heartbeat", verb, "nobody"], 1, "there is no agent 'nobody'")
-            for verb in ("status", "why", "logs", "run", "on", "show")
-        ),
-        (["heartbeat", "run", "a\x1b[2J", "--dry-run"], 1, "there is no agent 'a\\x1b[2J'"),
-        (["event", "x", "--agent", "nobody"], 1, "there is no agent 'nobody'"),
-        (["heartbeat", "status", " "], 2, "must not be blank"),
-        (["heartbeat", "status", "\udcff"], 2, "is not valid"),
-        (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be one of running, deferred, ok"),
-        (["heartbeat", "logs", "--limit", "0"], 2, "--limit"),
-        (["heartbeat", "logs", "--limit", "1001"], 2, "--limit"),
-        (["heartbeat", "run", "--wait", "-1"], 2, "--wait"),
-        (["heartbeat", "run", "--wait", "nan"], 2, "--wait"),
-        (["heartbeat", "done", "0"], 2, "N"),
-        (["heartbeat", "done", "x"], 2, "N"),
-        (["heartbeat", "done", "7"], 1, "there is no item 7"),
-        (["heartbeat", "add", " "], 1, "this one says nothing"),
-        (["heartbeat", "add", "x" * 501], 1, "at most 500 characters"),
-        (["heartbeat", "add", "\udcff"], 2, "is not valid"),
-        (["heartbeat", "add"], 2, "TEXT"),
-        (["event", "  "], 2, "an event needs a text"),
-        (["event", "x" * 4001], 2, "at most 4000 characters"),
-        (["event", "x" * 10_000_000], 2, "at most 4000 characters"),
-        (["event", "\udcff"], 2, "is not valid"),
-        (["event"], 2, "TEXT"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "code", "words"), [
+    *(
+        (["heartbeat", verb, "nobody"], 1, "there is no agent 'nobody'")
+        for verb in ("status", "why", "logs", "run", "on", "show")
+    ),
+    (["heartbeat", "run", "a\x1b[2J", "--dry-run"], 1, "there is no agent 'a\\x1b[2J'"),
+    (["event", "x", "--agent", "nobody"], 1, "there is no agent 'nobody'"),
+    (["heartbeat", "status", " "], 2, "must not be blank"),
+    (["heartbeat", "status", "\udcff"], 2, "is not valid"),
+    (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be one of running, deferred, ok"),
+    (["heartbeat", "logs", "--limit", "0"], 2, "--limit"),
+    (["heartbeat", "logs", "--limit", "1001"], 2, "--limit"),
+    (["heartbeat", "run", "--wait", "-1"], 2, "--wait"),
+    (["heartbeat", "run", "--wait", "nan"], 2, "--wait"),
+    (["heartbeat", "done", "0"], 2, "N"),
+    (["heartbeat", "done", "x"], 2, "N"),
+    (["heartbeat", "done", "7"], 1, "there is no item 7"),
+    (["heartbeat", "add", " "], 1, "this one says nothing"),
+    (["heartbeat", "add", "x" * 501], 1, "at most 500 characters"),
+    (["heartbeat", "add", "\udcff"], 2, "is not valid"),
+    (["heartbeat", "add"], 2, "TEXT"),
+    (["event", "  "], 2, "an event needs a text"),
+    (["event", "x" * 4001], 2, "at most 4000 characters"),
+    (["event", "x" * 10_000_000], 2, "at most 4000 characters"),
+    (["event", "\udcff"], 2, "is not valid"),
+    (["event"], 2, "TEXT"),
+])  # fmt: skip
 def test_mistakes_are_named(
     goclaw: Shell, service: FakeHeartbeats, arguments: list[str], code: int, words: str
 ) -> None:

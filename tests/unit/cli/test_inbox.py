@@ -22,9 +22,6 @@ def ids(control: FakeControl) -> list[int]:
     return [letter.row.id for letter in control.mail]
 
 
-# ---------------------------------------------------------------------------- list
-
-
 def test_failed_messages_are_listed_with_the_reason(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("inbox", "list", "--limit", "7")
     assert got.code == 0
@@ -69,9 +66,6 @@ def test_what_cannot_be_seen_is_named_or_left_out(goclaw: Shell, database: FakeC
     assert files.rstrip().endswith("(document, voice)")
     assert nothing.rstrip().endswith("(no text)")
     assert "telegram/work/-1001/7  7  " in nothing
-
-
-# ---------------------------------------------------------------------------- show
 
 
 def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -127,16 +121,10 @@ def test_a_press_is_shown_with_its_data(goclaw: Shell, database: FakeControl) ->
     assert "\ntext\n" not in out
 
 
-# ---------------------------------------------------------------------------- retry, drop
-
-
-@pytest.mark.parametrize(
-    ("verb", "does", "key", "call"),
-    [
-        ("retry", "retrying", "retried", "retry_dead_letters"),
-        ("drop", "dropped", "dropped", "dismiss_dead_letters"),
-    ],
-)
+@pytest.mark.parametrize(("verb", "does", "key", "call"), [
+    ("retry", "retrying", "retried", "retry_dead_letters"),
+    ("drop", "dropped", "dropped", "dismiss_dead_letters"),
+])  # fmt: skip
 def test_messages_are_tried_again_or_given_up(
     goclaw: Shell, gateway: ThreadGateway, verb: str, does: str, key: str, call: str
 ) -> None:

@@ -16,8 +16,6 @@ from tests.unit.cli.processes import person_at, piped
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
-# ---------------------------------------------------------------------------- one look
-
 
 def test_lanes_are_shown_with_their_runs(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("lanes")
@@ -61,9 +59,6 @@ def test_options_before_the_last_word_are_refused(goclaw: Shell, gateway: Thread
     assert gateway.control.calls == []
 
 
-# ---------------------------------------------------------------------------- set
-
-
 def test_a_new_size_is_told_with_the_old_one(goclaw: Shell, gateway: ThreadGateway) -> None:
     assert goclaw("lanes", "set", "main", "1").out.startswith("lane main already has size 1\n")
     got = goclaw("lanes", "set", "main", "4")
@@ -81,15 +76,12 @@ def test_a_new_size_is_told_with_the_old_one(goclaw: Shell, gateway: ThreadGatew
     assert (done["before"], done["lane"]["concurrency"]) == (1, 4)
 
 
-@pytest.mark.parametrize(
-    ("name", "shared", "setting"),
-    [
-        ("main", False, "main = 4 under"),
-        ("main", True, 'main = { size = 4, scope = "cluster" } under'),
-        ("cron", False, 'cron = { size = 4, scope = "node" } under'),
-        ("cron", True, "cron = 4 under"),
-    ],
-)
+@pytest.mark.parametrize(("name", "shared", "setting"), [
+    ("main", False, "main = 4 under"),
+    ("main", True, 'main = { size = 4, scope = "cluster" } under'),
+    ("cron", False, 'cron = { size = 4, scope = "node" } under'),
+    ("cron", True, "cron = 4 under"),
+])  # fmt: skip
 def test_what_is_to_be_written_leaves_whose_runs_count_as_it_is(
     goclaw: Shell,
     gateway: ThreadGateway,
@@ -131,12 +123,7 @@ def test_wrong_words_of_set(goclaw: Shell, gateway: ThreadGateway, words: list[s
     assert goclaw("lanes", "set", *words).code == 2
 
 
-# ---------------------------------------------------------------------------- watch
-
-
-def test_a_watcher_sees_the_gateway_come_go_and_come_back_and_ends_with_ctrl_c(
-    home: Path,
-) -> None:
+def test_a_watcher_sees_the_gateway_come_go_and_come_back_and_ends_with_ctrl_c(home: Path) -> None:
     with person_at("lanes", "--watch") as watcher:
         watcher.sees("waiting for a gateway")
         for _ in range(2):

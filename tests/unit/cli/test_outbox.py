@@ -86,20 +86,17 @@ def test_dead_messages_are_told_first_and_apart(goclaw: Shell, database: FakeCon
     assert goclaw("outbox", "list").err == ""
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "ids"),
-    [
-        ("--chat", "-1001", [6, 5, 4, 3]),
-        ("--chat", "telegram", [6, 5, 4, 3]),
-        ("--chat", "telegram/work/-1001", [6, 5, 4, 3]),
-        ("--chat", "telegram/work/-1001/7", [6, 5, 4, 3]),
-        ("--chat", "console/default/local", [7]),
-        ("--chat", "-100", []),
-        ("--chat", "telegram/work/-1", []),
-        ("--chat", "7", []),
-        *(("--state", row.state.value, [row.id]) for row in EVERY_STATE),
-    ],
-)
+@pytest.mark.parametrize(("option", "value", "ids"), [
+    ("--chat", "-1001", [6, 5, 4, 3]),
+    ("--chat", "telegram", [6, 5, 4, 3]),
+    ("--chat", "telegram/work/-1001", [6, 5, 4, 3]),
+    ("--chat", "telegram/work/-1001/7", [6, 5, 4, 3]),
+    ("--chat", "console/default/local", [7]),
+    ("--chat", "-100", []),
+    ("--chat", "telegram/work/-1", []),
+    ("--chat", "7", []),
+    *(("--state", row.state.value, [row.id]) for row in EVERY_STATE),
+])  # fmt: skip
 def test_messages_of_a_chat_or_in_a_state_are_picked(
     goclaw: Shell, database: FakeControl, option: str, value: str, ids: list[int]
 ) -> None:

@@ -15,16 +15,13 @@ from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
 
-@pytest.mark.parametrize(
-    ("words", "only"),
-    [
-        ("", ALL_RUNS),
-        ("--agent main", RunFilter(agent=AgentName("main"))),
-        ("--trigger cron", RunFilter(trigger=Trigger.CRON)),
-        ("--outcome timed_out", RunFilter(outcome=Outcome.TIMED_OUT)),
-        ("--trigger api --agent x", RunFilter(trigger=Trigger.API, agent=AgentName("x"))),
-    ],
-)
+@pytest.mark.parametrize(("words", "only"), [
+    ("", ALL_RUNS),
+    ("--agent main", RunFilter(agent=AgentName("main"))),
+    ("--trigger cron", RunFilter(trigger=Trigger.CRON)),
+    ("--outcome timed_out", RunFilter(outcome=Outcome.TIMED_OUT)),
+    ("--trigger api --agent x", RunFilter(trigger=Trigger.API, agent=AgentName("x"))),
+])  # fmt: skip
 def test_runs_are_picked(
     goclaw: Shell, gateway: ThreadGateway, words: str, only: RunFilter
 ) -> None:

@@ -21,19 +21,12 @@ from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
 from goclaw_py.heartbeat.decisions import A_HEARTBEAT_RUN, HeartbeatPolicy
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.errors import (
-    ChannelError,
-    GoclawError,
-    NotSent,
-    StoreUnavailable,
-)
+from goclaw_py.model.errors import ChannelError, GoclawError, NotSent, StoreUnavailable
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.store.postgres.checkup import Checkup
 from tests.support.doctor import CHECKUP, Place
 from tests.unit.cli.conftest import Shell, give
 from tests.unit.cli.cron_desk import JobControl
-
-# ---------------------------------------------------------------------------- doctor
 
 
 @pytest.fixture
@@ -65,14 +58,11 @@ def test_the_doctor_is_content_with_a_fresh_installation(goclaw: Shell, healthy:
     assert "ok     database: embedded, schema 1" in got.out
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("[lanes]\nmain = 0\n", "WRONG  settings: "),
-        ("[channels.nothing]\n", "WRONG  channels and agents: "),
-        ("[state]\nfolder = 'goclaw.toml/x'\n", "make it writable, or set state.folder"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("[lanes]\nmain = 0\n", "WRONG  settings: "),
+    ("[channels.nothing]\n", "WRONG  channels and agents: "),
+    ("[state]\nfolder = 'goclaw.toml/x'\n", "make it writable, or set state.folder"),
+])  # fmt: skip
 def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
     goclaw: Shell, monkeypatch: pytest.MonkeyPatch, text: str, expected: str
 ) -> None:
@@ -86,26 +76,23 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
     assert expected in got.out
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", ("every 30 minutes, target last", "")),
-        ("interval = '0'", ("off", "")),
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", ("every 30 minutes, target last", "")),
+    ("interval = '0'", ("off", "")),
+    (
+        "interval = '1h'\nactive_hours = { start = '22:00', end = '06:00' }\ntarget = 'none'",
+        ("every hour, 22:00\u201306:00 UTC, target none", ""),
+    ),
+    ("target = 'telegram'", ("every 30 minutes, target telegram", "")),
+    (
+        "target = 'telegram.work:12345:7'",
         (
-            "interval = '1h'\nactive_hours = { start = '22:00', end = '06:00' }\ntarget = 'none'",
-            ("every hour, 22:00\u201306:00 UTC, target none", ""),
+            "every 30 minutes, target telegram.work:12345:7, which is disabled",
+            "set channels.telegram.accounts.work.enabled = true, or use another target",
         ),
-        ("target = 'telegram'", ("every 30 minutes, target telegram", "")),
-        (
-            "target = 'telegram.work:12345:7'",
-            (
-                "every 30 minutes, target telegram.work:12345:7, which is disabled",
-                "set channels.telegram.accounts.work.enabled = true, or use another target",
-            ),
-        ),
-        ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
-    ],
-)
+    ),
+    ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
+])  # fmt: skip
 def test_heartbeats_are_described(tmp_path: Path, text: str, expected: tuple[str, str]) -> None:
     """SPEC HB-8."""
     channel = "[channels.telegram]\ntoken = 't'\naccounts.work = { enabled = false }\n"
@@ -139,9 +126,6 @@ def test_telegram_is_asked(goclaw: Shell, healthy: None, monkeypatch: pytest.Mon
         "WRONG  channel telegram/default: no connection to the Bot API\n"
         "       → check the network connection of this machine" in got.out
     )
-
-
-# ---------------------------------------------------------------------------- init
 
 
 def test_init_writes_a_start_that_works_and_keeps_what_is_there(goclaw: Shell) -> None:

@@ -140,13 +140,10 @@ def test_odd_jobs_are_simulated(goclaw: Shell, jobs: JobControl) -> None:
     assert (got.code, "greeting" in got.out) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        *("--days 0", "--days 3661", "--days many", "--seconds -1", "--seconds nan"),
-        *("--seconds 1e9", "--usd -0.1", "--usd inf", "--usd nan", "--html /", "standup"),
-    ],
-)
+@pytest.mark.parametrize("options", [
+    *("--days 0", "--days 3661", "--days many", "--seconds -1", "--seconds nan"),
+    *("--seconds 1e9", "--usd -0.1", "--usd inf", "--usd nan", "--html /", "standup"),
+])  # fmt: skip
 def test_wrong_options_are_refused(goclaw: Shell, jobs: JobControl, options: str) -> None:
     got = goclaw("simulate", *options.split())
     assert (got.code, got.out) == (ExitCode.USAGE, "")
@@ -158,9 +155,6 @@ def test_a_page_that_cannot_be_written_is_named(goclaw: Shell, jobs: JobControl)
     assert (got.code, got.out) == (ExitCode.FAILED, "")
     assert "/no/such/folder/page.html" in got.err
     assert "Traceback" not in got.err
-
-
-# ---------------------------------------------------------------------------- with a gateway
 
 
 @pytest.fixture
@@ -182,9 +176,6 @@ def test_with_a_gateway_its_jobs_and_its_clock_are_used(goclaw: Shell, there: Jo
     assert told["since"] == "2026-01-02T12:00:00+00:00"
     assert [(one["slug"], one["runs"]) for one in told["jobs"]] == [("poll", 27), ("standup", 5)]
     assert told["jobs"][0]["usd"] == "6.750000"
-
-
-# ---------------------------------------------------------------------------- the page
 
 
 def page_of(goclaw: Shell, folder: Path, *options: str) -> str:

@@ -156,9 +156,6 @@ def test_a_gateway_need_not_know_each_agent(goclaw: Shell, home: Path) -> None:
     assert [(one["agent"], one["heartbeat_runs"]) for one in told] == [("main", 48), ("new", 48)]
 
 
-# ---------------------------------------------------------------------------- the page
-
-
 def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
     hearts.checklist("- every 12h: Look at the calendar.\n")
     path = tmp_path / "page.html"

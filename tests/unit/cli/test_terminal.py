@@ -102,9 +102,6 @@ def test_a_reader_that_leaves_ends_the_chat_quietly(gateway: ThreadGateway) -> N
     assert (process.returncode, err) == (0, b"")
 
 
-# ---------------------------------------------------------------------------- in this process
-
-
 async def read_all(terminal: StandardTerminal) -> list[str]:
     lines = []
     while (line := await terminal.read()) is not None:
@@ -112,17 +109,14 @@ async def read_all(terminal: StandardTerminal) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize(
-    ("raw", "lines"),
-    [
-        (b"", []),
-        (b"a\nb\n", ["a", "b"]),
-        (b"a\r\n\nb", ["a", "", "b"]),
-        ("ä\u2028ö\n".encode(), ["ä\u2028ö"]),
-        (b"\xff\n", ["\ufffd"]),
-        (b"\xc3", ["\ufffd"]),
-    ],
-)
+@pytest.mark.parametrize(("raw", "lines"), [
+    (b"", []),
+    (b"a\nb\n", ["a", "b"]),
+    (b"a\r\n\nb", ["a", "", "b"]),
+    ("ä\u2028ö\n".encode(), ["ä\u2028ö"]),
+    (b"\xff\n", ["\ufffd"]),
+    (b"\xc3", ["\ufffd"]),
+])  # fmt: skip
 async def test_lines_come_as_they_are(tmp_path: Path, raw: bytes, lines: list[str]) -> None:
     file = tmp_path / "input"
     file.write_bytes(raw)

@@ -37,40 +37,34 @@ def piped(*events: ChatEvent) -> str:
     return "".join(transcript.show(event) for event in events) + transcript.leave()
 
 
-@pytest.mark.parametrize(
-    ("events", "shown"),
-    [
-        ([started(), text("Hel"), text("lo"), ended(), said("Hello")], "Hello\n"),
-        # Blanks around it do not make it another one.
-        ([started(), text("Hello\n"), ended(), said("Hello")], "Hello\n\n"),
-        # The rest that was not streamed is added.
-        ([started(), text("Hel"), said("Hello, world"), ended()], "Hello, world\n"),
-        # What was streamed otherwise, or not at all, is written whole.
-        ([started(), text("draft"), ended(), said("final")], "draft\nfinal\n"),
-        ([started(), ended(), said("Hello")], "Hello\n"),
-        # The message of a failed run follows what it had streamed.
-        ([started(), text("Hel"), ended(A, Outcome.FAILED), said("Sorry.")], "Hel\nSorry.\n"),
-        # A message between two pieces of a stream has its own line.
-        (
-            [text("one "), said("stopped", None), text("two"), ended(), said("one two")],
-            "one \nstopped\ntwo\n",
-        ),
-        # Of two runs at once one streams, and the other one is written at its end.
-        (
-            [text("a1"), text("b1", B), text("a2"), ended(), said("a1a2"), text("b2", B)],
-            "a1a2\n",
-        ),
-        (
-            [text("a1"), text("b1", B), ended(B), said("b1b2", B), text("a2"), said("a1a2")],
-            "a1\nb1b2\na2\n",
-        ),
-        # Leaving ends the line of an open stream.
-        ([text("Hel")], "Hel\n"),
-        # SPEC SEC-1: a chat cannot take over the terminal.
-        ([text("a\x1b[2J\x07b"), said("a\x1b[2J\x07b")], "a[2Jb\n"),
-        ([said("\x9b31mred\r\x08\ttab", None)], "31mred\ttab\n"),
-    ],
-)
+@pytest.mark.parametrize(("events", "shown"), [
+    ([started(), text("Hel"), text("lo"), ended(), said("Hello")], "Hello\n"),
+    # Blanks around it do not make it another one.
+    ([started(), text("Hello\n"), ended(), said("Hello")], "Hello\n\n"),
+    # The rest that was not streamed is added.
+    ([started(), text("Hel"), said("Hello, world"), ended()], "Hello, world\n"),
+    # What was streamed otherwise, or not at all, is written whole.
+    ([started(), text("draft"), ended(), said("final")], "draft\nfinal\n"),
+    ([started(), ended(), said("Hello")], "Hello\n"),
+    # The message of a failed run follows what it had streamed.
+    ([started(), text("Hel"), ended(A, Outcome.FAILED), said("Sorry.")], "Hel\nSorry.\n"),
+    # A message between two pieces of a stream has its own line.
+    (
+        [text("one "), said("stopped", None), text("two"), ended(), said("one two")],
+        "one \nstopped\ntwo\n",
+    ),
+    # Of two runs at once one streams, and the other one is written at its end.
+    ([text("a1"), text("b1", B), text("a2"), ended(), said("a1a2"), text("b2", B)], "a1a2\n"),
+    (
+        [text("a1"), text("b1", B), ended(B), said("b1b2", B), text("a2"), said("a1a2")],
+        "a1\nb1b2\na2\n",
+    ),
+    # Leaving ends the line of an open stream.
+    ([text("Hel")], "Hel\n"),
+    # SPEC SEC-1: a chat cannot take over the terminal.
+    ([text("a\x1b[2J\x07b"), said("a\x1b[2J\x07b")], "a[2Jb\n"),
+    ([said("\x9b31mred\r\x08\ttab", None)], "31mred\ttab\n"),
+])  # fmt: skip
 def test_each_reply_is_written_once(events: list[ChatEvent], shown: str) -> None:
     assert piped(*events) == shown
 

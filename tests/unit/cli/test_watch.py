@@ -33,9 +33,6 @@ WATCHED = (
 LIVE = (["status"], ["lanes"])
 
 
-# ---------------------------------------------------------------------------- screens
-
-
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(display, "now", lambda: fakes.NOW)
@@ -102,9 +99,6 @@ def test_for_programs_each_look_is_one_line(capsys: pytest.CaptureFixture[str]) 
     lines.show('{\n "a": "b\\nc"\n}')
     lines.show("[]")
     assert capsys.readouterr().out == '{"a":"b\\nc"}\n[]\n'
-
-
-# ---------------------------------------------------------------------------- commands
 
 
 @pytest.fixture

@@ -35,15 +35,12 @@ async def test_a_subagent_can_be_waited_for(service: Desk) -> None:
     assert "without an answer" in await service.call("spawn_subagent", task="sums", wait=True)
 
 
-@pytest.mark.parametrize(
-    ("label", "task", "used"),
-    [
-        (None, "Find\nout  what the weather will be in Rome tomorrow", None),
-        (" \n ", 'say "hi"', "say 'hi'"),
-        ('a “b" \x00 c', "x", "a 'b' c"),
-        (None, "\u200bx", "\u200bx"),
-    ],
-)
+@pytest.mark.parametrize(("label", "task", "used"), [
+    (None, "Find\nout  what the weather will be in Rome tomorrow", None),
+    (" \n ", 'say "hi"', "say 'hi'"),
+    ('a “b" \x00 c', "x", "a 'b' c"),
+    (None, "\u200bx", "\u200bx"),
+])  # fmt: skip
 async def test_a_label_is_one_short_line_without_quotation_marks(
     service: Desk, label: str | None, task: str, used: str | None
 ) -> None:

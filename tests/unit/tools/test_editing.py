@@ -50,14 +50,11 @@ async def test_a_text_may_have_a_million_bytes_and_no_more(service: Desk) -> Non
     assert [file.name for file in service.workspace.iterdir()] == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        *((path, "must") for path in ("", ".", "notes/", "/", "a/.")),
-        ("notes", "is a folder, not a file"),
-        ("a/b", "a/b: a is a file, not a folder"),
-    ],
-)
+@pytest.mark.parametrize(("path", "reason"), [
+    *((path, "must") for path in ("", ".", "notes/", "/", "a/.")),
+    ("notes", "is a folder, not a file"),
+    ("a/b", "a/b: a is a file, not a folder"),
+])  # fmt: skip
 async def test_a_folder_is_not_written(service: Desk, path: str, reason: str) -> None:
     (service.workspace / "notes").mkdir()
     (service.workspace / "a").touch()
@@ -86,17 +83,14 @@ async def test_a_passage_is_replaced_where_it_is_there_once(service: Desk) -> No
     assert file.read_bytes() == b"\xef\xbb\xbfone\r\nzwei\n\r\nthree\r\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "reason"),
-    [
-        ("a b a", "a", "old occurs 2 times"),
-        ("aaa", "aa", "old occurs 2 times"),
-        ("a b", "c", "old was not found"),
-        ("a b", "A", "old was not found"),
-        ("z", "z", "old and new are the same"),
-        ("a", "", "must have at least 1 character"),
-    ],
-)
+@pytest.mark.parametrize(("text", "old", "reason"), [
+    ("a b a", "a", "old occurs 2 times"),
+    ("aaa", "aa", "old occurs 2 times"),
+    ("a b", "c", "old was not found"),
+    ("a b", "A", "old was not found"),
+    ("z", "z", "old and new are the same"),
+    ("a", "", "must have at least 1 character"),
+])  # fmt: skip
 async def test_else_nothing_is_changed(service: Desk, text: str, old: str, reason: str) -> None:
     file = service.workspace / "a"
     file.write_text(text)

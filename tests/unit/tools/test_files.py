@@ -28,16 +28,10 @@ async def refused(service: Desk, tool: str, **arguments: object) -> str:
     return str(caught.value)
 
 
-# ---------------------------------------------------------------------- read_file
-
-
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        *((text, text) for text in ("one line", "two\nlines\n", "\n", "tab\r\n", "ä\u2028b")),
-        ("", "[the file is empty]"),
-    ],
-)
+@pytest.mark.parametrize(("text", "read"), [
+    *((text, text) for text in ("one line", "two\nlines\n", "\n", "tab\r\n", "ä\u2028b")),
+    ("", "[the file is empty]"),
+])  # fmt: skip
 async def test_a_file_is_read_as_it_stands(service: Desk, text: str, read: str) -> None:
     file = put(service, "notes/a.md", text)
     assert await service.call("read_file", path="notes/a.md") == read
@@ -86,9 +80,6 @@ async def test_what_is_not_text_or_huge_is_not_read(service: Desk) -> None:
     said = await refused(service, "read_file", path="huge")
     assert re.search(r"has 1,099,511,627,776 bytes; the most .* 10,000,000", said)
     assert MAX_READ_BYTES == 10_000_000
-
-
-# ---------------------------------------------------------------------- list_files
 
 
 async def test_a_folder_is_listed_by_name_with_sizes(service: Desk) -> None:
@@ -140,23 +131,17 @@ async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
     assert await service.call("list_files") == "'two\\nlines'  0 bytes\n'\\udcff'  0 bytes"
 
 
-# ---------------------------------------------------------------------- send_file
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "mime"),
-    [
-        ("a.jpg", FileKind.PHOTO, "image/jpeg"),
-        ("A.PNG", FileKind.PHOTO, "image/png"),
-        ("a.svg", FileKind.DOCUMENT, "image/svg+xml"),
-        ("a.ogg", FileKind.VOICE, "audio/ogg"),
-        ("a.mp3", FileKind.AUDIO, "audio/mpeg"),
-        ("a.mp4", FileKind.VIDEO, "video/mp4"),
-        ("a.txt", FileKind.DOCUMENT, "text/plain"),
-        ("a", FileKind.DOCUMENT, ""),
-        ("data:text,b", FileKind.DOCUMENT, ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "kind", "mime"), [
+    ("a.jpg", FileKind.PHOTO, "image/jpeg"),
+    ("A.PNG", FileKind.PHOTO, "image/png"),
+    ("a.svg", FileKind.DOCUMENT, "image/svg+xml"),
+    ("a.ogg", FileKind.VOICE, "audio/ogg"),
+    ("a.mp3", FileKind.AUDIO, "audio/mpeg"),
+    ("a.mp4", FileKind.VIDEO, "video/mp4"),
+    ("a.txt", FileKind.DOCUMENT, "text/plain"),
+    ("a", FileKind.DOCUMENT, ""),
+    ("data:text,b", FileKind.DOCUMENT, ""),
+])  # fmt: skip
 async def test_files_go_with_a_reply(service: Desk, name: str, kind: FileKind, mime: str) -> None:
     """SPEC CHAN-6."""
     file = put(service, f"out/{name}", "x")

@@ -118,27 +118,24 @@ async def test_the_status_tells_how_it_stands(service: Desk, hearts: FakeHeartbe
     assert said.splitlines() == status_lines(await hearts.view(MAIN_AGENT))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        ({}, "action: is required"),
-        ({"action": "run"}, "action: must be 'show', 'add', 'done' or 'status'; given 'run'"),
-        ({"action": "wake"}, "action: must be 'show', 'add', 'done' or 'status'; given 'wake'"),
-        ({"action": "add"}, "add needs text"),
-        ({"action": "add", "text": " \n\u200b"}, "text: must not be empty"),
-        ({"action": "add", "text": "x" * 501}, "text: must have at most 500 characters"),
-        ({"action": "add", "text": "- [ ] "}, "this one says nothing"),
-        ({"action": "add", "text": "x", "number": 1}, "add takes text"),
-        ({"action": "done"}, "done needs number or text"),
-        ({"action": "done", "number": 1, "text": "x"}, "done needs number or text"),
-        ({"action": "done", "number": 0}, "number: must be greater than or equal to 1; given 0"),
-        ({"action": "done", "number": "1"}, "number: must be a valid integer; given '1'"),
-        ({"action": "done", "number": True}, "number: must be a valid integer; given True"),
-        ({"action": "show", "number": 1}, "show takes no other arguments"),
-        ({"action": "status", "text": "x"}, "status takes no other arguments"),
-        ({"action": "show", "agent": "writer"}, "agent: unknown argument; known here: action, "),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "line"), [
+    ({}, "action: is required"),
+    ({"action": "run"}, "action: must be 'show', 'add', 'done' or 'status'; given 'run'"),
+    ({"action": "wake"}, "action: must be 'show', 'add', 'done' or 'status'; given 'wake'"),
+    ({"action": "add"}, "add needs text"),
+    ({"action": "add", "text": " \n\u200b"}, "text: must not be empty"),
+    ({"action": "add", "text": "x" * 501}, "text: must have at most 500 characters"),
+    ({"action": "add", "text": "- [ ] "}, "this one says nothing"),
+    ({"action": "add", "text": "x", "number": 1}, "add takes text"),
+    ({"action": "done"}, "done needs number or text"),
+    ({"action": "done", "number": 1, "text": "x"}, "done needs number or text"),
+    ({"action": "done", "number": 0}, "number: must be greater than or equal to 1; given 0"),
+    ({"action": "done", "number": "1"}, "number: must be a valid integer; given '1'"),
+    ({"action": "done", "number": True}, "number: must be a valid integer; given True"),
+    ({"action": "show", "number": 1}, "show takes no other arguments"),
+    ({"action": "status", "text": "x"}, "status takes no other arguments"),
+    ({"action": "show", "agent": "writer"}, "agent: unknown argument; known here: action, "),
+])  # fmt: skip
 async def test_arguments_are_checked_strictly(
     service: Desk, hearts: FakeHeartbeats, arguments: dict[str, object], line: str
 ) -> None:
@@ -150,13 +147,10 @@ async def test_arguments_are_checked_strictly(
     assert (hearts.items[MAIN_AGENT], hearts.ticked) == (["Mail"], [])
 
 
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (BadChecklist("HEARTBEAT.md is a folder"), "HEARTBEAT.md is a folder"),
-        (StoreUnavailable("no route to 10.0.0.1"), "the database cannot be reached; try again"),
-    ],
-)
+@pytest.mark.parametrize(("error", "told"), [
+    (BadChecklist("HEARTBEAT.md is a folder"), "HEARTBEAT.md is a folder"),
+    (StoreUnavailable("no route to 10.0.0.1"), "the database cannot be reached; try again"),
+])  # fmt: skip
 async def test_what_goes_wrong_is_told_to_the_model(
     service: Desk, hearts: FakeHeartbeats, error: BadChecklist | StoreUnavailable, told: str
 ) -> None:
@@ -169,9 +163,6 @@ async def test_what_goes_wrong_is_told_to_the_model(
     del hearts.items[MAIN_AGENT]
     with pytest.raises(ToolFailed, match="there is no agent 'main'"):
         await use(service, "show")
-
-
-# ---------------------------------------------------------------------------- the end of a run
 
 
 def in_a_heartbeat_run(service: Desk, said: list[tuple[bool, str]]) -> Toolbox:
@@ -190,15 +181,12 @@ async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: Desk) -> No
     assert said == [(False, ""), (True, "The pump leaks.")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        ({"notify": True}, "text: is required if notify is true"),
-        ({"notify": True, "text": "  "}, "text: is required if notify is true"),
-        ({}, "notify"),
-        ({"notify": "maybe"}, "notify"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "why"), [
+    ({"notify": True}, "text: is required if notify is true"),
+    ({"notify": True, "text": "  "}, "text: is required if notify is true"),
+    ({}, "notify"),
+    ({"notify": "maybe"}, "notify"),
+])  # fmt: skip
 async def test_a_message_needs_a_text(
     service: Desk, arguments: dict[str, object], why: str
 ) -> None:

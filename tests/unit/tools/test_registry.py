@@ -75,24 +75,21 @@ async def test_mistakes_are_told_with_what_would_be_right(service: Desk) -> None
     assert len((await refused(tools, "list_files", **flood)).splitlines()) == 21
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "line"),
-    [
-        ("read_file", {}, "path: is required"),
-        ("read_file", {"path": None}, "path: must be a valid string; given None"),
-        ("read_file", {"path": "a", "offset_line": True}, "offset_line: must be a valid integer"),
-        ("read_file", {"path": "a", "offset_line": 1.5}, "offset_line: must be a valid integer"),
-        ("spawn_subagent", {"task": "a", "wait": "yes"}, "wait: must be a valid boolean"),
-        ("spawn_subagent", {"task": " \n\u200b"}, "task: must not be empty"),
-        ("unpin_fact", {}, "must have either number or text; given {}"),
-        ("unpin_fact", {"number": 1, "text": "a"}, "must have either number or text"),
-        ("delegate", {"agent": "main", "task": "a"}, "agent: must be one of writer, researcher"),
-        ("send_message", {"to": "telegram:1", "text": "a"}, "to: must be one of telegram:12345, "),
-        ("send_file", {"path": "a", "name": "../b"}, "name: must be a file name without /"),
-        ("pin_fact", {"text": "x" * 501}, "text: must have at most 500 characters"),
-        ("pin_fact", {"text": {"a": [1] * 999}}, "text: must be a valid string; given {'a': [1, "),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "line"), [
+    ("read_file", {}, "path: is required"),
+    ("read_file", {"path": None}, "path: must be a valid string; given None"),
+    ("read_file", {"path": "a", "offset_line": True}, "offset_line: must be a valid integer"),
+    ("read_file", {"path": "a", "offset_line": 1.5}, "offset_line: must be a valid integer"),
+    ("spawn_subagent", {"task": "a", "wait": "yes"}, "wait: must be a valid boolean"),
+    ("spawn_subagent", {"task": " \n\u200b"}, "task: must not be empty"),
+    ("unpin_fact", {}, "must have either number or text; given {}"),
+    ("unpin_fact", {"number": 1, "text": "a"}, "must have either number or text"),
+    ("delegate", {"agent": "main", "task": "a"}, "agent: must be one of writer, researcher"),
+    ("send_message", {"to": "telegram:1", "text": "a"}, "to: must be one of telegram:12345, "),
+    ("send_file", {"path": "a", "name": "../b"}, "name: must be a file name without /"),
+    ("pin_fact", {"text": "x" * 501}, "text: must have at most 500 characters"),
+    ("pin_fact", {"text": {"a": [1] * 999}}, "text: must be a valid string; given {'a': [1, "),
+])  # fmt: skip
 async def test_arguments_are_checked_strictly(
     service: Desk, name: str, arguments: dict[str, object], line: str
 ) -> None:

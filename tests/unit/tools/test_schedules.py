@@ -227,15 +227,12 @@ async def test_a_zone_can_be_named_and_is_ignored_but_for_cron(world: Schedules)
     assert (await world.create(**cron))["next_run_local"] == "2026-01-02 09:00:00 CET"
 
 
-@pytest.mark.parametrize(
-    ("given", "at"),
-    [
-        ("2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"),
-        ("2026-03-01t09:00z", "2026-03-01T09:00:00Z"),
-        (" 2026-03-01 14:30:00+05:30\n", "2026-03-01T09:00:00Z"),
-        ("2026-03-01T09:00:00.250-00:00", "2026-03-01T09:00:00Z"),
-    ],
-)
+@pytest.mark.parametrize(("given", "at"), [
+    ("2026-03-01T09:00:00Z", "2026-03-01T09:00:00Z"),
+    ("2026-03-01t09:00z", "2026-03-01T09:00:00Z"),
+    (" 2026-03-01 14:30:00+05:30\n", "2026-03-01T09:00:00Z"),
+    ("2026-03-01T09:00:00.250-00:00", "2026-03-01T09:00:00Z"),
+])  # fmt: skip
 async def test_a_one_off_time_is_told_in_local_time(world: Schedules, given: str, at: str) -> None:
     made = await world.create(cadence_type="once", cadence_value=given)
     assert made["cadence"] == f"once: {at}"
@@ -276,16 +273,13 @@ async def test_a_one_off_time_that_cannot_be_is_answered_with_now(world: Schedul
     assert "2 h" in said
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        *("", "tomorrow 9:00", "18:00", "2026-03-01", "2026-02-30T09:00:00Z"),
-        *("2026-03-01T25:00:00Z", "2026-03-01T09:00:00+99:00", "2026-03-01X09:00:00Z"),
-        *("2026-03-01T09:00:00[Europe/Berlin]", "1767323045"),
-        *("\u0662\u0660\u0662\u0666-03-01T09:00:00Z", "0001-01-01T00:00:00+14:00"),
-        *("9999-12-31T23:59:59-14:00", "2026-03-01T" + "9" * 5000),
-    ],
-)
+@pytest.mark.parametrize("given", [
+    *("", "tomorrow 9:00", "18:00", "2026-03-01", "2026-02-30T09:00:00Z"),
+    *("2026-03-01T25:00:00Z", "2026-03-01T09:00:00+99:00", "2026-03-01X09:00:00Z"),
+    *("2026-03-01T09:00:00[Europe/Berlin]", "1767323045"),
+    *("\u0662\u0660\u0662\u0666-03-01T09:00:00Z", "0001-01-01T00:00:00+14:00"),
+    *("9999-12-31T23:59:59-14:00", "2026-03-01T" + "9" * 5000),
+])  # fmt: skip
 async def test_what_is_no_time_is_answered_with_now(world: Schedules, given: str) -> None:
     said = await not_created(world, "once", given)
     assert said.startswith("invalid schedule cadence: ")
@@ -295,27 +289,24 @@ async def test_what_is_no_time_is_answered_with_now(world: Schedules, given: str
 WHOLE = "must be a whole number of seconds"
 
 
-@pytest.mark.parametrize(
-    ("kind", "given", "said"),
-    [
-        ("interval", "0", "cadence: interval 0s is below minimum 60s"),
-        ("interval", "59", "cadence: interval 59s is below minimum 60s"),
-        ("interval", "-5", f"cadence: interval '-5' {WHOLE}, such as 3600"),
-        ("interval", "1.5", WHOLE),
-        ("interval", "10m", WHOLE),
-        ("interval", "", WHOLE),
-        ("interval", "\u0663\u0666\u0660\u0660", WHOLE),
-        ("interval", "1" + "0" * 30, "is above maximum 316224000s"),
-        ("interval", "9" * 9000, "is above maximum 316224000s"),
-        ("interval", "316224001", "interval 316224001s is above maximum 316224000s"),
-        ("cron", "61 * * * *", "invalid cron expression: 61 * * * *: "),
-        ("cron", "every day", "invalid cron expression: every day: "),
-        ("cron", "", "invalid cron expression: : "),
-        ("cron", "* " * 3000, "invalid cron expression: * * * "),
-        ("cron", "0 0 30 2 *", "cadence: schedule would never fire"),
-        ("cron", "*/30 * * * * *", "cadence: cron fires every 30s, minimum is 60s"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "given", "said"), [
+    ("interval", "0", "cadence: interval 0s is below minimum 60s"),
+    ("interval", "59", "cadence: interval 59s is below minimum 60s"),
+    ("interval", "-5", f"cadence: interval '-5' {WHOLE}, such as 3600"),
+    ("interval", "1.5", WHOLE),
+    ("interval", "10m", WHOLE),
+    ("interval", "", WHOLE),
+    ("interval", "\u0663\u0666\u0660\u0660", WHOLE),
+    ("interval", "1" + "0" * 30, "is above maximum 316224000s"),
+    ("interval", "9" * 9000, "is above maximum 316224000s"),
+    ("interval", "316224001", "interval 316224001s is above maximum 316224000s"),
+    ("cron", "61 * * * *", "invalid cron expression: 61 * * * *: "),
+    ("cron", "every day", "invalid cron expression: every day: "),
+    ("cron", "", "invalid cron expression: : "),
+    ("cron", "* " * 3000, "invalid cron expression: * * * "),
+    ("cron", "0 0 30 2 *", "cadence: schedule would never fire"),
+    ("cron", "*/30 * * * * *", "cadence: cron fires every 30s, minimum is 60s"),
+])  # fmt: skip
 async def test_a_wrong_cadence_is_told(world: Schedules, kind: str, given: str, said: str) -> None:
     told = await not_created(world, kind, given)
     assert told.startswith(("invalid schedule cadence: ", "invalid cron expression: "))
@@ -337,20 +328,17 @@ async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
     await not_created(world, "cron", "0 9 * * *", timezone="../../etc/localtime" * 100)
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"goal": " \n"}, "goal: must not be empty"),
-        ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
-        ({"goal": "x" * 1_000_000}, "goal: may have at most 100,000 characters"),
-        ({"name": "x" * 201}, "name: may have at most 200 characters"),
-        ({"max_turns": 5}, "max_turns: unknown argument; known here: name, goal, cadence_type, "),
-        ({"max_cost": 0.5}, "max_cost: unknown argument"),
-        ({"cadence_type": "daily"}, "cadence_type: must be 'cron', 'once' or 'interval'"),
-        ({"cadence_value": 3600}, "cadence_value: must be a valid string; given 3600"),
-        ({"notification": "loud"}, "notification: must be 'always', 'conditional' or 'never'"),
-    ],
-)
+@pytest.mark.parametrize(("more", "said"), [
+    ({"goal": " \n"}, "goal: must not be empty"),
+    ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
+    ({"goal": "x" * 1_000_000}, "goal: may have at most 100,000 characters"),
+    ({"name": "x" * 201}, "name: may have at most 200 characters"),
+    ({"max_turns": 5}, "max_turns: unknown argument; known here: name, goal, cadence_type, "),
+    ({"max_cost": 0.5}, "max_cost: unknown argument"),
+    ({"cadence_type": "daily"}, "cadence_type: must be 'cron', 'once' or 'interval'"),
+    ({"cadence_value": 3600}, "cadence_value: must be a valid string; given 3600"),
+    ({"notification": "loud"}, "notification: must be 'always', 'conditional' or 'never'"),
+])  # fmt: skip
 async def test_arguments_are_checked(world: Schedules, more: dict[str, Any], said: str) -> None:
     usual = {"goal": "x", "cadence_type": "interval", "cadence_value": "60"}
     assert said in await refused(world, "create", **usual | more)
@@ -397,22 +385,19 @@ async def test_a_search_finds_all_of_an_owner_soon_ones_first(world: Schedules) 
     }
 
 
-@pytest.mark.parametrize(
-    ("filters", "names"),
-    [
-        ({"name": "WEATHER"}, {"Weather in Pune", "Bad weather"}),
-        ({"name": "%"}, set()),
-        ({"status": "paused"}, {"Bad weather"}),
-        ({"status": "completed"}, set()),
-        ({"cadence_type": "cron"}, {"Weather in Pune"}),
-        ({"cadence_type": "once"}, {"Call Mum"}),
-        ({"cadence_type": "interval"}, {"Bad weather"}),
-        ({"notification": "never"}, {"Call Mum"}),
-        ({"name": "weather", "status": "active"}, {"Weather in Pune"}),
-        ({"name": "weather", "notification": "never"}, set()),
-        ({"name": None, "limit": None}, {"Weather in Pune", "Bad weather", "Call Mum"}),
-    ],
-)
+@pytest.mark.parametrize(("filters", "names"), [
+    ({"name": "WEATHER"}, {"Weather in Pune", "Bad weather"}),
+    ({"name": "%"}, set()),
+    ({"status": "paused"}, {"Bad weather"}),
+    ({"status": "completed"}, set()),
+    ({"cadence_type": "cron"}, {"Weather in Pune"}),
+    ({"cadence_type": "once"}, {"Call Mum"}),
+    ({"cadence_type": "interval"}, {"Bad weather"}),
+    ({"notification": "never"}, {"Call Mum"}),
+    ({"name": "weather", "status": "active"}, {"Weather in Pune"}),
+    ({"name": "weather", "notification": "never"}, set()),
+    ({"name": None, "limit": None}, {"Weather in Pune", "Bad weather", "Call Mum"}),
+])  # fmt: skip
 async def test_filters(world: Schedules, filters: dict[str, Any], names: set[str]) -> None:
     await world.create(name="Weather in Pune", cadence_type="cron", cadence_value="0 8 * * *")
     bad = await world.create(name="Bad weather")
@@ -453,32 +438,26 @@ async def test_the_hint_is_right_wherever_a_page_begins(
     assert told is None if next_offset is None else f"offset={next_offset} " in told
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"limit": 0}, "limit: must be at least 1"),
-        ({"limit": -1}, "limit: must be at least 1"),
-        ({"offset": -1}, "offset: must be at least 0"),
-        ({"offset": 10**30}, "offset: must be at most 1000000000"),
-        ({"limit": "20"}, "limit: must be a valid integer"),
-        ({"status": "failed"}, "status: must be 'active', 'paused', 'completed' or 'disabled'"),
-        ({"created_after": "2026-01-01"}, "created_after: unknown argument"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    ({"limit": 0}, "limit: must be at least 1"),
+    ({"limit": -1}, "limit: must be at least 1"),
+    ({"offset": -1}, "offset: must be at least 0"),
+    ({"offset": 10**30}, "offset: must be at most 1000000000"),
+    ({"limit": "20"}, "limit: must be a valid integer"),
+    ({"status": "failed"}, "status: must be 'active', 'paused', 'completed' or 'disabled'"),
+    ({"created_after": "2026-01-01"}, "created_after: unknown argument"),
+])  # fmt: skip
 async def test_wrong_pages(world: Schedules, arguments: dict[str, Any], said: str) -> None:
     assert said in await refused(world, "search", **arguments)
 
 
-@pytest.mark.parametrize(
-    ("status", "shown"),
-    [
-        (OccurrenceStatus.OK, "success"),
-        (OccurrenceStatus.FAILED, "failed"),
-        (OccurrenceStatus.TIMED_OUT, "failed"),
-        (OccurrenceStatus.LOST, "failed"),
-        (OccurrenceStatus.CANCELLED, "cancelled"),
-    ],
-)
+@pytest.mark.parametrize(("status", "shown"), [
+    (OccurrenceStatus.OK, "success"),
+    (OccurrenceStatus.FAILED, "failed"),
+    (OccurrenceStatus.TIMED_OUT, "failed"),
+    (OccurrenceStatus.LOST, "failed"),
+    (OccurrenceStatus.CANCELLED, "cancelled"),
+])  # fmt: skip
 async def test_the_last_run(world: Schedules, status: OccurrenceStatus, shown: str) -> None:
     made = await world.create()
     assert (made["last_run_status"], made["last_run_at"]) == (None, None)
@@ -553,22 +532,19 @@ async def test_what_is_over_needs_a_new_cadence(world: Schedules, state: JobStat
     assert (again["status"], again["next_run_at"]) == ("active", "2026-01-02T05:00:00Z")
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({}, "nothing to change: give at least one field besides schedule_id"),
-        ({"name": None, "goal": None}, "nothing to change"),
-        ({"cadence_type": "cron"}, "cadence_type and cadence_value must be given together"),
-        ({"cadence_value": "60"}, "cadence_type and cadence_value must be given together"),
-        ({"timezone": "Europe/Berlin"}, "only a cron schedule has a timezone"),
-        ({"status": "completed"}, "status: must be 'active' or 'paused'"),
-        ({"goal": ""}, "goal: must not be empty"),
-        ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
-        ({"name": "x" * 201}, "name: may have at most 200 characters"),
-        ({"cadence_type": "interval", "cadence_value": "59"}, "interval 59s is below minimum 60s"),
-        ({**DAILY, "timezone": "Mars"}, "invalid schedule cadence: invalid timezone: Mars"),
-    ],
-)
+@pytest.mark.parametrize(("change", "said"), [
+    ({}, "nothing to change: give at least one field besides schedule_id"),
+    ({"name": None, "goal": None}, "nothing to change"),
+    ({"cadence_type": "cron"}, "cadence_type and cadence_value must be given together"),
+    ({"cadence_value": "60"}, "cadence_type and cadence_value must be given together"),
+    ({"timezone": "Europe/Berlin"}, "only a cron schedule has a timezone"),
+    ({"status": "completed"}, "status: must be 'active' or 'paused'"),
+    ({"goal": ""}, "goal: must not be empty"),
+    ({"goal": "x" * 100_001}, "goal: may have at most 100,000 characters"),
+    ({"name": "x" * 201}, "name: may have at most 200 characters"),
+    ({"cadence_type": "interval", "cadence_value": "59"}, "interval 59s is below minimum 60s"),
+    ({**DAILY, "timezone": "Mars"}, "invalid schedule cadence: invalid timezone: Mars"),
+])  # fmt: skip
 async def test_wrong_changes(world: Schedules, change: dict[str, Any], said: str) -> None:
     made = await world.create()
     assert said in await refused(world, "edit", schedule_id=made["schedule_id"], **change)
@@ -600,15 +576,12 @@ async def test_a_new_goal_makes_the_job_that_of_a_model(world: Schedules) -> Non
         assert (after.spec.payload, after.maker) == (kind("new"), Maker.MODEL)
 
 
-@pytest.mark.parametrize(
-    ("facts", "said"),
-    [
-        ({"payload": Prompt("old", "openai:x")}, "model: only operators can choose another"),
-        ({"agent": AgentName("ops")}, "goal: only operators can change it in a job of the agent "),
-        ({"policy": {"usd": 9}}, "usd: only operators can exceed the limits of the settings"),
-        ({"target": Target("console", "default", "bob")}, "target: must be this chat, last or"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "said"), [
+    ({"payload": Prompt("old", "openai:x")}, "model: only operators can choose another"),
+    ({"agent": AgentName("ops")}, "goal: only operators can change it in a job of the agent "),
+    ({"policy": {"usd": 9}}, "usd: only operators can exceed the limits of the settings"),
+    ({"target": Target("console", "default", "bob")}, "target: must be this chat, last or"),
+])  # fmt: skip
 async def test_grants_of_operators(world: Schedules, facts: dict[str, Any], said: str) -> None:
     """SPEC SEC-3: an operator can make jobs for a user."""
     by = Requester(ANN, Maker.OPERATOR)
