@@ -1,8 +1,9 @@
-"""In which groups the agent listens, and to what (SPEC CHAN-5 to CHAN-7)."""
+"""In which groups the agent listens, and to what (SPEC CHAN-5 to CHAN-7, AGENT-3)."""
 
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -36,8 +37,16 @@ GROUP = "-100"
 PLACE = Target("telegram", "default", GROUP)
 
 
-def strangers() -> tuple[RecordingChannel, ...]:
-    return (RecordingChannel(trusted=False),)
+def in_public(ways: Ways = AT_ONCE) -> AbstractAsyncContextManager[GatewayProcess]:
+    """A gateway whose channel anybody can reach."""
+    return a_process(ways=ways, channels=(RecordingChannel(trusted=False),))
+
+
+async def decide(gateway: GatewayProcess, chat: str = GROUP, *, allowed: bool) -> None:
+    """What the operator says about a chat; it holds at once."""
+    now = gateway.clock.now()
+    await gateway.store.allow_chat("telegram", "default", chat, allowed=allowed, now=now)
+    await asyncio.sleep(0.1)
 
 
 def said(text: str, *, addressed: bool = True, chat: str = GROUP) -> InboundMessage:
@@ -58,12 +67,8 @@ async def the_chat(gateway: GatewayProcess) -> Chat:
     return chat
 
 
-# ---------------------------------------------------------------------------- which groups
-
-
 async def test_an_unknown_group_is_silence_and_listed_for_the_operator() -> None:
-    """SPEC CHAN-5."""
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with in_public() as gateway:
         assert await hears(gateway, said("hello"), said("/help")) == []
         assert gateway.channel.attempts == []
         assert await gateway.store.sessions() == []
@@ -72,8 +77,8 @@ async def test_an_unknown_group_is_silence_and_listed_for_the_operator() -> None
 
 
 async def test_an_unknown_group_is_noted_once_an_hour() -> None:
-    """SPEC CHAN-5: its chatter costs nothing."""
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    """Its chatter costs nothing."""
+    async with in_public() as gateway:
         for number in range(59):
             await gateway.gateway.accept([said(f"{number}", addressed=False)])
             await asyncio.sleep(60)
@@ -86,7 +91,7 @@ async def test_an_unknown_group_is_noted_once_an_hour() -> None:
 
 async def test_a_group_that_could_not_be_noted_is_noted_with_the_next_message() -> None:
     """SPEC DB-4."""
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with in_public() as gateway:
         gateway.store.away = True
         with pytest.raises(StoreUnavailable):
             await gateway.gateway.accept([said("hello")])
@@ -95,131 +100,95 @@ async def test_a_group_that_could_not_be_noted_is_noted_with_the_next_message() 
         assert (await the_chat(gateway)).chat == GROUP
 
 
-async def test_the_operator_allows_a_group_and_denies_it_again() -> None:
-    """SPEC CHAN-5: at once, without a restart."""
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+@pytest.mark.parametrize("ways", [AT_ONCE, OPEN])
+async def test_the_operator_allows_a_group_and_denies_it_again(ways: Ways) -> None:
+    """At once, without a restart; a denied group is silence though all are open."""
+    async with in_public(ways) as gateway:
         steps = (("1", True, ["1"]), ("2", False, ["1"]), ("3", True, ["1", "3"]))
         for text, allowed, prompts in steps:
-            await gateway.store.allow_chat(
-                "telegram", "default", GROUP, allowed=allowed, now=gateway.clock.now()
-            )
-            await asyncio.sleep(0.1)
+            await decide(gateway, allowed=allowed)
             assert await hears(gateway, said(text)) == prompts
-
-
-async def test_a_group_that_the_operator_denied_is_silence_though_all_are_open() -> None:
-    """SPEC CHAN-5."""
-    async with a_process(ways=OPEN, channels=strangers()) as gateway:
-        await gateway.store.allow_chat(
-            "telegram", "default", GROUP, allowed=False, now=gateway.clock.now()
-        )
-        await asyncio.sleep(0.1)
-        assert await hears(gateway, said("hello")) == []
 
 
 @pytest.mark.parametrize("peer", PeerKind)
 async def test_who_talks_under_open_policies_is_listed_and_can_be_denied(peer: PeerKind) -> None:
-    """SPEC CHAN-5."""
-    async with a_process(ways=OPEN, channels=strangers()) as gateway:
-        chat, sender = ("-100", "ann") if peer is PeerKind.GROUP else ("ann", "ann")
+    async with in_public(OPEN) as gateway:
+        in_group = peer is PeerKind.GROUP
+        chat, name = ("-100", "Family") if in_group else ("ann", "Ann (@ann_7)")
 
         def spoken(text: str) -> InboundMessage:
-            said = message(text, chat=chat, sender=sender, peer=peer)
-            who = Sender(sender, "Ann", "ann_7")
-            return replace(said, addressed=True, place_name="Family", sender=who)
+            who = Sender("ann", "Ann", "ann_7")
+            place = {"addressed": True, "place_name": "Family", "sender": who}
+            return replace(message(text, chat=chat, peer=peer), **place)  # type: ignore[arg-type]
 
         assert await hears(gateway, spoken("1"), spoken("2")) == ["1", "2"]
         seen = await the_chat(gateway)
-        name = "Family" if peer is PeerKind.GROUP else "Ann (@ann_7)"
         assert (seen.chat, seen.peer, seen.name, seen.allowed) == (chat, peer, name, None)
         assert len(await gateway.store.heard()) == 1
         assert gateway.store.calls["note_chats"] == 1
         for allowed, prompts in ((False, ["1", "2"]), (True, ["1", "2", "3"])):
-            await gateway.store.allow_chat(
-                "telegram", "default", chat, allowed=allowed, now=gateway.clock.now()
-            )
-            await asyncio.sleep(0.1)
+            await decide(gateway, chat, allowed=allowed)
             assert await hears(gateway, spoken("3")) == prompts
             assert len(await gateway.store.heard()) == allowed, "no alert goes to a denied chat"
 
 
 async def test_an_approved_person_is_not_listed_again() -> None:
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
-        now = gateway.clock.now()
+    async with in_public() as gateway:
+        now, place = gateway.clock.now(), ("telegram", "default")
         request = PairingRequest(
-            "telegram", "default", Sender("ann"), "hash", now, now.replace(year=2100), "1", "ann"
+            *place, Sender("ann"), "hash", now, now.replace(year=2100), "1", "ann"
         )
-        greeting = OutboundMessage(Target("telegram", "default", "ann"), "your code")
-        await gateway.store.accept(
-            [], node=gateway.node(), now=now, pairings=[NewPairing(request, (greeting,))]
-        )
+        pairing = NewPairing(request, (OutboundMessage(Target(*place, "ann"), "your code"),))
+        await gateway.store.accept([], node=gateway.node(), now=now, pairings=[pairing])
         await gateway.store.approve("hash", guest=True, now=now)
         await gateway.access_control.refresh()
         assert await hears(gateway, message("1", chat="ann", sender="ann")) == ["1"]
         assert await gateway.store.chats() == []
 
 
-# ---------------------------------------------------------------------------- to what
-
-
-async def test_in_a_group_only_what_is_addressed_is_answered() -> None:
-    """SPEC CHAN-5: mention required."""
-    async with a_process(ways=OPEN, channels=strangers()) as gateway:
-        batch = said("among us", addressed=False), said("you there")
+async def test_in_a_group_only_what_is_addressed_is_answered_unless_mention_is_off() -> None:
+    batch = said("among us", addressed=False), said("you there")
+    async with in_public(OPEN) as gateway:
         assert await hears(gateway, *batch) == ["you there"]
         assert gateway.channel.sent[0].reply_to == batch[1].message_id
-
-
-async def test_with_mention_off_everything_is_answered() -> None:
-    """SPEC CHAN-5."""
-    ways = replace(OPEN, mention=False)
-    async with a_process(ways=ways, channels=strangers()) as gateway:
-        assert await hears(gateway, said("among us", addressed=False)) == ["among us"]
+    async with in_public(replace(OPEN, mention=False)) as gateway:
+        assert await hears(gateway, *batch) == ["among us", "you there"]
 
 
 async def test_pieces_of_an_album_are_addressed_if_one_of_them_is() -> None:
     """SPEC CHAN-6: albums are one message; the caption may stand at any piece."""
-    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
+    async with in_public(BURSTS) as gateway:
         pieces = [replace(said(text, addressed=bool(text)), album="7") for text in ("", "look", "")]
         other = replace(said("", addressed=False), album="8")
         await gateway.gateway.accept([*pieces, other])
         assert len(gateway.database.inbox) == 3
-        late = replace(said("", addressed=False), album="7")
-        await gateway.gateway.accept([late])
+        await gateway.gateway.accept([replace(said("", addressed=False), album="7")])
         assert len(gateway.database.inbox) == 4
 
 
-async def test_the_rest_of_a_text_that_the_channel_cut_is_addressed_as_its_beginning() -> None:
-    """SPEC QUEUE-6."""
-    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
-        first = replace(said("@bot a long "), cut=True)
-        second = replace(said("text and ", addressed=False), cut=True)
-        third = said("its end", addressed=False)
-        fourth = said("chatter", addressed=False)
-        for piece in (first, second, third, fourth):
+@pytest.mark.parametrize("fails", [0, 2])
+async def test_the_rest_of_a_text_that_the_channel_cut_is_addressed_as_its_beginning(
+    fails: int,
+) -> None:
+    """SPEC QUEUE-6, IO-1, DB-4: also after a commit that failed; the channel offers it again."""
+    async with in_public(BURSTS) as gateway:
+        await gateway.gateway.accept([replace(said("@bot a long "), cut=True)])
+        rest = [replace(said("text and ", addressed=False), cut=True)]
+        rest += [said(text, addressed=False) for text in ("its end", "chatter")]
+        for piece in rest:
+            gateway.store.away = True
+            for _ in range(fails):
+                with pytest.raises(StoreUnavailable):
+                    await gateway.gateway.accept([piece])
+            gateway.store.away = False
             await gateway.gateway.accept([piece])
         await asyncio.sleep(10)
         assert gateway.scripted.said == ["@bot a long text and its end"]
 
 
-async def test_the_rest_of_a_text_is_addressed_also_after_a_commit_that_failed() -> None:
-    """SPEC IO-1, DB-4: the channel offers it again."""
-    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
-        await gateway.gateway.accept([replace(said("@bot a long "), cut=True)])
-        rest = [replace(said("text ", addressed=False), cut=True), said("ends", addressed=False)]
-        gateway.store.away = True
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable):
-                await gateway.gateway.accept(rest)
-        gateway.store.away = False
-        await gateway.gateway.accept(rest)
-        await asyncio.sleep(10)
-        assert gateway.scripted.said == ["@bot a long text ends"]
-
-
 @pytest.mark.parametrize("stranger", ["sender", "late", "chat"])
 async def test_what_somebody_else_or_later_says_is_not_the_rest(stranger: str) -> None:
-    async with a_process(ways=BURSTS, channels=strangers()) as gateway:
+    async with in_public(BURSTS) as gateway:
         await gateway.gateway.accept([replace(said("@bot a long "), cut=True)])
         other = said("chatter", addressed=False, chat="-200" if stranger == "chat" else GROUP)
         if stranger == "sender":
@@ -229,47 +198,46 @@ async def test_what_somebody_else_or_later_says_is_not_the_rest(stranger: str) -
         assert await hears(gateway, other) == ["@bot a long "]
 
 
-@pytest.mark.parametrize(("addressed", "answers"), [(True, 1), (False, 0)])
-async def test_an_unsupported_kind_gets_the_polite_line_only_if_the_agent_was_meant(
-    addressed: bool, answers: int
-) -> None:
+async def test_an_unsupported_kind_gets_the_polite_line_only_if_the_agent_was_meant() -> None:
     """SPEC CHAN-6: with mention off a group is not told about each of its stickers."""
-    ways = replace(OPEN, mention=False)
-    async with a_process(ways=ways, channels=strangers()) as gateway:
-        sticker = replace(said("", addressed=addressed), unsupported="stickers")
-        assert await hears(gateway, sticker) == []
-        assert gateway.channel.texts() == [texts.unsupported("stickers")] * answers
-        assert gateway.pending == []
+    async with in_public(replace(OPEN, mention=False)) as gateway:
+        for addressed in (False, True):
+            sticker = replace(said("", addressed=addressed), unsupported="stickers")
+            assert await hears(gateway, sticker) == []
+            assert gateway.channel.texts() == [texts.unsupported("stickers")] * addressed
+            assert gateway.pending == []
 
 
-# ---------------------------------------------------------------------------- events
+MOVED = ChatMigrated("telegram", "default", GROUP, "-1002")
 
 
 async def test_a_migrated_group_is_answered_at_once_in_its_session() -> None:
     """SPEC CHAN-7: what comes behind the event in its batch is of the new chat already."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE, channels=strangers()) as gateway:
-        await gateway.store.allow_chat(
-            "telegram", "default", GROUP, allowed=True, now=gateway.clock.now()
-        )
-        await asyncio.sleep(0.1)
+    async with in_public() as gateway:
+        await decide(gateway, allowed=True)
         await hears(gateway, said("before"))
-        moved = ChatMigrated("telegram", "default", GROUP, "-1002")
-        await gateway.gateway.accept([moved, said("after", chat="-1002")])
+        await gateway.gateway.accept([MOVED, said("after", chat="-1002")])
         await gateway.channel.until_sent(2)
         assert gateway.channel.sent[1].target.chat == "-1002"
-        assert [entry.text for entry in agent.requests[1].history] == [
-            "Ann (id ann): before",
-            "re: Ann (id ann): before",
-        ]
+        history = [entry.text for entry in gateway.scripted.requests[1].history]
+        assert history == ["Ann (id ann): before", "re: Ann (id ann): before"]
         await asyncio.sleep(30)
         assert await hears(gateway, said("later", chat="-1002")) == ["before", "after", "later"]
         assert [chat.chat for chat in await gateway.store.chats()] == ["-1002"]
 
 
+def narrow(gateway: GatewayProcess, chat: str, **changes: object) -> None:
+    """Other settings for one chat."""
+    account = gateway.gateway._policies._rules["telegram", "default"]
+    own = replace(account, **changes)  # type: ignore[arg-type]  # fields of the class
+    gateway.gateway._policies._rules = {
+        ("telegram", "default"): replace(account, narrower={chat: own})
+    }
+
+
 async def test_a_group_that_the_settings_allow_stays_allowed_when_it_migrates() -> None:
     """SPEC CHAN-7: permissions move, also those that stand in a file under the old id."""
-    async with a_process(ways=AT_ONCE, channels=strangers()) as gateway:
+    async with in_public() as gateway:
         account = gateway.gateway._policies._rules["telegram", "default"]
         listed = replace(account, access=replace(account.access, listed=True))
         gateway.gateway._policies._rules = {
@@ -284,34 +252,28 @@ async def test_a_group_that_the_settings_allow_stays_allowed_when_it_migrates() 
 
 async def test_a_migration_that_is_told_again_changes_nothing() -> None:
     """SPEC CHAN-7: Telegram tells it in both chats."""
-    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+    async with in_public(OPEN) as gateway:
         await hears(gateway, said("before"))
-        moved = ChatMigrated("telegram", "default", GROUP, "-1002")
         for _ in range(3):
-            await gateway.gateway.accept([moved])
+            await gateway.gateway.accept([MOVED])
         sessions = await gateway.store.sessions()
         assert [s.key for s in sessions] == [session_of("-1002", peer=PeerKind.GROUP)]
 
 
 async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can() -> None:
-    """SPEC CHAN-7, HB-8."""
+    """SPEC CHAN-7, HB-8: or until somebody writes there."""
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("hello")
         place = Target("telegram", "default", "ann")
-        await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT, "blocked", "Ann")])
+        blocked = ChatReached(place, PeerKind.DIRECT, "blocked", "Ann")
+        await gateway.gateway.accept([blocked])
         chat = await the_chat(gateway)
         assert (chat.gone, chat.name) == ("blocked", "Ann")
         assert await gateway.store.heard() == []
         await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT)])
         assert (await the_chat(gateway)).gone == ""
         assert [heard.target for heard in await gateway.store.heard()] == [place]
-
-
-async def test_a_message_revives_a_chat_that_was_gone() -> None:
-    """SPEC CHAN-7."""
-    async with a_process(ways=AT_ONCE) as gateway:
-        place = Target("telegram", "default", "ann")
-        await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT, "blocked")])
+        await gateway.gateway.accept([blocked])
         await asyncio.sleep(0.1)
         await gateway.ask("I am back")
         assert (await the_chat(gateway)).gone == ""
@@ -334,9 +296,6 @@ async def test_an_event_that_was_not_stored_is_not_confirmed() -> None:
         assert (await the_chat(gateway)).gone == "kicked"
 
 
-# ---------------------------------------------------------------------------- rules by place
-
-
 def rules(agent: str, **narrower: ChatRules) -> ChatRules:
     mode = Mode.COLLECT if agent == "inner" else Mode.QUEUE
     policy = QueuePolicy(mode=mode)
@@ -354,7 +313,6 @@ def rules(agent: str, **narrower: ChatRules) -> ChatRules:
     ],
 )
 def test_the_narrowest_rules_hold(chat: str, thread: str | None, agent: str) -> None:
-    """SPEC CHAN-5, AGENT-3."""
     tree = rules("account", chat=rules("chat", **{"7": rules("inner")}))
     policies = SessionSettings({("telegram", "default"): tree}, ContextUsage({}))
     place = Target("telegram", "default", chat, thread)
@@ -366,14 +324,10 @@ def test_the_narrowest_rules_hold(chat: str, thread: str | None, agent: str) -> 
 
 async def test_a_chat_is_answered_by_its_own_agent_in_a_session_of_its_own() -> None:
     """SPEC AGENT-3, IO-7."""
-    other = ScriptedAgent()
-    async with a_process(ways=AT_ONCE, others={AgentName("other"): other}) as gateway:
-        account = gateway.gateway._policies._rules["telegram", "default"]
-        special = replace(account, agent=AgentName("other"))
-        gateway.gateway._policies._rules = {
-            ("telegram", "default"): replace(account, narrower={"bob": special})
-        }
-        workspaces = {AgentName("other"): gateway.workspace}
+    name, other = AgentName("other"), ScriptedAgent()
+    async with a_process(ways=AT_ONCE, others={name: other}) as gateway:
+        narrow(gateway, "bob", agent=name)
+        workspaces = {name: gateway.workspace}
         gateway.runner._received._workspaces = gateway.runner._replies._workspaces = workspaces
         await gateway.say("hello", chat="bob")
         await until(lambda: bool(other.requests))
@@ -384,7 +338,7 @@ async def test_a_bug_that_one_message_meets_costs_only_that_message(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What comes again and again with the whole batch would make the channel deaf."""
-    async with a_process(ways=OPEN, channels=strangers()) as gateway:
+    async with in_public(OPEN) as gateway:
         known = gateway.access_control.decided
 
         def decided(target: Target) -> bool | None:

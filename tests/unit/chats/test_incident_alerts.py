@@ -21,12 +21,25 @@ NO_NETWORK = "Telegram cannot be reached"
 class Shown:
     """What the channel shows of itself."""
 
-    view: ChannelView = field(
-        default=ChannelView("telegram", "default", ChannelState.CONNECTED, "")
-    )
+    view: ChannelView = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.becomes(ChannelState.CONNECTED)
 
     def becomes(self, state: ChannelState, detail: str = "") -> None:
         self.view = ChannelView("telegram", "default", state, detail)
+
+
+@asynccontextmanager
+async def watching(process: GatewayProcess, shown: Shown) -> AsyncIterator[None]:
+    policies, access = process.container.policies, process.access_control
+    alerts = IncidentAlerts(process.store, process.clock, policies, access, lambda: [shown.view])
+    task = asyncio.create_task(alerts.watch())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 @asynccontextmanager
@@ -37,28 +50,15 @@ async def watched(*owners: str) -> AsyncIterator[tuple[GatewayProcess, Shown]]:
             await admit(process, owner)
             await process.ask("hello", chat=owner)
         shown = Shown()
-        incidents = IncidentAlerts(
-            process.store,
-            process.clock,
-            process.container.policies,
-            process.access_control,
-            lambda: [shown.view],
-        )
-        watching = asyncio.create_task(incidents.watch())
-        try:
+        async with watching(process, shown):
             yield process, shown
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
 
 
 async def admit(process: GatewayProcess, person: str, *, guest: bool = False) -> None:
-    now = process.clock.now()
-    until = now.replace(year=2100)
-    request = PairingRequest(
-        "telegram", "default", Sender(person), person, now, until, person, person
-    )
-    greeting = OutboundMessage(Target("telegram", "default", person), "your code")
+    now, place = process.clock.now(), ("telegram", "default")
+    later = now.replace(year=2100)
+    request = PairingRequest(*place, Sender(person), person, now, later, person, person)
+    greeting = OutboundMessage(Target(*place, person), "your code")
     pairings = [NewPairing(request, (greeting,))]
     await process.store.accept([], node=process.node(), now=now, pairings=pairings)
     assert await process.store.approve(person, guest=guest, now=now) is not None
@@ -91,11 +91,15 @@ async def test_a_trouble_that_passes_is_told_to_nobody() -> None:
         assert told(process, "ann") == []
 
 
-async def test_a_channel_that_stopped_is_told_at_once() -> None:
+async def test_a_channel_that_stopped_is_told_at_once_to_every_owner_and_no_guest() -> None:
     """SPEC CHAN-8: 401."""
-    async with watched("ann") as (process, shown):
+    async with watched("ann", "bob") as (process, shown):
+        await admit(process, "gus", guest=True)
+        await process.ask("hello", chat="gus")
         shown.becomes(ChannelState.STOPPED, "Telegram does not accept this bot token")
         await until(lambda: len(told(process, "ann")) == 1, within_s=2 * LOOK_S)
+        await until(lambda: len(told(process, "bob")) == 1, within_s=LOOK_S)
+        assert told(process, "gus") == []
 
 
 async def test_a_trouble_that_comes_again_is_told_again() -> None:
@@ -109,31 +113,12 @@ async def test_a_trouble_that_comes_again_is_told_again() -> None:
         assert await process.store.incidents() == []
 
 
-async def test_every_owner_is_told_and_no_guest() -> None:
-    async with watched("ann", "bob") as (process, shown):
-        await admit(process, "gus", guest=True)
-        await process.ask("hello", chat="gus")
-        shown.becomes(ChannelState.STOPPED, "no token")
-        await until(lambda: len(told(process, "ann")) == 1)
-        await until(lambda: len(told(process, "bob")) == 1)
-        assert told(process, "gus") == []
-
-
 async def test_after_a_restart_nobody_is_told_twice() -> None:
     async with watched("ann") as (process, shown):
         shown.becomes(ChannelState.STOPPED, "no token")
         await until(lambda: len(told(process, "ann")) == 1)
-        again = IncidentAlerts(
-            process.store,
-            process.clock,
-            process.container.policies,
-            process.access_control,
-            lambda: [shown.view],
-        )
-        watching = asyncio.create_task(again.watch())
-        await asyncio.sleep(600)
-        watching.cancel()
-        await asyncio.wait({watching})
+        async with watching(process, shown):
+            await asyncio.sleep(600)
         assert len(told(process, "ann")) == 1
 
 

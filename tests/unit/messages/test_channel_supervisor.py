@@ -1,4 +1,4 @@
-"""Channels are kept receiving (SPEC CHAN-8, NODE-1)."""
+"""Channels are kept receiving (SPEC CHAN-8, NODE-1, DB-4)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
 
 
 async def test_a_channel_that_is_refused_stops_with_its_reason_and_the_others_go_on() -> None:
-    """SPEC CHAN-8."""
     refused, sound = RecordingChannel("a"), RecordingChannel("b")
     async with supervised(refused, sound) as (supervisor, intake):
         refused.break_off(ChannelRefused("wrong token"))
@@ -115,7 +114,6 @@ async def test_a_channel_that_breaks_while_it_is_stopped_does_not_end_the_others
 
 
 async def test_a_channel_waits_for_its_lease(caplog: pytest.LogCaptureFixture) -> None:
-    """SPEC NODE-1."""
     caplog.set_level("INFO")
     store = FlakyStore()
     other = NodeId("other")
@@ -157,7 +155,6 @@ async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then(
 
 
 async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
-    """SPEC DB-4."""
     store = FlakyStore()
     channel = RecordingChannel(lease="bot:1")
     store.broken = {"take_lease"}
@@ -187,7 +184,6 @@ async def test_a_channel_that_is_refused_gives_its_lease_to_others() -> None:
 
 
 async def test_a_channel_that_broke_gives_its_lease_to_others_until_it_starts_again() -> None:
-    """SPEC NODE-1."""
     store, broken = FlakyStore(), RecordingChannel(lease="bot:1")
     async with supervised(broken, store=store) as (supervisor, _):
         broken.break_off(ValueError("a bug"))
@@ -211,7 +207,6 @@ async def test_receiving_that_is_cancelled_gives_its_lease_to_others() -> None:
 async def test_a_lease_that_cannot_be_given_back_holds_nobody_up(
     trouble: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """SPEC DB-4."""
     caplog.set_level("INFO")
     store = FlakyStore()
     channel, sound = RecordingChannel("a", lease="bot:1"), RecordingChannel("b")

@@ -1,4 +1,4 @@
-"""What waits becomes one turn, and who said what in a group (SPEC QUEUE-4)."""
+"""What waits becomes one turn, and who said what in a group (SPEC QUEUE-4, QUEUE-6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ async def in_group(gateway: GatewayProcess, *said: tuple[str, str], cut: bool = 
 
 
 async def test_what_waited_during_a_run_is_one_turn_in_its_order() -> None:
-    """SPEC QUEUE-4."""
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
         await gateway.say("works", "b", "a", "c")
@@ -40,7 +39,6 @@ async def test_what_waited_during_a_run_is_one_turn_in_its_order() -> None:
 
 
 async def test_a_collected_turn_is_one_entry_of_the_history() -> None:
-    """SPEC QUEUE-4."""
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
         await gateway.say("works", "a", "b")
@@ -54,7 +52,6 @@ async def test_a_collected_turn_is_one_entry_of_the_history() -> None:
 
 
 async def test_in_a_group_each_text_of_a_collected_turn_has_its_senders_name() -> None:
-    """SPEC QUEUE-4."""
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
         await in_group(gateway, ("ann", "works"), ("bob", "x"), ("ann", "y"), ("bob", "z"))
@@ -81,7 +78,6 @@ async def test_the_answer_to_a_collected_turn_replies_to_its_last_message() -> N
 
 
 async def test_a_cut_text_is_whole_again_and_never_glued_to_somebody_elses() -> None:
-    """SPEC QUEUE-4, QUEUE-6."""
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
         await in_group(gateway, ("ann", "works"))
@@ -113,7 +109,6 @@ async def test_stopping_everything_counts_each_collected_message(waiting: int) -
 
 
 async def test_a_flood_becomes_turns_of_a_bounded_size_and_its_sender_is_told() -> None:
-    """SPEC QUEUE-6."""
     async with a_process() as gateway:
         texts = [str(number) for number in range(120)]
         await gateway.gateway.accept([message(text) for text in texts])

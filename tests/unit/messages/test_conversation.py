@@ -1,4 +1,4 @@
-"""A person writes, the agent works, the chat gets the answer."""
+"""A person writes, the agent works, the chat gets the answer (SPEC DB-4, CMD-5, IO-1)."""
 
 from __future__ import annotations
 
@@ -59,12 +59,11 @@ async def test_what_an_agent_streams_is_signalled_while_it_works() -> None:
 
 
 async def test_an_answer_goes_to_the_thread_of_its_question() -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    async with a_process() as gateway:
         await gateway.gateway.accept([message("hi", thread="7")])
         await gateway.channel.until_sent(1)
         assert gateway.channel.sent[0].target.thread == "7"
-        assert agent.requests[0].session == session_of(thread="7")
+        assert gateway.scripted.requests[0].session == session_of(thread="7")
 
 
 async def test_only_the_first_part_of_a_long_answer_replies_to_the_question_in_a_group() -> None:
@@ -91,38 +90,33 @@ async def test_a_group_works_on_three_messages_at_once() -> None:
 
 
 async def test_nothing_is_submitted_before_the_commit() -> None:
-    """SPEC IO-1."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.slow_before_s["accept"] = 5.0
         accepting = asyncio.create_task(gateway.say("hello"))
         await asyncio.sleep(4.9)
         assert gateway.dispatcher.runs() == ()
-        assert agent.requests == []
+        assert gateway.scripted.requests == []
         await accepting
-        await agent.until_started(1)
+        await gateway.scripted.until_started(1)
 
 
 async def test_a_batch_that_was_not_committed_is_taken_when_it_comes_again() -> None:
-    """SPEC IO-1, DB-4."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    async with a_process() as gateway:
         batch = [message("one"), message("two", chat="bob")]
         gateway.store.away = True
         with pytest.raises(StoreUnavailable):
             await gateway.gateway.accept(batch)
         gateway.store.away = False
         await asyncio.sleep(60)
-        assert (agent.requests, gateway.pending) == ([], [])
+        assert (gateway.scripted.requests, gateway.pending) == ([], [])
         await gateway.gateway.accept(batch)
         await gateway.channel.until_sent(2)
-        assert sorted(agent.prompts) == ["one", "two"]
+        assert sorted(gateway.scripted.prompts) == ["one", "two"]
 
 
 async def test_a_message_that_is_offered_again_is_answered_once() -> None:
     """SPEC IO-1, DB-4: at first its commit lost its answer."""
-    agent = ScriptedAgent()
-    async with a_process(agent) as gateway:
+    async with a_process() as gateway:
         again = message("hello")
         gateway.store.lose_answer["accept"] = 1
         with pytest.raises(StoreUnavailable):
@@ -130,12 +124,11 @@ async def test_a_message_that_is_offered_again_is_answered_once() -> None:
         for batch in ([again], [again, again]):
             await gateway.gateway.accept(batch)
             await asyncio.sleep(60)
-        assert agent.prompts == ["hello"]
+        assert gateway.scripted.prompts == ["hello"]
         assert gateway.channel.texts() == ["re: hello"]
 
 
 async def test_a_channel_that_finds_the_database_away_offers_its_batch_until_it_is_back() -> None:
-    """SPEC DB-4."""
     async with a_process() as gateway:
         gateway.store.away = True
         delivering = asyncio.create_task(gateway.channel.deliver(message("hello")))
@@ -213,7 +206,6 @@ async def test_commands_are_answered_without_a_run_if_they_are_ours() -> None:
 
 
 async def test_status_counts_the_runs_of_this_chat_only() -> None:
-    """SPEC CMD-5."""
     agent = ScriptedAgent(Say("hi"), otherwise=lambda _: Block())
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.ask("hello")
@@ -227,22 +219,22 @@ async def test_status_counts_the_runs_of_this_chat_only() -> None:
 
 
 async def test_a_run_that_new_has_stopped_does_not_write_into_the_fresh_history() -> None:
-    """SPEC CMD-5."""
-    agent = ScriptedAgent(Block(), Say("fresh"))
+    agent = ScriptedAgent(Say("one"), Block(), Say("fresh"))
     async with a_process(agent, AT_ONCE) as gateway:
+        await gateway.ask("hello")
         await gateway.say("old")
         await agent.until_active(1)
         assert await gateway.ask("/new") == texts.NEW_SESSION
         await gateway.ask("new")
-        assert agent.requests[1].history == ()
+        assert agent.requests[2].history == ()
         assert await gateway.said_in_history() == ["new", "fresh"]
-        assert await gateway.outcomes() == [Outcome.CANCELLED, Outcome.COMPLETED]
+        completed, cancelled = Outcome.COMPLETED, Outcome.CANCELLED
+        assert await gateway.outcomes() == [completed, cancelled, completed]
 
 
 async def test_what_was_said_after_new_is_not_stopped_when_new_must_be_tried_again() -> None:
     """SPEC CMD-5: a command takes effect where it was said."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("old")
         gateway.store.broken = {"reset_session"}
         await gateway.gateway.accept([message("/new"), message("new")])
@@ -250,12 +242,11 @@ async def test_what_was_said_after_new_is_not_stopped_when_new_must_be_tried_aga
         gateway.store.broken = set()
         await gateway.channel.until_sent(3)
         assert gateway.channel.texts() == ["re: old", texts.NEW_SESSION, "re: new"]
-        assert agent.requests[1].history == ()
+        assert gateway.scripted.requests[1].history == ()
         assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
 
 
 async def test_a_command_whose_database_goes_away_is_carried_out_when_it_is_back() -> None:
-    """SPEC DB-4."""
     async with a_process() as gateway:
         gateway.store.broken = {"settle"}
         await gateway.say("/help")

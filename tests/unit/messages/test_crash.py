@@ -1,4 +1,4 @@
-"""Processes that die, and processes beside each other (SPEC IO-2, NODE-1, DB-4)."""
+"""Processes that die, and processes beside each other (SPEC IO-2, NODE-1, DB-4, QUEUE-5)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ async def test_a_crash_drops_nothing_however_much_waited() -> None:
 
 
 async def test_what_was_dropped_before_a_crash_is_told_and_not_answered_behind_newer_ones() -> None:
-    """SPEC QUEUE-5, IO-2."""
     database = MemoryDatabase()
     agent = ScriptedAgent(Say("done", after_s=0.2), otherwise=lambda _: Block())
     async with a_process(agent, ONE_WAITS, database=database) as first:
@@ -104,7 +103,6 @@ async def test_what_a_killed_process_shows_is_cleared_by_the_next() -> None:
 
 
 async def test_a_message_that_crashes_three_processes_is_lost_and_its_sender_told() -> None:
-    """SPEC IO-2."""
     database = MemoryDatabase()
     for attempt in range(3):
         agent = stuck()
@@ -126,7 +124,6 @@ async def test_a_message_that_crashes_three_processes_is_lost_and_its_sender_tol
 
 
 async def test_after_two_crashes_on_one_message_the_others_of_its_session_go_first() -> None:
-    """SPEC IO-2."""
     database = MemoryDatabase()
     for attempt in range(2):
         agent = stuck()
@@ -144,7 +141,6 @@ async def test_after_two_crashes_on_one_message_the_others_of_its_session_go_fir
 
 
 async def test_a_dropped_message_whose_notice_was_not_stored_runs_after_the_crash() -> None:
-    """SPEC QUEUE-5, IO-2."""
     database = MemoryDatabase()
     async with a_process(stuck(), Ways(QueuePolicy(capacity=1)), database=database) as first:
         await first.say("works", "dropped", "waits")
@@ -158,7 +154,6 @@ async def test_a_dropped_message_whose_notice_was_not_stored_runs_after_the_cras
 
 
 async def test_a_command_that_was_committed_before_the_crash_is_carried_out() -> None:
-    """SPEC IO-2."""
     database = MemoryDatabase()
     async with a_process(database=database) as first:
         first.store.broken = {"settle"}
@@ -171,7 +166,6 @@ async def test_a_command_that_was_committed_before_the_crash_is_carried_out() ->
 
 
 async def test_a_second_gateway_disturbs_nothing_and_waits_for_the_poller_lease() -> None:
-    """SPEC NODE-1."""
     database = MemoryDatabase()
     mine, other = (RecordingChannel(lease="telegram:42") for _ in range(2))
     agent, idle = ScriptedAgent(Say("slow", after_s=60)), ScriptedAgent()
@@ -191,7 +185,6 @@ async def test_a_second_gateway_disturbs_nothing_and_waits_for_the_poller_lease(
 
 
 async def test_the_poller_lease_moves_when_its_holder_dies() -> None:
-    """SPEC NODE-1."""
     database = MemoryDatabase()
     mine, other = (RecordingChannel(lease="telegram:42") for _ in range(2))
     async with (
@@ -221,7 +214,6 @@ async def test_a_session_that_one_process_works_on_is_left_to_it_by_the_other() 
 
 
 async def test_an_idle_session_is_given_to_whoever_gets_its_next_message() -> None:
-    """SPEC NODE-1."""
     database = MemoryDatabase()
     agent = ScriptedAgent()
     async with a_process(database=database) as first, a_process(agent, database=database) as second:
@@ -236,7 +228,6 @@ async def test_an_idle_session_is_given_to_whoever_gets_its_next_message() -> No
 
 
 async def test_a_session_that_wakes_while_it_is_given_back_is_given_back_later() -> None:
-    """SPEC NODE-1."""
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("one")
         gateway.store.slow_after_s["release_sessions"] = 1.0
@@ -249,7 +240,6 @@ async def test_a_session_that_wakes_while_it_is_given_back_is_given_back_later()
 
 
 async def test_an_idle_session_is_given_back_after_the_database_was_away() -> None:
-    """SPEC NODE-1, DB-4."""
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("one")
         gateway.store.broken = {"release_sessions"}

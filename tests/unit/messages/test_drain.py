@@ -84,12 +84,10 @@ async def test_waiting_messages_go_back_and_run_in_order_after_the_restart() -> 
 
 
 async def test_a_burst_that_is_being_collected_goes_back() -> None:
-    """SPEC QUEUE-11."""
-    database = MemoryDatabase()
-    async with a_process(database=database) as gateway:
+    async with a_process() as gateway:
         await gateway.say("one", "two")
         await gateway.shut_down()
-        assert attempts(database) == {"one": 0, "two": 0}
+        assert attempts(gateway.database) == {"one": 0, "two": 0}
 
 
 async def test_a_second_signal_cuts_the_wait_short() -> None:

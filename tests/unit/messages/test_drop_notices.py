@@ -64,7 +64,6 @@ async def test_one_notice_names_everything_that_was_dropped_within_moments() -> 
 
 
 async def test_notices_of_one_session_are_ten_seconds_apart() -> None:
-    """SPEC QUEUE-5."""
     async with a_process(stuck(), ONE_WAITS) as gateway:
         await gateway.say("works", "waits")
         for _ in range(30):
@@ -76,7 +75,6 @@ async def test_notices_of_one_session_are_ten_seconds_apart() -> None:
 
 
 async def test_each_session_has_its_own_notice() -> None:
-    """SPEC QUEUE-5."""
     async with a_process(stuck(), ONE_WAITS) as gateway:
         await gateway.say("works", "a", "b", chat="ann")
         await gateway.say("works", "c", "d", chat="bob")
@@ -197,7 +195,6 @@ async def test_messages_that_were_not_answered_for_different_reasons_keep_their_
 
 
 async def test_a_kind_of_notice_that_is_never_stored_keeps_no_other_from_being_told() -> None:
-    """SPEC QUEUE-5."""
     store = OutcomeStore(refused=Outcome.REJECTED)
     notices = DropNotices(store, LoopClock(), lambda: NodeId("here"))
     notices.add(session_of(), TARGET, Ending(RunId("r1"), Outcome.REJECTED), [1], ["a"])

@@ -225,13 +225,11 @@ async def test_a_message_with_a_file_is_not_taken_in_by_a_run_that_works() -> No
     ],
 )
 def test_a_name_on_disk_is_nothing_but_a_name(name: str, safe: str) -> None:
-    """SPEC SEC-4."""
     assert _safe(name) == safe
 
 
 @given(st.text(max_size=300))
 def test_no_name_leaves_its_folder_or_is_too_long_for_it(name: str) -> None:
-    """SPEC SEC-4."""
     path = Path("/folder") / f"1-1-{_safe(name)}"
     assert path.parent == Path("/folder")
     assert len(path.name.encode("utf-8", "surrogatepass")) <= 255

@@ -194,19 +194,11 @@ async def test_a_stop_waits_for_no_look(words: str) -> None:
 
 async def test_what_was_given_back_beside_a_run_that_works_is_stopped_with_that() -> None:
     """SPEC CMD-2."""
-    agent = ScriptedAgent(otherwise=lambda _: Block())
-    async with a_process(agent, GROUP) as gateway:
-        await gateway.gateway.accept([in_group("one")])
-        await agent.until_active(1)
-        gateway.store.errors["begin_run"] = Fenced("another node has it")
-        await gateway.gateway.accept([in_group("two")])
-        await asyncio.sleep(0.01)
+    async with one_given_back_beside_another() as gateway:
         await gateway.gateway.accept([in_group("/stopall")])
-        await asyncio.sleep(60)
-        assert agent.said == ["one"]
-        assert agent.active == set()
-        assert gateway.channel.texts("grp") == [texts.stopped(1, 1, already=False)]
-        assert gateway.pending == []
+        await assert_dropped(gateway, 1, running=1)
+        assert gateway.scripted.said == ["one"]
+        assert gateway.scripted.active == set()
 
 
 @pytest.mark.parametrize("words", ["/stop", "/stopall"])
@@ -253,14 +245,9 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
         await fence(gateway)
         await asyncio.sleep(0.05)
         gateway.store.slow_before_s["settle"] = 0.3
-        look = asyncio.create_task(gateway.gateway.take_pending())
-        await asyncio.sleep(0.1)
-        await gateway.say("/stopall")
-        await look
-        await asyncio.sleep(60)
+        await meanwhile(gateway, gateway.gateway.take_pending(), then="/stopall")
+        await assert_dropped(gateway, 1)
         assert gateway.scripted.prompts == ["busy"]
-        assert gateway.channel.texts("ann") == [texts.stopped(0, 1, already=False)]
-        assert gateway.pending == []
 
 
 @pytest.mark.parametrize("more", [[], ["four"]])

@@ -1,4 +1,4 @@
-"""What people in a chat do with the heartbeat of its agent (SPEC CMD-5, HB-9).
+"""What people in a chat do with the heartbeat of its agent (SPEC CMD-5, HB-9, IO-2).
 
 Time begins on Friday, 2 January 2026, 03:04:05 UTC.
 """
@@ -160,7 +160,6 @@ async def test_a_list_of_words_without_items_shows_the_words(chats: Chats) -> No
 
 
 async def test_only_owners_change_anything(chats: Chats) -> None:
-    """SPEC CMD-5."""
     chats.items[:] = ["Mail"]
     chats.service.change(muted_until=START + HOUR)
     before = chats.service.heart()
@@ -173,7 +172,6 @@ async def test_only_owners_change_anything(chats: Chats) -> None:
 
 
 async def test_whoever_may_talk_may_look(chats: Chats) -> None:
-    """SPEC CMD-5."""
     for text in ("/heartbeat", "/heartbeat why", "/heartbeat show", "/mute"):
         answer = await chats.ask(text)
         assert await chats.ask(text, sender="bob") == answer != words.NOT_AN_OWNER
@@ -361,7 +359,6 @@ async def test_what_is_no_item_is_refused_with_the_reason(chats: Chats) -> None:
 
 
 async def test_an_item_that_is_added_again_after_a_crash_is_there_once() -> None:
-    """SPEC IO-2."""
     chats = Chats()
     row = chats.row("/heartbeat add Mail of  Ann")
     chats.service.breaks_after = StoreUnavailable("gone")
@@ -397,7 +394,6 @@ async def test_an_item_is_ticked_off_once_however_often_its_number_comes(chats: 
 
 
 async def test_after_a_restart_no_number_ticks_off_something_else(chats: Chats) -> None:
-    """SPEC IO-2."""
     chats.items[:] = ["one", "two", "three"]
     await chats.ask("/heartbeat show")
     row = chats.row("/heartbeat done 1")
@@ -448,7 +444,6 @@ async def test_in_a_gateway_an_outage_delays_a_command_and_does_not_double_it() 
 
 
 async def test_times_are_told_and_read_on_the_clock_that_the_chat_has_chosen(chats: Chats) -> None:
-    """SPEC CMD-5."""
     await chats.ask("/heartbeat on")
     await chats.store.choose_zone(owner_of(ANN, PeerKind.DIRECT), "Asia/Kolkata")
     assert "The next run is due today 09:04:05 (Asia/Kolkata)." in await chats.ask("/heartbeat on")

@@ -50,9 +50,7 @@ async def test_what_is_said_after_a_held_up_new_waits_although_a_look_fails_in_b
 
 
 async def test_what_is_said_while_a_held_up_new_is_tried_again_waits_for_its_end() -> None:
-    """SPEC IO-2."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.broken = {"settle"}
         await gateway.say("/new", "one")
         gateway.store.broken = set()
@@ -62,7 +60,7 @@ async def test_what_is_said_while_a_held_up_new_is_tried_again_waits_for_its_end
         await until(lambda: "/new" not in gateway.pending)
         await gateway.say("three")
         await gateway.channel.until_sent(4)
-        assert agent.prompts == ["one", "two", "three"]
+        assert gateway.scripted.prompts == ["one", "two", "three"]
         assert await gateway.said_in_history() == [
             *("one", "re: one"),
             *("two", "re: two"),
@@ -101,27 +99,25 @@ async def test_what_held_up_a_node_that_died_does_not_hold_up_its_next_self() ->
 
 async def test_what_is_brought_in_goes_behind_what_this_process_has_not_seen_yet() -> None:
     """SPEC NODE-1: it waits in the session, whoever has accepted it."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("hello", chat="one")
         await commit_unseen(gateway, "one")
         new = NewInbox(message("brought", chat="one"), session_of("one"), MAIN_AGENT)
         runs = await gateway.gateway.bring([new])
         await gateway.channel.until_sent(3)
         assert len(runs) == 1
-        assert agent.prompts == ["hello", "one", "brought"]
+        assert gateway.scripted.prompts == ["hello", "one", "brought"]
 
 
 async def test_what_others_have_not_seen_hurries_no_burst_of_another_chat() -> None:
     """SPEC QUEUE-6: what has just come is no older than what it came with."""
-    agent = ScriptedAgent()
-    async with a_process(agent, Ways(QueuePolicy(debounce_s=0.8))) as gateway:
+    async with a_process(ways=Ways(QueuePolicy(debounce_s=0.8))) as gateway:
         await commit_unseen(gateway, "ann")
         await gateway.gateway.accept([message("next", chat="ann"), message("a", chat="bob")])
         await asyncio.sleep(0.5)
         await gateway.say("b", chat="bob")
         await gateway.channel.until_sent(3)
-        assert sorted(agent.prompts) == ["a\nb", "ann", "next"]
+        assert sorted(gateway.scripted.prompts) == ["a\nb", "ann", "next"]
 
 
 async def test_a_command_that_meets_a_bug_ends_with_words_and_a_line_in_the_log(
@@ -197,7 +193,6 @@ async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None
 
 
 async def test_a_long_run_is_not_begun_again_however_much_comes_after_it() -> None:
-    """SPEC IO-2."""
     agent = ScriptedAgent(otherwise=lambda r: Say("done", after_s=60 if r.prompt == "long" else 0))
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("long")
@@ -219,7 +214,6 @@ async def test_a_run_that_ends_while_the_database_is_asked_what_is_pending_runs_
 
 
 async def test_a_message_that_comes_and_ends_while_the_database_is_asked_runs_once() -> None:
-    """SPEC IO-2."""
     agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=3))
     async with a_process(agent, AT_ONCE) as gateway:
         gateway.store.slow_before_s["claim_pending"] = 2.0
@@ -243,8 +237,7 @@ async def test_rows_that_are_done_are_not_remembered() -> None:
 
 async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
     """SPEC NODE-1: the answer to a look that began before belongs to nobody here."""
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.broken = {"claim_pending"}
         await commit_unseen(gateway, "ann")
         gateway.store.broken = set()

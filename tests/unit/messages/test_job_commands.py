@@ -1,4 +1,4 @@
-"""What people in a chat do with jobs (SPEC CMD-5, CRON-4, CRON-13)."""
+"""What people in a chat do with jobs (SPEC CMD-5, CRON-4, CRON-13, SEC-3, CRON-11, CRON-2)."""
 
 from __future__ import annotations
 
@@ -203,7 +203,6 @@ def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
 
 
 async def test_jobs_lists_what_is_the_chats_own_and_nothing_else(chats: Chats) -> None:
-    """SPEC CMD-5, SEC-3."""
     assert await chats.ask("/jobs") == texts.NO_JOBS
     await chats.make(WATER, "water")
     await chats.make(Cron("0 9 * * 1-5"), "news")
@@ -235,7 +234,6 @@ async def test_what_is_done_is_not_listed_but_what_has_failed_is(chats: Chats) -
 
 
 async def test_a_number_pauses_resumes_runs_and_deletes(chats: Chats) -> None:
-    """SPEC CRON-11."""
     job = await chats.make(WATER, "water")
     await chats.ask("/jobs")
     assert await chats.ask("/jobs pause 1") == "“water” is paused."
@@ -283,7 +281,6 @@ async def test_another_number_or_word_finds_nothing(chats: Chats) -> None:
 
 
 async def test_a_foreign_job_is_no_job_by_name_or_by_id(chats: Chats) -> None:
-    """SPEC SEC-3."""
     secret = await chats.make(WATER, "secret", target=BOB)
     for asked in (secret.spec.slug, secret.id, secret.id[:13]):
         for action in ("pause", "resume", "run", "delete"):
@@ -300,7 +297,6 @@ async def test_half_a_command_tells_how_it_goes(chats: Chats) -> None:
 
 
 async def test_a_run_that_does_not_begin_says_why(chats: Chats) -> None:
-    """SPEC CRON-11."""
     await chats.make(WATER, "water")
     for chats.hand.answer, words in (
         (RunNow.ALREADY_RUNNING, texts.IS_RUNNING),
@@ -312,7 +308,6 @@ async def test_a_run_that_does_not_begin_says_why(chats: Chats) -> None:
 
 
 async def test_what_cannot_be_resumed_says_why(chats: Chats) -> None:
-    """SPEC CRON-2."""
     reminder = await chats.make(chats.soon())
     await chats.happened(reminder, deleted=False)
     assert (await chats.ask(f"/jobs resume {reminder.spec.slug}")).endswith(".")
@@ -343,7 +338,6 @@ async def test_a_chat_chooses_its_time_zone_and_reads_its_clock(chats: Chats) ->
 
 
 async def test_what_is_no_zone_is_refused_with_a_hint(chats: Chats) -> None:
-    """SPEC CRON-2."""
     for zone in ("Berlin", "CEST", "+02:00", "../etc/passwd", "x" * 3000):
         answer = await chats.ask(f"/timezone {zone}")
         assert answer.startswith("Unknown time zone ")
@@ -353,7 +347,6 @@ async def test_what_is_no_zone_is_refused_with_a_hint(chats: Chats) -> None:
 
 
 async def test_where_jobs_are_switched_off_they_can_only_be_edited() -> None:
-    """SPEC CRON-4."""
     chats = Chats(JobCreationRules(PROFILE, enabled=False))
     assert await chats.ask("/jobs") == texts.OFF
     ran = await chats.reminded()
@@ -455,7 +448,6 @@ async def test_a_snoozed_reminder_can_be_snoozed_in_its_turn(chats: Chats) -> No
 
 
 async def test_again_runs_the_job_itself_while_there_is_one(chats: Chats) -> None:
-    """SPEC CRON-11, CRON-13."""
     job = await chats.make(chats.soon())
     ran = await chats.happened(job, deleted=False)
     chats.hand.at_once = True
@@ -494,7 +486,6 @@ async def test_what_an_operators_job_has_said_here_can_be_snoozed_here(chats: Ch
 
 
 async def test_an_operators_job_is_run_by_no_button_but_says_it_again(chats: Chats) -> None:
-    """SPEC SEC-3."""
     ran = await chats.reminded(by=Requester(None), deleted=False)
     assert await chats.press(JobAction.AGAIN, ran) == "Started “tea”."
     assert chats.hand.ran == []

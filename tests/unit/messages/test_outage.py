@@ -41,8 +41,7 @@ async def test_a_run_whose_recording_meets_an_outage_is_stored_once_it_is_over()
 async def test_an_answer_that_the_database_lost_after_the_commit_doubles_nothing(
     method: str,
 ) -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.lose_answer[method] = 2
         await gateway.ask("one")
         await gateway.ask("two")

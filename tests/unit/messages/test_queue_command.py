@@ -50,7 +50,6 @@ async def collects(gateway: GatewayProcess) -> bool:
 
 
 async def test_without_a_word_it_tells_mode_numbers_and_what_else_there_is() -> None:
-    """SPEC CMD-5."""
     policy = QueuePolicy(Mode.STEER, 7, Drop.NEW, concurrency=1)
     agent = ScriptedAgent(otherwise=lambda _: Block())
     async with a_process(agent, Ways(direct=policy)) as gateway:
@@ -103,7 +102,6 @@ async def test_a_chosen_mode_holds_for_the_messages_to_come_until_default_is_cho
 
 
 async def test_every_mode_can_be_chosen() -> None:
-    """SPEC CMD-5."""
     async with a_process() as gateway:
         for mode in Mode:
             assert (await gateway.ask(f"/queue {mode.value}")).startswith(f"Queue mode: {mode}")
@@ -133,7 +131,6 @@ async def test_the_choice_holds_for_what_follows_in_the_same_batch() -> None:
 
 
 async def test_the_choice_survives_a_restart() -> None:
-    """SPEC CMD-5."""
     database = MemoryDatabase()
     async with a_process(ways=AT_ONCE, database=database) as first:
         await first.ask("/queue collect")

@@ -18,6 +18,7 @@ from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import message
 
+
 async def test_a_call_before_the_wait_is_not_lost() -> None:
     loop, wake = asyncio.get_running_loop(), WakeEvent()
     wake.clear()

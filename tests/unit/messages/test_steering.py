@@ -98,7 +98,6 @@ async def test_a_message_that_comes_after_the_last_look_gets_a_turn_of_its_own()
 
 
 async def test_what_an_agent_has_left_behind_takes_nothing_in_once_its_answer_is_complete() -> None:
-    """SPEC QUEUE-4."""
     taken: list[MessagePart] = []
 
     class Forgetful(Asking):
@@ -120,7 +119,6 @@ async def test_what_an_agent_has_left_behind_takes_nothing_in_once_its_answer_is
 
 
 async def test_several_messages_are_taken_in_their_order_each_once() -> None:
-    """SPEC QUEUE-4."""
     agent = Asking()
     async with a_process(agent, WAYS) as gateway:
         await gateway.say("works", "a", "b")
@@ -133,7 +131,6 @@ async def test_several_messages_are_taken_in_their_order_each_once() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.QUEUE, Mode.FOLLOWUP, Mode.COLLECT])
 async def test_only_a_message_in_mode_steer_is_taken_in(mode: Mode) -> None:
-    """SPEC QUEUE-4."""
     agent = Asking()
     async with a_process(agent, Ways(direct=QueuePolicy(mode=mode))) as gateway:
         await gateway.say("works", "waits")
@@ -261,18 +258,10 @@ async def test_a_crash_after_the_take_in_loses_nothing() -> None:
 async def test_a_shutdown_gives_back_what_was_taken_in_too() -> None:
     """SPEC QUEUE-11: no attempt is counted."""
     database = MemoryDatabase()
-    agent = Asking()
-    async with a_process(agent, WAYS, database=database) as first:
-        await first.say("works", "taken")
-        await agent.take()
+    async with taken_in(Asking(), database) as first:
         await first.shut_down(wait_s=1)
-    assert {row.message.text: row.attempts for row in database.pending.values()} == {
-        "works": 0,
-        "taken": 0,
-    }
-    async with a_process(ScriptedAgent(), WAYS, database=database) as second:
-        await second.channel.until_sent(2)
-        assert second.channel.texts() == ["re: works", "re: taken"]
+    assert attempts(database) == {"works": 0, "taken": 0}
+    assert await answers_after(database) == ["re: works", "re: taken"]
 
 
 async def test_what_another_process_took_over_is_answered_there() -> None:

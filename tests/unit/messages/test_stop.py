@@ -1,4 +1,4 @@
-"""``/stop`` and ``/stopall`` (SPEC CMD-1 to CMD-4)."""
+"""``/stop`` and ``/stopall`` (SPEC CMD-1 to CMD-4, QUEUE-8)."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ async def test_stop_takes_effect_within_200_ms_while_lanes_are_full_and_100_mess
 
 
 async def test_stop_takes_effect_before_its_commit() -> None:
-    """SPEC CMD-1."""
     async with working() as gateway:
         gateway.store.slow_before_s["accept"] = 60.0
         stopping = asyncio.create_task(gateway.say("/stop"))
@@ -110,7 +109,6 @@ async def test_a_stop_that_is_offered_again_acts_once(*, away: bool) -> None:
 
 
 async def test_stopall_ends_the_runs_the_queue_and_the_burst() -> None:
-    """SPEC QUEUE-8."""
     async with a_process(blocking()) as gateway:
         await gateway.say("one", apart_s=2)
         await gateway.say("two", "three", apart_s=2)
@@ -122,7 +120,6 @@ async def test_stopall_ends_the_runs_the_queue_and_the_burst() -> None:
 
 
 async def test_a_second_stop_while_the_first_still_works_takes_nothing_more() -> None:
-    """SPEC QUEUE-8."""
     async with working("one", "two", agent=ScriptedAgent(Ignore(for_s=5))) as gateway:
         assert await gateway.ask("/stop") == "Stopped."
         assert await gateway.ask("/stop") == texts.ALREADY_STOPPING
@@ -160,7 +157,6 @@ async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> N
 
 
 async def test_a_waiting_message_that_is_stopped_is_signalled_too() -> None:
-    """SPEC CMD-3."""
     async with a_process() as gateway:
         await gateway.say("work", "/stop")
         await until(lambda: bool(gateway.channel.ended()))
@@ -201,7 +197,6 @@ class Tidy:
 
 
 async def test_the_run_id_is_readable_in_clean_up_code_after_a_cancellation() -> None:
-    """SPEC CMD-4."""
     agent = Tidy()
     async with a_process(agent, AT_ONCE) as gateway:
         await gateway.say("work")
@@ -214,7 +209,6 @@ async def test_the_run_id_is_readable_in_clean_up_code_after_a_cancellation() ->
 
 
 async def test_the_final_write_of_a_stopped_run_waits_for_the_database() -> None:
-    """SPEC CMD-4."""
     async with working() as gateway:
         gateway.store.away = True
         with pytest.raises(StoreUnavailable):

@@ -153,12 +153,11 @@ async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -
 
 @pytest.mark.parametrize("command", ["/stop", "/stopall"])
 async def test_a_message_that_comes_again_while_it_is_answered_stays_so(command: str) -> None:
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE) as gateway:
+    async with a_process(ways=AT_ONCE) as gateway:
         asked = message("hi")
         gateway.store.slow_before_s["finish_run"] = 5.0
         await gateway.gateway.accept([asked])
-        await until(lambda: len(agent.finished) == 1)
+        await until(lambda: len(gateway.scripted.finished) == 1)
         gateway.store.slow_before_s["accept"] = 1.0
         accepting = asyncio.create_task(gateway.gateway.accept([asked]))
         await asyncio.sleep(0.5)

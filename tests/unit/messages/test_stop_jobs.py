@@ -1,4 +1,4 @@
-"""``/stop`` and ``/stopall`` of jobs that tell their results in a chat (SPEC CMD-2)."""
+"""``/stop`` and ``/stopall`` of jobs that tell their results in a chat (SPEC CMD-2, CMD-1)."""
 
 from __future__ import annotations
 
@@ -167,7 +167,6 @@ async def test_a_button_means_its_run_and_no_other() -> None:
 
 
 async def test_a_job_that_is_stopping_is_not_stopped_again_but_the_next_one_is() -> None:
-    """SPEC CMD-1."""
     scene = Scene()
     scene.host.stubborn = {A}
     await scene.begin(A)
@@ -205,7 +204,6 @@ async def test_stop_takes_a_job_that_tells_its_result_here() -> None:
 
 
 async def test_stopall_says_how_many_tasks_and_jobs_it_has_stopped() -> None:
-    """SPEC CMD-1."""
     async with jobs_of(ANN, ANN, BOB) as (gateway, _):
         await gateway.say("work", "waits")
         await gateway.scripted.until_active(4)
@@ -234,7 +232,6 @@ async def test_nobody_stops_the_jobs_of_another_chat() -> None:
 
 
 async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
-    """SPEC CMD-1."""
     async with jobs_of(ANN, agent=ScriptedAgent(otherwise=lambda _: Ignore(60))) as (gateway, _):
         assert await gateway.ask("/stop") == "Stopped 1 job."
         assert await gateway.ask("/stop") == "It is already being stopped."

@@ -1,4 +1,4 @@
-"""Who may stop what in a group (SPEC CMD-6)."""
+"""Who may stop what in a group (SPEC CMD-6, CMD-2)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,6 @@ async def test_what_waits_for_a_provider_is_somebodys_too() -> None:
 
 
 async def test_what_is_not_sent_yet_of_an_answer_is_its_askers() -> None:
-    """SPEC CMD-2."""
     agent = ScriptedAgent(Say("\n\n".join(f"paragraph {n}" for n in range(10))))
     async with a_group(agent) as gateway:
         gateway.channel.part_limit, gateway.channel.slow_s = 20, {TEAM: 1.0}
@@ -272,7 +271,6 @@ async def test_a_stop_that_another_node_takes_in_is_its_senders_too(
 async def test_a_job_is_stopped_by_who_has_asked_for_it(
     sender: str, where: str, *, met: bool
 ) -> None:
-    """SPEC CMD-2."""
     database, team = MemoryDatabase(), Target("telegram", "default", TEAM)
     async with a_group(database=database) as gateway, a_group(database=database) as other:
         owner = owner_of(team, PeerKind.GROUP)

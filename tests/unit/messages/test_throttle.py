@@ -1,4 +1,4 @@
-"""A long conversation works on one thing at a time (SPEC QUEUE-7)."""
+"""A long conversation works on one thing at a time (SPEC QUEUE-7, CMD-5)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ async def works_at_once(gateway: GatewayProcess) -> int:
 async def test_from_sixty_percent_on_a_session_works_on_one_run_at_a_time(
     tokens: int, at_once: int
 ) -> None:
-    """SPEC QUEUE-7."""
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
         await say(gateway, f"used {tokens}")
         assert await works_at_once(gateway) == at_once
@@ -76,7 +75,6 @@ async def test_a_run_that_fills_the_context_slows_down_what_waits_already() -> N
 
 
 async def test_a_context_that_was_made_small_again_lets_what_waits_start() -> None:
-    """SPEC QUEUE-7."""
     agent = ScriptedAgent(otherwise=told)
     async with a_process(agent, WAYS) as gateway:
         await say(gateway, "used 900", "works", "used 100", "a", "b", "c", "d")
@@ -102,7 +100,6 @@ async def test_another_session_is_not_slowed_down() -> None:
 
 @pytest.mark.parametrize("by", ["/new", "the operator"])
 async def test_a_fresh_conversation_is_fast_again(by: str) -> None:
-    """SPEC QUEUE-7, CMD-5."""
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
         await say(gateway, "used 900")
         if by == "/new":
@@ -139,7 +136,6 @@ async def test_the_chats_own_mode_and_the_throttle_hold_together() -> None:
 
 
 async def test_the_status_tells_how_much_of_the_context_is_used() -> None:
-    """SPEC CMD-5."""
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
         assert "Context" not in await gateway.ask("/status")
         await gateway.ask("used 431")
@@ -155,7 +151,6 @@ async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversatio
 
 
 def test_a_crossing_is_told_once_in_each_direction() -> None:
-    """SPEC QUEUE-7."""
     contexts = ContextUsage({MAIN: WINDOW})
     crossed = [contexts.note(CHAT, MAIN, tokens) for tokens in (599, 600, 700, 599, 1)]
     assert crossed == [False, True, False, True, False]

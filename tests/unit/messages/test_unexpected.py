@@ -1,4 +1,4 @@
-"""Errors that nobody foresaw: no answer, chat or account may wait for the restart."""
+"""Errors that nobody foresaw: no answer, chat or account may wait for the restart (SPEC DB-4)."""
 
 from __future__ import annotations
 
@@ -104,7 +104,6 @@ async def test_the_end_of_a_run_is_offered_to_a_broken_store_ever_more_rarely() 
 
 
 async def test_a_broken_store_that_goes_away_too_gets_the_end_when_it_is_back() -> None:
-    """SPEC DB-4."""
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.errors["finish_run"] = RuntimeError(BUG)
         gateway.store.slow_before_s["finish_run"] = 1.0
@@ -219,7 +218,6 @@ async def test_a_message_that_cannot_be_marked_dead_leaves_the_chat_free() -> No
 
 
 async def test_an_outage_costs_a_mark_none_of_its_tries() -> None:
-    """SPEC DB-4."""
     async with a_process() as gateway:
         gateway.store.broken.add("mark_sent")
         await put(gateway, "one")

@@ -74,7 +74,6 @@ async def test_a_reply_to_the_question_stops_its_run_and_no_other(
 
 
 async def test_a_reply_to_the_draft_stops_its_run() -> None:
-    """SPEC CMD-2."""
     channel = DraftingChannel()
     async with a_process(blocking(), AT_ONCE, channels=(channel,)) as gateway:
         await asked(gateway, "one", "two")
@@ -142,7 +141,6 @@ async def test_a_press_without_meaning_for_us_is_said_to_the_agent() -> None:
 
 
 async def test_a_stop_may_be_a_caption_but_is_not_edited_in_later() -> None:
-    """SPEC CMD-2."""
     photo = Attachment(FileKind.PHOTO, "ref")
     async with a_process(blocking(), AT_ONCE) as gateway:
         (one,) = await asked(gateway, "one")

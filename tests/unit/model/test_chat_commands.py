@@ -1,4 +1,4 @@
-"""Commands that people type."""
+"""Commands that people type (SPEC CMD-2, CMD-5)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def test_every_command_is_recognised_by_its_word(word: str, command: Command) ->
     ],
 )
 def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str) -> None:
-    """SPEC CMD-2."""
     assert parse_command(text, US) == ONE
 
 
@@ -77,7 +76,6 @@ def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str)
     ],
 )
 def test_what_only_looks_like_stop_belongs_to_the_agent(text: str) -> None:
-    """SPEC CMD-2."""
     assert parse_command(text, US) is None
 
 
@@ -89,7 +87,6 @@ def test_what_only_looks_like_stop_belongs_to_the_agent(text: str) -> None:
     ],
 )
 def test_a_bare_word_in_many_languages_means_stop(text: str) -> None:
-    """SPEC CMD-2."""
     message = replace(HELLO, text=text)
     assert is_stop_word(message)
     assert command_of(message, None) is None  # the gateway knows whether something runs
@@ -114,7 +111,6 @@ def test_the_word_in_anything_longer_means_nothing() -> None:
     ],
 )
 def test_what_is_nearly_a_command_is_asked_about(text: str, meant: str) -> None:
-    """SPEC CMD-2."""
     message = replace(HELLO, text=text)
     assert command_of(message, US) == our_command_of(message) == Misspelt(meant)
     assert command_of(replace(message, addressed=False), US) is None
@@ -168,13 +164,11 @@ def test_the_whole_message_after_a_command_is_kept_beside_its_line() -> None:
 
 
 def test_a_named_command_is_nobodys_while_our_name_is_unknown() -> None:
-    """SPEC CMD-2."""
     assert parse_command("/stop@goclaw_bot", None) is None
     assert parse_command("/stop", None) == ONE
 
 
 def test_a_text_addresses_another_bot_only_by_a_command_with_its_name() -> None:
-    """SPEC CMD-2."""
     for text in ("/stop@other_bot", "/weather@other_bot Rome"):
         assert addresses_another_bot(text, US)
     for text in ("/stop@Goclaw_Bot", "/stop", "ask @other_bot", "hello"):
@@ -184,19 +178,16 @@ def test_a_text_addresses_another_bot_only_by_a_command_with_its_name() -> None:
 
 @given(st.text())
 def test_any_text_can_be_read(text: str) -> None:
-    """SPEC CMD-2."""
     if parse_command(text, US) is not None:
         assert text.strip().startswith("/")
 
 
 @given(before=st.text(" \t\r\n"), after=st.text(), word=st.sampled_from(["/stop", "/STOP"]))
 def test_blanks_before_and_text_after_never_hide_a_stop(before: str, after: str, word: str) -> None:
-    """SPEC CMD-2."""
     assert parse_command(f"{before}{word} {after}") == ONE
 
 
 def test_every_command_of_the_menu_works_and_says_what_it_does() -> None:
-    """SPEC CMD-5."""
     for name, what in MENU:
         assert parse_command(f"/{name}") is not None
         assert what

@@ -1,4 +1,4 @@
-"""Session keys, and who may talk (SPEC CHAN-5)."""
+"""Session keys, and who may talk (SPEC CHAN-5, IO-7)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ SEVEN = frozenset({"7"})
     ],
 )
 def test_a_chat_has_a_session_key_with_each_agent(target: Target, peer: PeerKind, key: str) -> None:
-    """SPEC IO-7."""
     for agent in ("main", "other"):
         assert chat_session(AgentName(agent), target, peer) == f"agent:{agent}:{key}"
 
@@ -157,5 +156,4 @@ def test_whoever_reaches_a_trusted_channel_may_talk(policy: DirectPolicy, peer: 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a/b", "a b", "-a", ".", "x" * 65, "ä", "a\n"])
 def test_a_chat_may_not_be_called_what_would_break_a_session_key(name: str) -> None:
-    """SPEC IO-7."""
     assert not is_chat_name(name)

@@ -1,4 +1,4 @@
-"""Drafts whose channel, database or process has trouble (SPEC CHAN-4, IO-5)."""
+"""Drafts whose channel, database or process has trouble (SPEC CHAN-4, IO-5, CMD-3)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,6 @@ async def test_a_draft_that_cannot_be_looked_for_until_the_end_becomes_the_reply
 
 
 async def test_the_lost_draft_of_a_run_that_is_stopped_is_removed() -> None:
-    """SPEC CMD-3."""
     async with replying(BLOCKED, draft_failures=[ARRIVED]) as (gateway, channel):
         await until(lambda: bool(channel.drafted))
         await gateway.say("/stop", apart_s=60)
@@ -231,7 +230,6 @@ async def test_a_shutdown_in_the_midst_of_a_post_still_keeps_its_id(slow: str) -
 
 
 async def test_an_id_that_could_not_be_kept_does_not_delay_the_signal() -> None:
-    """SPEC CMD-3."""
     async with replying(BLOCKED) as (gateway, channel):
         gateway.store.broken = {"draft_posted"}
         await asyncio.sleep(2)

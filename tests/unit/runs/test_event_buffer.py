@@ -92,10 +92,7 @@ def test_what_is_there_at_once() -> None:
 
 def test_half_a_character_does_no_harm() -> None:
     """It could not be written as JSON."""
-    ring = Ring()
-    ring.put(said("\ud83d"), 0)
-    ring.put(said("\ude00 \ud83d"), 0)
-    assert ring.settled(1) == [said("😀 \ufffd")]
+    assert Ring(said("\ud83d"), said("\ude00 \ud83d")).settled(1) == [said("😀 \ufffd")]
 
 
 def test_the_oldest_text_goes_before_anything_else() -> None:
@@ -132,17 +129,12 @@ def test_of_what_is_old_text_goes_first() -> None:
 
 def test_one_piece_is_kept_however_long_it_is() -> None:
     """Whoever says everything at once is heard."""
-    ring = Ring()
-    ring.put(said("x" * MOST_CHARS * 2), 0)
-    assert ring.settled(1) == [said("x" * MOST_CHARS * 2)]
+    long = said("x" * MOST_CHARS * 2)
+    assert Ring(long).settled(1) == [long]
 
 
 def test_ids_are_those_of_the_numbers() -> None:
-    ring = Ring()
-    ring.put(tool(1), 0)
-    ring.put(said("x"), 0)
-    ring.flush()
-    assert [event.id for event in ring.kept] == ["x-1", "x-2"]
+    assert [event.id for event in Ring(tool(1), said("x")).flushed()] == ["x-1", "x-2"]
 
 
 def test_whoever_knows_the_last_number_before_all_was_forgotten_has_a_gap() -> None:
