@@ -1,4 +1,7 @@
-"""The commands: what they print, and what their exit code says (SPEC OPS-1)."""
+"""The commands: what they print, and what their exit code says (SPEC OPS-1).
+
+SPEC DB-2, NODE-1, NODE-2.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +125,6 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
 
 
 def test_status_shows_the_other_gateways(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SPEC NODE-1, NODE-2."""
     peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ())
     lane = LaneView(LaneName("cron"), 4, 1, 2, 0, 0, 0, 0, shared=True, elsewhere=3)
     gateway.control.snapshot = replace(fakes.STATUS, lanes=(lane,), peers=(peer,))
@@ -282,7 +284,6 @@ def test_run_chats_only_where_asked_to(goclaw: Shell, monkeypatch: pytest.Monkey
 
 
 def test_migrate_does_what_is_pending(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SPEC DB-2."""
     pending = ["0002_more"]
 
     async def schema(settings: Settings) -> Schema:

@@ -1,4 +1,7 @@
-"""A person at a terminal talks to an agent (SPEC CHAN-9). No terminal, no gateway, no real time."""
+"""A person at a terminal talks to an agent (SPEC CHAN-9). No terminal, no gateway, no real time.
+
+SPEC IO-6.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,6 @@ async def test_the_terminal_is_attached_before_the_first_line_is_said() -> None:
 
 
 async def test_a_message_is_confirmed_only_after_it_was_written() -> None:
-    """SPEC IO-6."""
     talk = Talk()
     talk.service.slow = asyncio.Event()
     talk.hears(TerminalMessage("r1", "slow", None))

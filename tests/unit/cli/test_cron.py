@@ -1,4 +1,7 @@
-"""``goclaw cron``: which jobs there are, what became of them, and what is done with them."""
+"""``goclaw cron``: which jobs there are, what became of them, and what is done with them.
+
+SPEC CRON-8, CRON-9, CRON-11, CRON-12, OPS-1, OPS-4.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,6 @@ def row_of(goclaw: Shell, slug: str, *options: str) -> str:
 
 
 def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> None:
-    """SPEC OPS-1."""
     got = goclaw("cron", "list")
     head, *rows = lines(got.out)
     assert (got.code, head) == (0, "JOB STATE SCHEDULE NEXT RUN LAST RUN RESULT NOTE")
@@ -71,7 +73,6 @@ def test_jobs_are_listed_by_their_next_runs(goclaw: Shell, jobs: JobControl) -> 
 def test_why_a_job_will_not_run_is_in_the_list(
     goclaw: Shell, jobs: JobControl, state: JobState, error: str, words: str
 ) -> None:
-    """SPEC OPS-4."""
     jobs.stand("tea", JobState.ACTIVE, failures=4 if state is JobState.DISABLED else 0)
     end = JobUpdate(None, state=state, failed=True, ran=True)
     status = OccurrenceStatus.FAILED if error else OccurrenceStatus.OK
@@ -227,7 +228,6 @@ def test_wrong_usage_is_exit_code_2(goclaw: Shell, jobs: JobControl, arguments: 
 
 
 def test_runs_are_listed_in_the_zone_of_their_job(goclaw: Shell, jobs: JobControl) -> None:
-    """SPEC CRON-12."""
     jobs.ran("tea")
     jobs.clock.at += timedelta(minutes=1)
     jobs.ran("poll", OccurrenceStatus.FAILED, error="boom\nbang")
@@ -254,7 +254,6 @@ def test_runs_are_picked(
 
 
 def test_the_log_of_a_deleted_job_is_found_by_its_id(goclaw: Shell, jobs: JobControl) -> None:
-    """SPEC CRON-9."""
     jobs.ran("tea", output="drunk")
     gone = jobs.all()["tea"].id
     assert goclaw("cron", "rm", "tea").code == 0
@@ -282,7 +281,6 @@ def test_next_runs(goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_paused_job_has_no_next_run_until_it_is_resumed(goclaw: Shell, jobs: JobControl) -> None:
-    """SPEC CRON-11."""
     got = goclaw("cron", "pause", "poll")
     assert (got.code, jobs.all()["poll"].next_run_at) == (0, None)
     assert got.out.endswith("the job is paused; to resume it: goclaw cron resume poll\n")
@@ -293,7 +291,6 @@ def test_a_paused_job_has_no_next_run_until_it_is_resumed(goclaw: Shell, jobs: J
 
 
 def test_a_disabled_job_is_resumed_with_a_clean_record(goclaw: Shell, jobs: JobControl) -> None:
-    """SPEC CRON-8."""
     jobs.stand("poll", JobState.DISABLED, failures=5)
     assert goclaw("cron", "resume", "poll").code == 0
     job = jobs.all()["poll"]
@@ -304,7 +301,6 @@ def test_a_disabled_job_is_resumed_with_a_clean_record(goclaw: Shell, jobs: JobC
 
 
 def test_a_run_by_hand_prints_the_id_of_the_run(goclaw: Shell, jobs: JobControl) -> None:
-    """SPEC CRON-11."""
     assert goclaw("cron", "run", "poll") == Done(0, "run-1\n", "")
     assert jobs.hand.asked == ["poll"]
     started = {"status": "started", "run": "run-1", "occurrence": "o-1"}
@@ -319,7 +315,6 @@ def test_a_run_by_hand_prints_the_id_of_the_run(goclaw: Shell, jobs: JobControl)
     (RunNow.NO_WORK, "the work source of the job has no work"),
 ])  # fmt: skip
 def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, words: str) -> None:
-    """SPEC CRON-11."""
     jobs.hand.answer = answer
     assert goclaw("cron", "run", "poll") == Done(1, f"{answer.value}\n", f"goclaw: {words}\n")
     got = goclaw("cron", "run", "poll", "--json")

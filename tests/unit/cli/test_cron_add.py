@@ -1,4 +1,7 @@
-"""``goclaw cron add`` and ``edit``: jobs from the command line (SPEC CRON-1, CRON-2, OPS-1)."""
+"""``goclaw cron add`` and ``edit``: jobs from the command line (SPEC CRON-1, CRON-2, OPS-1).
+
+SPEC CRON-11.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,6 @@ def test_a_new_job_is_json_for_programs(goclaw: Shell, cron: JobControl) -> None
     ("14:30", datetime(2026, 1, 2, 13, 30, tzinfo=UTC)),
 ])  # fmt: skip
 def test_a_time_is_in_the_zone(goclaw: Shell, cron: JobControl, text: str, at: datetime) -> None:
-    """SPEC CRON-1."""
     got = goclaw("cron", "add", "tea", "--at", text, "--tz", "Europe/Berlin", "--", "tea")
     assert (got.code, got.err) == (0, "")
     assert cron.one().spec.schedule == At(at)
@@ -212,7 +214,6 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
 ])  # fmt: skip
 def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], words: str) -> None:
-    """SPEC CRON-2."""
     got = goclaw("cron", "add", "a", *arguments)
     assert (got.code, got.out) == (2, "")
     assert words in " ".join(got.err.split())
@@ -221,7 +222,6 @@ def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], word
 
 
 def test_a_time_that_is_over_is_told_with_now(goclaw: Shell, cron: JobControl) -> None:
-    """SPEC CRON-2."""
     got = goclaw("cron", "add", "a", "--at", "2026-01-02T11:00Z", "--", "x")
     assert (got.code, cron.all()) == (2, {})
     assert got.err.count("\n") == 1
@@ -292,14 +292,12 @@ def test_limits_can_be_taken_away_again(goclaw: Shell, job: JobControl) -> None:
 
 
 def test_an_edit_echoes_the_next_three_times(goclaw: Shell, job: JobControl) -> None:
-    """SPEC CRON-2."""
     out = goclaw("cron", "edit", "a", "--cron", "30 8 * * *").out
     assert "next  Sat 2026-01-03 08:30:00 (in 19h 30m)" in out
     assert out.count("08:30:00") == 3
 
 
 def test_of_two_edits_at_once_the_second_is_refused(goclaw: Shell, job: JobControl) -> None:
-    """SPEC CRON-11."""
     assert goclaw("cron", "edit", "a", "--revision", "1", "--", "mine").code == 0
     got = goclaw("cron", "edit", "a", "--revision", "1", "--", "theirs")
     assert (got.code, got.out) == (1, "")
@@ -308,7 +306,6 @@ def test_of_two_edits_at_once_the_second_is_refused(goclaw: Shell, job: JobContr
 
 
 def test_a_job_is_meant_by_its_id_or_the_beginning_of_it(goclaw: Shell, job: JobControl) -> None:
-    """SPEC OPS-1."""
     whole = job.one().id
     for asked in (whole, whole[:13]):
         assert goclaw("cron", "edit", asked, "--name", asked).code == 0

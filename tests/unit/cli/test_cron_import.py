@@ -1,4 +1,4 @@
-"""``goclaw cron import`` and ``export``: jobs from and to files."""
+"""``goclaw cron import`` and ``export``: jobs from and to files (SPEC SEC-3)."""
 
 from __future__ import annotations
 
@@ -456,7 +456,6 @@ def test_two_of_one_name_are_not_made_one(goclaw: Shell, cron: JobControl, tmp_p
 
 
 def test_an_import_never_touches_the_jobs_of_others(files: Files, cron: JobControl) -> None:
-    """SPEC SEC-3."""
     hers = cron.make(JobDraft(Every(timedelta(hours=1)), Prompt("x"), slug="daily-standup"), ANN)
     files.caco()
     assert results(files.load("--json")) == {"daily-standup": "new"}

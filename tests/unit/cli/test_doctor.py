@@ -1,4 +1,7 @@
-"""Every check of ``goclaw doctor``: silent where all is well, with a cure where it is not."""
+"""Every check of ``goclaw doctor``: silent where all is well, with a cure where it is not.
+
+SPEC OPS-4, SEC-2.
+"""
 
 from __future__ import annotations
 
@@ -386,7 +389,6 @@ def named(case: Case) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=named)
 def test_each_check_says_what_is_so_and_what_to_do(whole: Place, case: Case) -> None:
-    """SPEC OPS-4."""
     findings = found(BY_ID[case.check], case.make(whole))
     (finding,) = [one for one in findings if one.level is case.level and case.fact in one.fact]
     assert case.cure in finding.cure
@@ -530,7 +532,6 @@ def test_the_doctor_migrates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_no_finding_has_a_secret_in_it(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SPEC SEC-2."""
     url = "postgresql://me:hunter2-hunter2@db"
     database_says(monkeypatch, StoreUnavailable(f"cannot connect to {url}"))
     monkeypatch.setenv("GOCLAW_DATABASE_URL", f"{url}/x")

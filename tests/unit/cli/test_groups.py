@@ -1,4 +1,4 @@
-"""``goclaw groups``: in which groups the agent listens (SPEC CHAN-5)."""
+"""``goclaw groups``: in which groups the agent listens (SPEC CHAN-5, OPS-1)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def test_what_few_groups_need_is_shown(goclaw: Shell, database: FakeControl) -> 
     "wanted", ["-3001", "-30", "Straße", "strasse", "STR", FULL_WIDTH, "\u202estr"]
 )
 def test_a_group_is_meant(goclaw: Shell, gateway: ThreadGateway, wanted: str) -> None:
-    """SPEC OPS-1."""
     got = goclaw("groups", "allow", wanted)
     assert (got.code, got.out) == (0, "Straße (-3001) on telegram/work is allowed\n")
     assert decided(gateway.control) == [("telegram", "work", "-3001", True)]

@@ -1,4 +1,7 @@
-"""``goclaw heartbeat`` and ``goclaw event``: how heartbeats stand, and what is done with them."""
+"""``goclaw heartbeat`` and ``goclaw event``: how heartbeats stand, and what is done with them.
+
+SPEC HB-9, HB-11, HB-13, OPS-1, OPS-4, SEC-1.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,6 @@ def hand(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeHeartbea
 
 
 def test_the_status_of_all_is_a_table(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC OPS-1."""
     got = goclaw("heartbeat", "status")
     head, main, helper = lines(got.out)
     assert (got.code, got.err) == (0, NO_GATEWAY)
@@ -59,7 +61,6 @@ def test_the_status_of_all_is_a_table(goclaw: Shell, service: FakeHeartbeats) ->
 
 
 def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC HB-9, OPS-4."""
     got = goclaw("heartbeat", "status", "main")
     facts, _, heartbeat_runs = got.out.partition("\n\n")
     assert got.code == 0
@@ -79,7 +80,6 @@ def test_the_status_of_one_has_its_last_runs(goclaw: Shell, service: FakeHeartbe
 
 
 def test_nothing_stored_takes_the_terminal_over(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC SEC-1."""
     commands = (["status"], ["status", "main"], ["why"], ["logs"], ["show"], ["run", "--dry-run"])
     for command in commands:
         got = goclaw("heartbeat", *command)
@@ -107,7 +107,6 @@ def test_programs_get_what_the_api_answers(goclaw: Shell, service: FakeHeartbeat
 
 
 def test_why_says_it_in_two_lines(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC HB-9."""
     found = goclaw("heartbeat", "why").out.splitlines()
     assert (found[0], found[3], found[4]) == ("main", "", "helper")
     assert len(found) == 7
@@ -120,7 +119,6 @@ def test_why_says_it_in_two_lines(goclaw: Shell, service: FakeHeartbeats) -> Non
 
 
 def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC HB-9."""
     every = lines(goclaw("heartbeat", "logs").out)
     assert [line.split()[0] for line in every] == ["AGENT", "main", "main", "helper"]
     assert every[3].endswith(
@@ -138,7 +136,6 @@ def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHe
 
 
 def test_every_outcome_can_be_asked_for() -> None:
-    """SPEC HB-9."""
     statuses = set(HeartbeatRunStatus) - {HeartbeatRunStatus.SKIPPED}
     assert set(show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
 
@@ -173,7 +170,6 @@ def came_to(status: S, skip: Skip | None = None, **facts: object) -> list[Heartb
 def test_a_heartbeat_run_by_hand_is_waited_for_and_its_end_is_the_exit_code(
     goclaw: Shell, hand: FakeHeartbeats, coming: list[HeartbeatRun], code: int, words: str
 ) -> None:
-    """SPEC HB-11, OPS-1."""
     hand.coming = coming
     got = goclaw("heartbeat", "run")
     assert (got.code, got.err) == (code, "")
@@ -276,7 +272,6 @@ def test_a_heartbeat_run_that_cannot_begin_says_why(
 
 
 def test_a_dry_run_runs_nothing(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC OPS-4."""
     got = goclaw("heartbeat", "run", "--dry-run")
     assert (got.code, got.out.splitlines()) == (
         0,
@@ -392,7 +387,6 @@ def test_an_item_that_is_open_is_not_added_again(goclaw: Shell, service: FakeHea
 
 
 def test_an_event_is_told_and_waits(goclaw: Shell, service: FakeHeartbeats) -> None:
-    """SPEC HB-13."""
     got = goclaw("event", "the build", "is red")
     assert (got.code, got.err) == (0, NO_GATEWAY)
     assert got.out.splitlines()[0] == "main reads the event in its next heartbeat run."
@@ -474,7 +468,6 @@ def test_a_missing_database_is_exit_code_3(goclaw: Shell, service: FakeHeartbeat
 
 
 def test_all_of_it_works_through_a_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SPEC OPS-1."""
     service = gateway.control.hearts
     assert len(lines(goclaw("heartbeat", "status").out)) == 3
     assert tuple(goclaw("heartbeat", "why", "main").out.splitlines()) == why(service.views[MAIN])

@@ -1,4 +1,7 @@
-"""``goclaw outbox``: what is on its way out, what is stuck, and what to do (SPEC IO-3, OPS-4)."""
+"""``goclaw outbox``: what is on its way out, what is stuck, and what to do (SPEC IO-3, OPS-4).
+
+SPEC IO-6, SEC-1.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +172,6 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
 
 
 def test_a_delivered_message_is_shown_as_such(goclaw: Shell, database: FakeControl) -> None:
-    """SPEC IO-6."""
     bare = replace(fakes.DEAD.message, run_id=None)
     database.rows = [
         replace(fake_post.SENT, possible_duplicate=True, message=bare),
@@ -184,7 +186,6 @@ def test_a_delivered_message_is_shown_as_such(goclaw: Shell, database: FakeContr
 
 
 def test_a_text_shown_whole_cannot_pass_for_a_fact(goclaw: Shell, database: FakeControl) -> None:
-    """SPEC SEC-1."""
     message = replace(fakes.DEAD.message, text=fake_post.MESSAGE.text + "\n\n" + "x" * 5000)
     database.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
     out = goclaw("outbox", "show", "7").out
@@ -198,7 +199,6 @@ def test_a_text_shown_whole_cannot_pass_for_a_fact(goclaw: Shell, database: Fake
 
 
 def test_dead_and_dropped_messages_are_tried_again(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """SPEC IO-3."""
     assert goclaw("outbox", "retry", "7", "6", "7") == Done(0, "retrying 2\n", "")
     assert gateway.control.calls[-1] == ("retry_outbox", (7, 6))
 

@@ -1,4 +1,4 @@
-"""``goclaw pairing``: who may talk to the agent (SPEC CHAN-5)."""
+"""``goclaw pairing``: who may talk to the agent (SPEC CHAN-5, SEC-1)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
 def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """SPEC SEC-1."""
     known(database, monkeypatch, GUEST, asking=False)
     out = goclaw("pairing", command).out
     row = out.splitlines()[1]
@@ -136,7 +135,6 @@ def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> Non
 
 @pytest.mark.parametrize("who", ["43", "Bob"])
 def test_who_asks_can_only_be_denied(goclaw: Shell, database: FakeControl, who: str) -> None:
-    """SPEC CHAN-5."""
     database.known_chats = []
     got = goclaw("pairing", "deny", who)
     assert got.code == (0 if who == "43" else 1)

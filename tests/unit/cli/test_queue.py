@@ -47,7 +47,6 @@ def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGate
 def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SPEC OPS-4."""
     heard = replace(fakes.QUEUE, unmentioned_at=fakes.QUEUE.at - timedelta(minutes=3))
     monkeypatch.setattr(fakes, "QUEUE", heard)
     assert "last message without a mention: 3m 0s ago" in goclaw("queue", "console").out

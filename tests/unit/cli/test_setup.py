@@ -1,4 +1,4 @@
-"""Beginning and checking: ``init`` and ``doctor`` (SPEC OPS-1)."""
+"""Beginning and checking: ``init`` and ``doctor`` (SPEC OPS-1, CHAN-8, HB-8, OPS-4)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,6 @@ def test_the_doctor_finds_what_is_wrong_and_names_a_cure(
     ("enabled = false\ntarget = 'telegram.work'", ("off", "")),
 ])  # fmt: skip
 def test_heartbeats_are_described(tmp_path: Path, text: str, expected: tuple[str, str]) -> None:
-    """SPEC HB-8."""
     channel = "[channels.telegram]\ntoken = 't'\naccounts.work = { enabled = false }\n"
     (finding,) = check_heartbeats(Place(tmp_path).world(f"[heartbeat]\n{text}\n{channel}"))
     assert (finding.fact, finding.cure) == expected
@@ -112,8 +111,6 @@ def test_a_missing_library(goclaw: Shell, healthy: None, monkeypatch: pytest.Mon
 
 
 def test_telegram_is_asked(goclaw: Shell, healthy: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SPEC CHAN-8, OPS-4."""
-
     async def probe(settings: Settings, limit_s: float) -> list[tuple[str, str | ChannelError]]:
         return [("telegram/default", NotSent("no connection to the Bot API"))]
 

@@ -1,4 +1,4 @@
-"""Subagents, delegates, messages, facts."""
+"""Subagents, delegates, messages, facts (SPEC AGENT-4, LANE-8)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ async def test_a_label_is_one_short_line_without_quotation_marks(
 
 @pytest.mark.parametrize("wait", [True, False])
 async def test_a_refused_subagent_is_a_failure(service: Desk, *, wait: bool) -> None:
-    """SPEC LANE-8."""
     service.children.refusal = "Not started: too deep."
     with pytest.raises(ToolFailed, match="too deep"):
         await service.call("spawn_subagent", task="sums", wait=wait)
@@ -78,7 +77,6 @@ async def test_a_message_goes_where_the_settings_allow(service: Desk) -> None:
 
 
 async def test_a_fact_is_pinned_once_in_one_line(service: Desk) -> None:
-    """SPEC AGENT-4."""
     assert await service.call("pin_fact", text=" Mia is\n4 ") == "Remembered as fact 1 of 1."
     await service.call("pin_fact", text="Tea,\x00 not coffee")
     assert await service.call("pin_fact", text="Mia is 4") == "Remembered as fact 1 of 2."

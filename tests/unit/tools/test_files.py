@@ -1,4 +1,4 @@
-"""Reading, listing and sending files of the workspace."""
+"""Reading, listing and sending files of the workspace (SPEC CHAN-6, SEC-4)."""
 
 from __future__ import annotations
 
@@ -110,7 +110,6 @@ async def test_a_pattern_searches_in_all_folders_below(service: Desk) -> None:
 
 
 async def test_links_are_not_searched(service: Desk, tmp_path: Path) -> None:
-    """SPEC SEC-4."""
     (service.workspace / "out").symlink_to(tmp_path)
     (service.workspace / "circle").symlink_to(".")
     assert await service.call("list_files", pattern="*") == "[no matching file]"
@@ -143,7 +142,6 @@ async def test_names_that_cannot_be_shown_are_quoted(service: Desk) -> None:
     ("data:text,b", FileKind.DOCUMENT, ""),
 ])  # fmt: skip
 async def test_files_go_with_a_reply(service: Desk, name: str, kind: FileKind, mime: str) -> None:
-    """SPEC CHAN-6."""
     file = put(service, f"out/{name}", "x")
     said = await service.call("send_file", path=f"out/{name}")
     assert said == f"{name} will be sent with your answer."

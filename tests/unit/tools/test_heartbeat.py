@@ -1,4 +1,4 @@
-"""The tool by which an agent keeps its own checklist (SPEC AGENT-6, HB-11)."""
+"""The tool by which an agent keeps its own checklist (SPEC AGENT-6, HB-11, HB-6, OPS-4)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,6 @@ async def test_what_is_not_open_is_answered_with_what_is(
 
 
 async def test_the_status_tells_how_it_stands(service: Desk, hearts: FakeHeartbeats) -> None:
-    """SPEC OPS-4."""
     said = await use(service, "status")
     assert said.splitlines() == status_lines(await hearts.view(MAIN_AGENT))
 
@@ -171,7 +170,6 @@ def in_a_heartbeat_run(service: Desk, said: list[tuple[bool, str]]) -> Toolbox:
 
 
 async def test_only_a_heartbeat_run_can_end_a_heartbeat_run(service: Desk) -> None:
-    """SPEC HB-6."""
     said: list[tuple[bool, str]] = []
     assert "heartbeat_done" not in {spec.name for spec in service.tools().specs}
     box = in_a_heartbeat_run(service, said)

@@ -1,4 +1,4 @@
-"""Who may call what, and what becomes of wrong calls (SPEC AGENT-6)."""
+"""Who may call what, and what becomes of wrong calls (SPEC AGENT-6, CRON-7)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,6 @@ def test_every_schema_describes_every_argument_and_allows_no_other(service: Desk
 
 
 def test_only_what_can_be_done_twice_has_no_side_effects(service: Desk) -> None:
-    """SPEC CRON-7."""
     effects = {spec.name for spec in service.tools(EVERYTHING).specs if spec.side_effects}
     assert effects == {"write_file", "edit_file", "spawn_subagent", "delegate", "send_message"}
 

@@ -1,6 +1,8 @@
 """The four schedule tools (SPEC AGENT-6, CRON-1, CRON-2, CRON-15, SEC-3).
 
 Time begins on Friday, 2 January 2026, 03:04:05 UTC, which is 08:34:05 in Kolkata.
+
+SPEC CRON-0, CRON-8, CRON-11.
 """
 
 from __future__ import annotations
@@ -191,7 +193,6 @@ def test_what_a_run_is_offered_is_made_once_for_all_runs_like_it(world: Schedule
 
 
 async def test_a_cron_schedule_is_echoed_with_its_next_times(world: Schedules) -> None:
-    """SPEC CRON-2."""
     goal = "Check the weather in Pune and say whether I need an umbrella."
     named = {"name": "Weather check", "goal": goal, "notification": "conditional"}
     made = await world.create(cadence_type="cron", cadence_value="0 8 * * *", **named)
@@ -263,7 +264,6 @@ async def test_a_long_goal_is_kept_whole_and_shown_to_120_characters(world: Sche
 
 
 async def test_a_one_off_time_that_cannot_be_is_answered_with_now(world: Schedules) -> None:
-    """SPEC CRON-1, CRON-2."""
     said = await not_created(world, "once", "2026-03-01T09:00:00")
     assert said.startswith("invalid schedule cadence: '2026-03-01T09:00:00' has no offset")
     assert said.endswith(NOW)
@@ -345,7 +345,6 @@ async def test_arguments_are_checked(world: Schedules, more: dict[str, Any], sai
 
 
 async def test_an_owner_has_so_many_and_no_more(tmp_path: Path) -> None:
-    """SPEC CRON-15."""
     world = Schedules(tmp_path, most=2)
     for _ in range(2):
         await world.create()
@@ -505,7 +504,6 @@ async def test_a_new_cadence_brings_new_times(world: Schedules) -> None:
 
 
 async def test_a_pause_clears_the_next_run_and_resuming_counts_from_now(world: Schedules) -> None:
-    """SPEC CRON-11."""
     here: dict[str, Any] = {"schedule_id": (await world.create())["schedule_id"]}
     paused = await world.call("edit", **here, status="paused")
     assert (paused["status"], paused["next_run_at"]) == ("paused", None)
@@ -551,7 +549,6 @@ async def test_wrong_changes(world: Schedules, change: dict[str, Any], said: str
 
 
 async def test_a_model_makes_no_job_more_frequent_than_its_own(world: Schedules) -> None:
-    """SPEC CRON-15."""
     draft = JobDraft(Every(timedelta(seconds=1)), FixedMessage("Tick."))
     job = await world.service.create(draft, asker(maker=Maker.PERSON))
     for kind, value, said in (
@@ -594,7 +591,6 @@ async def test_grants_of_operators(world: Schedules, facts: dict[str, Any], said
 
 
 async def test_a_model_does_not_switch_failing_jobs_on_again(world: Schedules) -> None:
-    """SPEC CRON-8."""
     made = await world.create()
     job = await world.service.get(made["schedule_id"], asker())
     await _put(world, replace(job, state=JobState.DISABLED, next_run_at=None, failures=5))
@@ -605,7 +601,6 @@ async def test_a_model_does_not_switch_failing_jobs_on_again(world: Schedules) -
 
 
 async def test_a_model_neither_changes_nor_sees_a_program(world: Schedules) -> None:
-    """SPEC CRON-0."""
     program = Program(("/usr/bin/backup", "--password=hunter2"))
     by = Requester(ANN, Maker.OPERATOR)
     job = await world.service.create(JobDraft(Every(timedelta(hours=1)), program), by)
@@ -616,7 +611,6 @@ async def test_a_model_neither_changes_nor_sees_a_program(world: Schedules) -> N
 
 
 async def test_two_changes_at_once(world: Schedules, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SPEC CRON-11."""
     made = await world.create()
     get, came_between = world.service.get, False
 
