@@ -11,7 +11,7 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.scheduler.family import ask, one_slot
-from tests.unit.scheduler.shell import INTERRUPT, TYPING, Shell, told
+from tests.unit.scheduler.shell import Shell, told
 
 CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
 
@@ -116,37 +116,6 @@ def test_a_run_that_ends_or_has_ended_has_no_more_children(end: str) -> None:
     assert ask(shell, "child", parent) == ["end child: rejected, parent_ended"]
 
 
-# ---------------------------------------------------------------------- no messages
-
-
-def test_a_message_does_not_join_a_child_of_its_sender() -> None:
-    """SPEC LANE-8, QUEUE-6. It did, and its sender got the parent's answer."""
-    shell = Shell({"main": 2})
-    shell.submit("run", "other")
-    shell.submit("busy")
-    shell.submit("message", sender="ann", policy=TYPING)
-    shell.submit("child", sender="ann", policy=TYPING, parent="run")
-    shell.submit("more", sender="ann", policy=TYPING)
-    assert shell.joined == {"more": "message"}
-
-
-def test_a_child_in_interrupt_mode_interrupts_nothing() -> None:
-    shell = Shell({"main": 9})
-    shell.submit_all("run", "waits")
-    shell.submit("child", parent="run", policy=INTERRUPT)
-    assert (shell.cancelled, shell.ended) == ({}, {})
-
-
-def test_a_rejected_child_leaves_its_senders_buffer_alone() -> None:
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=TYPING)
-    shell.submit("run")
-    shell.submit("child", sender="ann", parent="run", awaited=True)
-    assert shell.ended == {"child": CIRCLE}
-    shell.submit("more", sender="ann", policy=TYPING)
-    assert shell.joined == {"more": "typed"}
-
-
 # ---------------------------------------------------------------------- how guests and hosts end
 
 
@@ -177,18 +146,6 @@ def test_a_guest_whose_host_ends_first_becomes_the_guest_of_the_hosts_host() -> 
     assert shell.working == ["run", "second"]
     shell.done_all("second", "run")
     shell.assert_nothing_left()
-
-
-def test_those_who_waited_for_a_slot_queue_for_the_lane_when_its_owner_has_ended() -> None:
-    shell = one_slot()
-    ask(shell, "child", "run")
-    ask(shell, "second", "run")
-    shell.submit("other", "other")
-    shell.done("run")
-    assert shell.view("second").waits_for is WaitsFor.LANE
-    assert shell.lane().waiting == 2
-    shell.done_all("child", "other")
-    assert shell.working == ["second"]
 
 
 def test_a_stop_reaches_guests_that_work_and_guests_that_wait() -> None:
@@ -223,15 +180,3 @@ def test_a_run_that_times_out_takes_with_it_those_it_waits_for(limit: str) -> No
     everybody = ["run", "child", "grandchild", "second"]
     assert shell.ended == dict.fromkeys(everybody, (Outcome.TIMED_OUT, reason))
     assert shell.working == ["not waited for"]
-
-
-def test_a_host_that_is_abandoned_with_its_guest_gives_the_slot_back_once() -> None:
-    shell = one_slot()
-    ask(shell, "child", "run")
-    shell.submit("next", "other")
-    shell.stop()
-    shell.wait(10)
-    assert shell.lane().active == 1
-    assert shell.occupants() == ["next"]
-    shell.done_all("run", "child", "next")
-    shell.assert_nothing_left()

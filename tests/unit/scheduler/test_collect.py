@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.scheduler.scheduler import DuplicateRequest
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import Shell, told
@@ -45,27 +45,6 @@ def test_only_messages_in_the_mode_are_collected_and_none_overtakes_another() ->
     assert shell.state("alone") is RunState.QUEUED
     shell.done_all("a", "alone")
     assert shell.started == ["runs", "a", "alone", "c"]
-
-
-def test_a_child_neither_collects_nor_is_collected() -> None:
-    """SPEC LANE-8: its parent waits for its own answer."""
-    shell = Shell({"main": 9})
-    shell.submit_all("run", "busy", policy=COLLECT_GROUP)
-    shell.submit("child", policy=COLLECT_GROUP, parent="run")
-    shell.submit("message", policy=COLLECT_GROUP)
-    shell.submit("child 2", policy=COLLECT_GROUP, parent="run")
-    shell.done("busy")
-    assert shell.started[-1] == "child"
-    shell.done("child")
-    assert shell.started[-1] == "message"
-    assert shell.joined == {}
-
-
-def test_a_full_queue_that_drops_new_messages_refuses_the_third() -> None:
-    shell = Shell()
-    policy = QueuePolicy(mode=Mode.COLLECT, capacity=2, drop=Drop.NEW)
-    shell.submit_all(*"abcd", policy=policy)
-    assert shell.ended == {"d": (Outcome.REJECTED, Reason.QUEUE_FULL)}
 
 
 def test_a_collected_burst_brings_its_own_messages_along() -> None:

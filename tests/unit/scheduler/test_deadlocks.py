@@ -11,9 +11,9 @@ import pytest
 
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.views import RunState, WaitsFor
+from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.family import ask
-from tests.unit.scheduler.shell import GROUP, Shell, told
+from tests.unit.scheduler.shell import Shell, told
 
 CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
 TWO = QueuePolicy(concurrency=2)
@@ -42,14 +42,6 @@ def test_a_circle_that_needs_two_runs_to_wait_is_found_when_the_second_does() ->
     finish_all(shell)
 
 
-def test_a_child_that_lowers_the_concurrency_of_its_parents_session_is_rejected() -> None:
-    """SPEC LANE-8, QUEUE-1. There was room for it before it came, and none after."""
-    shell = Shell({"main": 9})
-    shell.submit("run", "group", policy=GROUP)
-    assert ask(shell, "child", "run", "group") == ["end child: rejected, waits_for_itself"]
-    finish_all(shell)
-
-
 def test_a_child_is_rejected_when_a_message_leaves_its_session_no_room_beside_its_parent() -> None:
     """SPEC LANE-8, QUEUE-7. It waited for one of two to end, and then for both."""
     shell = Shell({"main": 9})
@@ -58,25 +50,6 @@ def test_a_child_is_rejected_when_a_message_leaves_its_session_no_room_beside_it
     shell.submit("throttled", "group")
     assert shell.ended == {"child": CIRCLE}
     finish_all(shell)
-
-
-def test_a_child_is_rejected_when_its_session_is_throttled_to_its_parent_alone() -> None:
-    shell = Shell({"main": 9})
-    shell.submit_all("run", "busy", session="group", policy=TWO)
-    ask(shell, "child", "run", "group", policy=TWO)
-    assert told(shell.set_concurrency(1, "group")) == ["end child: rejected, waits_for_itself"]
-    finish_all(shell)
-
-
-def test_a_child_stays_when_its_session_is_throttled_and_its_parent_is_elsewhere() -> None:
-    """SPEC LANE-8, QUEUE-7: everybody in there can end."""
-    shell = Shell({"main": 9})
-    shell.submit("run", "chat")
-    shell.submit_all("busy", "busy too", session="group", policy=TWO)
-    ask(shell, "child", "run", "group", policy=TWO)
-    assert shell.set_concurrency(1, "group") == []
-    finish_all(shell)
-    assert shell.started[-1] == "child"
 
 
 def test_a_lane_that_shrinks_to_runs_that_wait_seats_a_child_inside_its_parent() -> None:
@@ -93,24 +66,6 @@ def test_a_lane_that_shrinks_to_runs_that_wait_seats_a_child_inside_its_parent()
     assert set(shell.ended.values()) == {(Outcome.COMPLETED, None)}
 
 
-def test_a_child_that_is_seated_inside_its_parent_leaves_the_lanes_line() -> None:
-    """SPEC LANE-4, LANE-8: those behind it move up, and nobody starts twice."""
-    shell = Shell({"main": 1, "subagent": 2})
-    shell.submit("chat", "one")
-    shell.submit("agent", "two", lane="subagent")
-    shell.submit("free", "three", lane="subagent")
-    ask(shell, "of chat", "chat", "four", lane="subagent")
-    ask(shell, "of agent", "agent", "five", lane="main")
-    shell.submit("behind chat", "six", lane="subagent")
-    shell.submit("behind agent", "seven", lane="main")
-    shell.resize("subagent", 1)
-    lanes = [shell.lane(name).waiting for name in ("main", "subagent")]
-    assert sorted(lanes) == [1, 2]
-    assert shell.started[:3] == ["chat", "agent", "free"]
-    finish_all(shell)
-    assert len(shell.started) == 7
-
-
 def test_a_child_is_rejected_when_its_agents_slot_goes_to_one_that_waits_for_its_parent() -> None:
     """SPEC AGENT-3, LANE-8. That one had queued for the agent first, and then for the lane."""
     shell = Shell({"main": 1}, agents={"slow": 1})
@@ -119,20 +74,6 @@ def test_a_child_is_rejected_when_its_agents_slot_goes_to_one_that_waits_for_its
     shell.submit("ahead", "three", agent="slow")
     assert ask(shell, "child", "run", "four", agent="slow", lane="subagent") == []
     shell.done("busy")
-    assert shell.ended["child"] == CIRCLE
-    finish_all(shell)
-
-
-def test_a_child_is_rejected_when_a_later_message_takes_its_agent_to_its_parents_lane() -> None:
-    """SPEC AGENT-3, LANE-8. The child stood behind another one in its session by then."""
-    shell = Shell({"main": 1}, agents={"slow": 1})
-    shell.submit("run", "one")
-    shell.submit("busy", "two", agent="slow", lane="cron")
-    shell.submit("before", "three", lane="subagent")
-    ask(shell, "child", "run", "three", agent="slow", lane="subagent")
-    shell.submit("later", "four", agent="slow")
-    shell.done_all("before", "busy")
-    assert shell.state("later") is RunState.READY
     assert shell.ended["child"] == CIRCLE
     finish_all(shell)
 
@@ -151,15 +92,6 @@ def test_a_child_that_waits_for_its_turn_is_left_alone_when_the_guest_before_it_
     assert shell.state("next") is RunState.READY
     shell.done("guest")
     assert shell.state("next") is RunState.RUNNING
-    finish_all(shell)
-
-
-def test_a_run_that_is_free_again_may_ask_again() -> None:
-    """SPEC LANE-8: a rejection is an answer; nothing of it is left."""
-    shell = Shell()
-    shell.submit("run")
-    ask(shell, "child", "run", "chat")
-    assert ask(shell, "second", "run", "elsewhere") == ["start second"]
     finish_all(shell)
 
 
@@ -230,20 +162,6 @@ def test_a_child_in_another_lane_queues_while_somebody_there_can_still_end() -> 
     assert shell.view("b").lane == "main"
 
 
-def test_a_circle_through_a_guest_that_waits_is_found() -> None:
-    """SPEC LANE-8: who waits for his turn in a slot waits for the guest who is in it."""
-    shell = Shell({"main": 1, "subagent": 1})
-    shell.submit("chat", "one")
-    shell.submit("agent", "two", lane="subagent")
-    ask(shell, "guest", "chat", lane="main")
-    ask(shell, "second", "chat", lane="main")
-    ask(shell, "third", "chat", lane="main")
-    assert ask(shell, "a", "guest", lane="subagent") == []
-    assert ask(shell, "b", "agent", lane="main") == ["start b"]
-    shell.done_all("b", "agent", "a", "guest", "second", "third", "chat")
-    shell.assert_nothing_left()
-
-
 def test_a_child_in_its_parents_own_busy_session_is_rejected() -> None:
     """SPEC LANE-8, QUEUE-1: it could start only after its parent had ended."""
     shell = Shell({"main": 9})
@@ -254,12 +172,6 @@ def test_a_child_in_its_parents_own_busy_session_is_rejected() -> None:
     shell.assert_nothing_left()
 
 
-def test_a_child_in_its_parents_own_session_starts_if_there_is_room() -> None:
-    shell = Shell({"main": 1})
-    shell.submit("run", "group", policy=GROUP)
-    assert ask(shell, "child", "run", session="group", policy=GROUP) == ["start child"]
-
-
 def test_a_child_behind_a_message_that_waits_for_its_parents_session_is_rejected() -> None:
     """SPEC LANE-8: those before it in the line count too."""
     shell = Shell({"main": 1, "subagent": 9})
@@ -268,16 +180,6 @@ def test_a_child_behind_a_message_that_waits_for_its_parents_session_is_rejected
     shell.submit("for main", "two")
     rejected = ["end child: rejected, waits_for_itself"]
     assert ask(shell, "child", "run", session="two", lane="subagent") == rejected
-
-
-def test_a_child_behind_a_message_that_can_start_queues() -> None:
-    shell = Shell({"main": 2})
-    shell.submit("run", "one")
-    shell.submit_all("busy", "next", session="two", lane="subagent")
-    assert ask(shell, "child", "run", session="two") == []
-    assert shell.view("child").waits_for is WaitsFor.SESSION
-    shell.done_all("busy", "next")
-    assert shell.state("child") is RunState.RUNNING
 
 
 def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:

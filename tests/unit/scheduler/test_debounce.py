@@ -60,14 +60,6 @@ def test_a_burst_is_bounded_by_four_windows() -> None:
     assert collector.pop_due(3.2) is burst.leader
 
 
-def test_the_bound_does_not_hold_while_a_cut_text_goes_on() -> None:
-    collector = Debouncer()
-    collector.begin(entry(cut=True), CUT_WINDOW_S, now=0)
-    (burst,) = collector.all()
-    collector.extend(burst, now=50)
-    assert burst.ends_at == 51
-
-
 def test_the_timer_is_never_later_than_the_end_of_a_burst() -> None:
     collector = Debouncer()
     collector.begin(entry(cut=True), CUT_WINDOW_S, now=0)
@@ -81,16 +73,6 @@ def test_the_timer_is_never_later_than_the_end_of_a_burst() -> None:
     collector.extend(burst, now=10.6)
     assert collector.next_at() == pytest.approx(MAX_WINDOWS * CUT_WINDOW_S)
     assert collector.pop_due(10.6) is burst.leader
-    assert collector.next_at() is None
-
-
-def test_a_burst_that_was_closed_early_never_falls_due() -> None:
-    collector = Debouncer()
-    collector.begin(entry(), WINDOW_S, now=0)
-    (burst,) = collector.all()
-    assert collector.close(burst) is burst.leader
-    assert collector.find(S, "ann") is None
-    assert collector.pop_due(99) is None
     assert collector.next_at() is None
 
 
@@ -112,13 +94,3 @@ def test_bursts_fall_due_in_the_order_of_their_ends() -> None:
     collector.begin(late, 2 * WINDOW_S, now=0)
     collector.begin(early, WINDOW_S, now=0.1)
     assert [collector.pop_due(5), collector.pop_due(5)] == [early, late]
-
-
-def test_a_session_without_bursts_leaves_nothing_behind() -> None:
-    collector = Debouncer()
-    for number in range(500):
-        collector.begin(entry(session=str(number)), WINDOW_S, now=number)
-        assert collector.pop_due(number + 1) is not None
-    assert collector._sessions == {}
-    assert collector.of(S) == []
-    assert len(collector.timers) == 0

@@ -47,33 +47,6 @@ def test_the_pieces_of_an_interrupting_text_do_not_interrupt_what_came_between()
 # ---------------------------------------------------------------------- limits that meet
 
 
-def test_a_message_dropped_from_a_full_queue_had_its_deadline_taken_along() -> None:
-    """SPEC QUEUE-5, QUEUE-9, QUEUE-10: one outcome."""
-    shell = Shell(agents={"main": 1})
-    shell.submit("busy", "other")
-    policy = QueuePolicy(capacity=1)
-    shell.submit("a", policy=policy, deadline_s=5)
-    shell.submit("b", policy=policy, deadline_s=9)
-    assert shell.ended == {"a": DROPPED}
-    shell.wait(5)
-    assert shell.ended == {"a": DROPPED}
-    shell.wait(4)
-    assert shell.ended["b"] == DEADLINE
-    shell.done("busy")
-    shell.assert_nothing_left()
-
-
-def test_a_session_keeps_its_place_in_an_agents_line_when_its_oldest_is_dropped() -> None:
-    shell = Shell({"main": 9}, agents={"main": 1})
-    policy = QueuePolicy(capacity=1)
-    shell.submit("busy", "zero")
-    shell.submit("a", "one", policy=policy)
-    shell.submit("b", "two", policy=policy)
-    shell.submit("a2", "one", policy=policy)
-    shell.done("busy")
-    assert shell.working == ["a2"]
-
-
 def test_the_deadline_of_a_message_that_joined_a_burst_does_not_count() -> None:
     """SPEC QUEUE-6, QUEUE-9: a turn has one deadline, that of its first message."""
     shell = Shell()
@@ -83,14 +56,6 @@ def test_the_deadline_of_a_message_that_joined_a_burst_does_not_count() -> None:
     assert (shell.working, shell.cancelled) == (["a"], {})
     shell.wait(0.1)
     assert shell.cancelled == {"a": Reason.DEADLINE}
-
-
-def test_a_policy_with_less_capacity_drops_one_message_for_one() -> None:
-    """SPEC QUEUE-5: those who wait came under the old policy."""
-    shell = Shell()
-    shell.submit_all(*"abcd")
-    shell.submit("e", policy=QueuePolicy(capacity=1))
-    assert list(shell.ended) == ["b"]
 
 
 # ---------------------------------------------------------------------- lanes in one session
@@ -125,16 +90,6 @@ def test_those_who_wait_for_a_lane_come_before_those_who_move_up_to_it() -> None
     assert told(shell.done("waits")) == ["end waits: completed", "start moves up"]
 
 
-def test_a_session_moves_up_before_other_sessions_of_its_agent() -> None:
-    """SPEC AGENT-3: sessions in line take turns, the longest waiting first."""
-    shell = Shell({"main": 9}, agents={"main": 1})
-    shell.submit("a", "one")
-    shell.submit("b", "two")
-    shell.submit("a2", "one")
-    assert told(shell.done("a")) == ["end a: completed", "start b"]
-    assert told(shell.done("b")) == ["end b: completed", "start a2"]
-
-
 def test_an_interruption_drops_then_cancels_then_joins() -> None:
     """SPEC QUEUE-3: what it replaces has ended before anything of it begins."""
     shell = Shell({"main": 9})
@@ -162,13 +117,6 @@ def test_stopall_ends_what_waits_before_it_cancels_and_starts_nothing_of_the_ses
         "cancel run 2: stopped_all",
         "start other",
     ]
-
-
-def test_a_late_tick_does_not_start_what_has_expired() -> None:
-    """SPEC LANE-6, QUEUE-9. A burst whose time was over started, and was cancelled at once."""
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=TYPING, deadline_s=0.5)
-    assert told(shell.scheduler.tick(100)) == ["end typed: timed_out, deadline"]
 
 
 def test_each_way_to_lose_a_message_has_a_reason_of_its_own() -> None:

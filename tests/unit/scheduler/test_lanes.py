@@ -42,14 +42,6 @@ def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
     assert shell.lane().active == 1
 
 
-def test_a_lane_serves_in_the_order_of_readiness() -> None:
-    shell = Shell({"main": 1})
-    for name in "abcd":
-        shell.submit(name, f"session {name}")
-    shell.done_all(*"abc")
-    assert shell.started == ["a", "b", "c", "d"]
-
-
 def test_a_busy_session_takes_no_place_in_the_lanes_line() -> None:
     shell = Shell({"main": 2})
     shell.submit("busy", "one")

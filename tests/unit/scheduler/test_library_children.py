@@ -36,19 +36,6 @@ def says(text: str, after_s: float = 1) -> Doing:
     return say
 
 
-async def test_an_awaited_child_works_in_the_slot_of_its_parent() -> None:
-
-    async def parent(run: Text) -> str:
-        children = [
-            scheduler.submit(f"child {n}", says(str(n)), parent=run, awaited=True) for n in range(3)
-        ]
-        return "".join(await asyncio.gather(*children))
-
-    async with Scheduler(do, [Lane("main", 1)]) as scheduler:
-        assert await scheduler.submit("ann", parent) == "012"
-        assert asyncio.get_running_loop().time() == 3, "one guest at a time"
-
-
 async def test_stopping_a_run_stops_the_children_that_it_waits_for_with_it() -> None:
     children: list[Text] = []
 
@@ -89,7 +76,6 @@ async def test_the_parent_must_work_and_belong_to_the_same_scheduler() -> None:
 
 
 async def test_nesting_has_a_limit() -> None:
-
     async def parent(run: Text) -> list[Any]:
         children = [scheduler.submit(f"c{n}", says("c"), parent=run) for n in range(3)]
         return await asyncio.gather(*children, return_exceptions=True)

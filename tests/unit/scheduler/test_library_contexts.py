@@ -36,19 +36,6 @@ async def test_what_a_run_sets_in_its_context_no_other_sees(waits: bool) -> None
     assert var.get() == "unset"
 
 
-async def test_a_run_works_in_the_context_in_which_the_scheduler_was_made() -> None:
-    async def work(_run: Text) -> str:
-        await asyncio.sleep(0)
-        return var.get()
-
-    async def make() -> Scheduler[Any, str]:
-        var.set("made")
-        return Scheduler(work)
-
-    async with await asyncio.create_task(make()) as scheduler:
-        assert await scheduler.submit("ann", 1) == "made"
-
-
 async def test_a_run_can_be_given_a_context_of_which_it_gets_a_copy() -> None:
     async def work(_run: Text) -> str:
         before = var.get()

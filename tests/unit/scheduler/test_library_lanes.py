@@ -12,7 +12,6 @@ import pytest
 
 from goclaw_py import (
     Lane,
-    Mode,
     Outcome,
     QueuePolicy,
     Reason,
@@ -24,7 +23,6 @@ from tests.unit.scheduler.library_parts import (
     Calls,
     Gate,
     Text,
-    forever,
     nothing,
     states,
     steps,
@@ -87,7 +85,6 @@ async def test_an_agent_has_its_limit_over_all_sessions() -> None:
 
 
 async def test_a_slow_wait_is_told(caplog: pytest.LogCaptureFixture) -> None:
-
     async def work(_run: Text) -> None:
         await asyncio.sleep(3)
 
@@ -98,74 +95,7 @@ async def test_a_slow_wait_is_told(caplog: pytest.LogCaptureFixture) -> None:
     assert [r.getMessage() for r in caplog.records] == ["lane_wait_slow"]
 
 
-async def test_runs_and_lanes_can_be_looked_at() -> None:
-    async with Scheduler(forever, [Lane("main", 1)]) as scheduler:
-        ann, bob, late = [scheduler.submit(s, s) for s in ("ann", "bob", "bob")]
-        await asyncio.sleep(1.5)
-        working, ready, queued = scheduler.runs()
-        assert (working.id, working.session, working.state) == (ann.id, "ann", RunState.RUNNING)
-        assert working.for_s == 1.5
-        assert (ready.id, str(ready.waits_for)) == (bob.id, "lane")
-        assert (queued.id, str(queued.waits_for)) == (late.id, "session")
-        scheduler.stop_all("bob")
-        scheduler.stop_all("ann")
-        await steps()
-        assert scheduler.runs() == ()
-        view = scheduler.lanes()[0]
-        assert (view.started, view.finished, view.cancelled) == (1, 1, 1)
-
-
 # ---------------------------------------------------------------- policies
-
-
-async def test_collect_makes_one_run_of_all_that_waited() -> None:
-    gate = Gate()
-    async with Scheduler(gate, policy=QueuePolicy(mode=Mode.COLLECT)) as scheduler:
-        first, second, third, fourth = [scheduler.submit("ann", m) for m in "abcd"]
-        await gated(gate, first)
-        assert gate.entered == ["a", "b"]
-        assert second.messages == ["b", "c", "d"]
-        assert (third.into, fourth.into) == (second, second)
-        await gated(gate, second)
-        assert await fourth == ["b", "c", "d"]
-
-
-async def test_steer_gives_the_working_run_what_waits_if_it_asks() -> None:
-    policy = QueuePolicy(mode=Mode.STEER)
-    taken = []
-
-    async def work(run: Text) -> list[str]:
-        for _ in range(3):
-            await asyncio.sleep(1)
-            taken.append(scheduler.take_in(run))
-        return list(run.messages)
-
-    async with Scheduler(work, policy=policy) as scheduler:
-        first = scheduler.submit("ann", "a")
-        await asyncio.sleep(1.5)
-        second, third = scheduler.submit("ann", "b"), scheduler.submit("ann", "c")
-        gone = scheduler.submit("ann", "d", deadline_s=0.1)
-        await asyncio.sleep(1)
-        assert (second.into, third.into) == (first, first)
-        assert gone.outcome is Outcome.TIMED_OUT
-        assert await second == ["a", "b", "c"]
-    assert taken == [[], ["b", "c"], []]
-
-
-async def test_debounce_makes_one_run_of_a_burst_without_any_other_event() -> None:
-    starts = []
-
-    async def work(run: Text) -> list[str]:
-        starts.append(asyncio.get_running_loop().time())
-        return list(run.messages)
-
-    async with Scheduler(work, policy=QueuePolicy(debounce_s=0.8)) as scheduler:
-        runs = []
-        for message in "abc":
-            runs.append(scheduler.submit("ann", message, sender="ann"))
-            await asyncio.sleep(0.5)
-        assert await runs[2] == ["a", "b", "c"]
-    assert starts == [pytest.approx(1.8)]
 
 
 async def test_messages_of_ten_thousand_in_one_burst_join_in_good_time() -> None:

@@ -273,7 +273,6 @@ def quiet() -> Any:
 
 @given(programs)
 def test_the_laws_hold_under_any_program(program: list[Step]) -> None:
-
     async def main() -> None:
         witness = Witness()
         async with asyncio.timeout(10_000):  # nobody waits for ever

@@ -53,15 +53,6 @@ async def test_awaiting_a_run_gives_what_the_work_returned() -> None:
     assert (run.outcome, run.error, run.reason) == (Outcome.COMPLETED, None, None)
 
 
-async def test_awaiting_a_run_raises_what_the_work_raised() -> None:
-    async with Scheduler(fail) as scheduler:
-        run = scheduler.submit("ann", "a")
-        with pytest.raises(LookupError, match="no such thing"):
-            await run
-    assert run.outcome is Outcome.FAILED
-    assert isinstance(run.error, LookupError)
-
-
 async def test_a_failure_gets_no_longer_with_everyone_who_awaits_it() -> None:
     def length(error: BaseException) -> int:
         count, traceback = 0, error.__traceback__

@@ -102,23 +102,6 @@ async def test_a_run_that_stops_another_one_at_its_first_step_cancels_only_that(
 # ---------------------------------------------------------------- runs that do not end
 
 
-async def test_a_run_that_ignores_its_stop_is_given_up_after_the_grace_period() -> None:
-    async with Scheduler(stubborn, [Lane("main", 1)], cancel_grace_s=2) as scheduler:
-        stuck, after = scheduler.submit("ann", HOUR_S), scheduler.submit("ann", 1)
-        await asyncio.sleep(1)
-        scheduler.stop("ann")
-        await asyncio.sleep(1.9)
-        assert (lane(scheduler), stuck.outcome) == ((1, 0), None)
-        await asyncio.sleep(0.2)
-        assert (stuck.outcome, stuck.state) == (Outcome.ABANDONED, RunState.ABANDONED)
-        assert lane(scheduler) == (1, 0), "the slot is another one's by now"
-        assert await after == "too late"
-        with pytest.raises(NotCompleted, match=r"ended abandoned \(stopped\)"):
-            await stuck
-        await asyncio.sleep(HOUR_S)
-        assert scheduler.runs() == ()
-
-
 async def test_what_a_run_returns_after_it_was_given_up_does_not_count() -> None:
     async with Scheduler(stubborn, cancel_grace_s=1) as scheduler:
         run = scheduler.submit("ann", 10)
@@ -149,32 +132,6 @@ async def test_what_a_run_raises_after_it_was_given_up_is_logged_and_does_not_co
     assert [r.getMessage() for r in caplog.records if r.name.startswith("goclaw")] == [
         "stopped_run_failed"
     ]
-
-
-async def test_a_run_that_was_given_up_does_not_hold_up_who_leaves_the_block() -> None:
-    loop = asyncio.get_running_loop()
-    async with Scheduler(stubborn, cancel_grace_s=1) as scheduler:
-        run = scheduler.submit("ann", 100)
-        await asyncio.sleep(1)
-        scheduler.stop("ann")
-    assert loop.time() == pytest.approx(2)
-    assert run.outcome is Outcome.ABANDONED
-    await asyncio.sleep(100)
-
-
-async def test_a_run_that_was_given_up_can_see_that_it_no_longer_counts() -> None:
-    seen = []
-
-    async def work(run: Text) -> None:
-        await stubborn(run)
-        seen.append(run.state)
-
-    async with Scheduler(work, cancel_grace_s=1) as scheduler:
-        scheduler.submit("ann", 3)
-        await steps()
-        scheduler.stop("ann")
-        await asyncio.sleep(5)
-    assert seen == [RunState.ABANDONED]
 
 
 # ---------------------------------------------------------------- time limits

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import TYPING, Shell
@@ -67,20 +66,6 @@ def test_a_follow_up_to_a_running_session_queues_without_a_window() -> None:
     assert shell.started == ["a", "b"]
 
 
-def test_a_queued_message_takes_what_its_sender_adds_within_the_window() -> None:
-    shell = Shell()
-    says(shell, "runs")
-    shell.wait(1)
-    says(shell, "b")
-    for name in ("c", "d"):
-        shell.wait(0.7)
-        says(shell, name)
-    shell.wait(0.9)
-    says(shell, "e")
-    assert shell.joined == {"c": "b", "d": "b"}
-    assert shell.state("e") is RunState.QUEUED
-
-
 # ---------------------------------------------------------------------- cut texts
 
 
@@ -105,32 +90,6 @@ def test_a_cut_text_whose_rest_never_comes_is_served_all_the_same() -> None:
     cut(shell, "1", more=True)
     shell.wait(1)
     assert shell.started == ["1"]
-
-
-def test_pieces_of_a_cut_text_join_while_the_session_is_busy() -> None:
-    shell = Shell()
-    shell.submit("runs")
-    cut(shell, "1", more=True)
-    assert shell.state("1") is RunState.COLLECTING
-    shell.done("runs")
-    assert shell.started == ["runs"]
-    cut(shell, "2", more=False)
-    assert shell.started == ["runs", "1"]
-
-
-# ---------------------------------------------------------------------- stopped while collected
-
-
-def test_a_stopped_burst_never_runs() -> None:
-    shell = Shell()
-    says(shell, "a")
-    says(shell, "b")
-    stop = shell.stop()
-    assert (stop.stopped, stop.dropped) == ([], ["a"])
-    shell.wait(5)
-    assert shell.started == []
-    assert shell.ended == {"a": (Outcome.CANCELLED, Reason.STOPPED)}
-    shell.assert_nothing_left()
 
 
 # ---------------------------------------------------------------------- how much is one turn
@@ -163,16 +122,6 @@ def test_a_message_that_is_longer_than_a_turn_is_one_of_its_own() -> None:
     shell.wait(2)
     shell.done("long")
     assert shell.started == ["long", "short"]
-
-
-def test_what_is_collected_is_no_more_than_a_turn_takes() -> None:
-    shell = Shell()
-    policy = replace(TWO, mode=Mode.COLLECT, debounce_s=0.0)
-    for name in "abcd":
-        shell.submit(name, sender=name, policy=policy)
-    shell.done("a")
-    assert shell.started == ["a", "b"]
-    assert shell.joined == {"c": "b"}
 
 
 def test_a_turn_takes_fifty_messages_unless_something_else_is_set() -> None:

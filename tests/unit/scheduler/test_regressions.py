@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, INTERRUPT, INTERRUPT_GROUP, TYPING, Shell
@@ -32,16 +31,6 @@ def test_an_agents_turn_is_never_given_to_a_request_of_another_agent() -> None:
     assert shell.started[2:] == ["for bob"]
 
 
-def test_a_request_behind_one_of_another_agent_moves_up_with_it() -> None:
-    """SPEC AGENT-3. It stood in the line of an agent that it did not ask for."""
-    shell = Shell({"main": 9}, agents={"ann": 1})
-    shell.submit("ann busy", "one", agent="ann")
-    shell.submit("for ann", "shared", agent="ann", policy=GROUP)
-    shell.submit("for all", "shared", agent="free", policy=GROUP)
-    shell.done("ann busy")
-    assert shell.started == ["ann busy", "for ann", "for all"]
-
-
 def test_sessions_that_gave_up_waiting_leave_a_busy_agents_line() -> None:
     """SPEC QUEUE-9. Memory must not grow while an agent is busy for hours."""
     shell = Shell(agents={"main": 1})
@@ -52,17 +41,6 @@ def test_sessions_that_gave_up_waiting_leave_a_busy_agents_line() -> None:
     assert len(shell.ended) == 5
     (agent,) = shell.scheduler._machine.agents.values()
     assert agent.line == {}
-
-
-def test_a_session_keeps_its_turn_when_only_its_first_message_gives_up() -> None:
-    shell = Shell(agents={"main": 1})
-    shell.submit("busy", "first")
-    shell.submit("gives up", "early", deadline_s=1)
-    shell.submit("stays", "early")
-    shell.submit("other", "late")
-    shell.wait(2)
-    shell.done("busy")
-    assert shell.started == ["busy", "stays"]
 
 
 def test_the_rest_of_a_cut_text_is_waited_for_when_the_burst_began_with_a_short_window() -> None:
@@ -78,19 +56,6 @@ def test_the_rest_of_a_cut_text_is_waited_for_when_the_burst_began_with_a_short_
     shell.wait(0.1)
     assert shell.joined == {"long text": "hello", "rest": "hello"}
     assert shell.started == ["hello"]
-
-
-def test_a_burst_past_its_bound_is_served_as_soon_as_its_cut_text_is_whole() -> None:
-    """SPEC QUEUE-6. Its timer stood where the rest of the text had been waited for."""
-    shell = Shell()
-    shell.submit("0", sender="ann", policy=TYPING, cut=True)
-    for number in range(1, 9):
-        shell.wait(0.5)
-        shell.submit(str(number), sender="ann", policy=TYPING, cut=True)
-    shell.wait(0.1)
-    shell.submit("end", sender="ann", policy=TYPING)
-    shell.wait(0)
-    assert shell.started == ["0"]
 
 
 def test_bursts_that_end_in_one_late_tick_go_in_the_order_of_their_ends() -> None:
@@ -116,21 +81,6 @@ def test_a_session_that_has_become_smaller_loses_its_turn_for_a_busy_agent() -> 
     shell.submit("b1", "b")
     shell.done_all("a1", "busy")
     assert shell.started[2:] == ["b1"]
-
-
-def test_a_session_whose_first_message_is_for_another_agent_loses_its_turn() -> None:
-    """SPEC AGENT-3. It kept the place of a message that had been stopped."""
-    shell = Shell({"main": 9}, agents={"ann": 1, "bob": 1})
-    shell.submit("ann busy", "one", agent="ann")
-    shell.submit("bob busy", "two", agent="bob")
-    shell.submit("for ann", "shared", agent="ann")
-    shell.submit("for bob", "shared", agent="bob", deadline_s=1)
-    shell.submit("for ann too", "shared", agent="ann")
-    shell.stop("shared")
-    shell.submit("other", "three", agent="ann")
-    shell.wait(2)
-    shell.done("ann busy")
-    assert shell.started[2:] == ["other"]
 
 
 def test_who_stands_behind_messages_that_a_turn_collects_moves_up_at_once() -> None:
@@ -165,17 +115,3 @@ def test_a_child_behind_one_that_waits_for_its_parents_lane_is_let_in() -> None:
     assert shell.ended == {}
     shell.done("stays")
     assert shell.started == ["parent", "stays", "child"]
-
-
-def test_a_child_is_refused_that_would_close_a_circle_of_two_families() -> None:
-    """SPEC LANE-8. Each of the two was let off because the other one could still have ended."""
-    shell = Shell({"main": 2})
-    shell.submit("ann", "one")
-    shell.submit("bob", "two")
-    shell.submit("ready", "shared")
-    shell.submit("of ann", "shared", lane="cron", parent="ann", awaited=True)
-    assert shell.state("of ann") is RunState.QUEUED
-    shell.submit("of bob", "shared", lane="cron", parent="bob", awaited=True)
-    assert shell.ended["of bob"] == (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
-    shell.done_all("bob", "ready")
-    assert shell.started == ["ann", "bob", "ready", "of ann"]

@@ -11,9 +11,7 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import (
-    GROUP,
     INTERRUPT,
-    INTERRUPT_GROUP,
     TYPING,
     Shell,
     small,
@@ -34,14 +32,6 @@ def test_a_direct_chat_runs_one_at_a_time_in_order() -> None:
     assert shell.started == ["a", "b"]
     shell.done("b")
     assert shell.started == ["a", "b", "c"]
-
-
-def test_a_group_runs_three_at_a_time() -> None:
-    shell = Shell({"main": 9})
-    shell.submit_all(*"abcd", policy=GROUP)
-    assert shell.started == ["a", "b", "c"]
-    shell.done("b")
-    assert shell.started == ["a", "b", "c", "d"]
 
 
 def test_a_stopped_run_keeps_its_slot_until_it_has_unwound() -> None:
@@ -86,17 +76,6 @@ def test_an_interrupting_message_starts_when_what_it_cancelled_has_ended() -> No
     shell.done("a")
     assert shell.ended["a"] == (Outcome.CANCELLED, Reason.NEWER_MESSAGE)
     assert shell.started == ["a", "b"]
-
-
-def test_an_interrupting_message_waits_for_all_three_runs_of_a_group() -> None:
-    shell = Shell({"main": 9})
-    shell.submit_all(*"abc", policy=GROUP)
-    shell.submit("now", policy=INTERRUPT_GROUP)
-    assert list(shell.cancelled) == ["a", "b", "c"]
-    shell.done_all("b", "a")
-    assert shell.started == ["a", "b", "c"]
-    shell.done("c")
-    assert shell.started == ["a", "b", "c", "now"]
 
 
 def test_an_interrupting_message_takes_its_senders_debounce_buffer_along() -> None:
@@ -153,16 +132,3 @@ def test_an_unknown_run_can_be_finished_without_effect() -> None:
     assert shell.finish("nobody") == []
     assert shell.release("nobody") == []
     assert shell.state("nobody") is RunState.DONE
-
-
-def test_the_same_history_has_the_same_effects() -> None:
-    histories = []
-    for _ in range(2):
-        shell = Shell({"main": 2})
-        for number in range(30):
-            shell.submit(str(number), f"s{number % 7}", sender=f"p{number % 3}", policy=TYPING)
-            shell.wait(0.3)
-        shell.stop_all("s3")
-        shell.interrupt_all()
-        histories.append((shell.started, shell.ended, shell.joined, shell.cancelled))
-    assert histories[0] == histories[1]

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, Shell, told
 
 
@@ -38,15 +36,6 @@ def test_a_second_call_with_another_size_keeps_the_first() -> None:
     shell.get_or_create("own", 3)
     assert shell.get_or_create("own", 9).concurrency == 3
     assert shell.get_or_create("main", 9).concurrency == 2
-
-
-def test_requests_that_came_before_their_lane_was_made_stay_in_main() -> None:
-    shell = Shell({"main": 1})
-    shell.submit("a", "one", lane="own")
-    shell.submit("b", "two", lane="own")
-    shell.get_or_create("own", 9)
-    assert [shell.view(name).lane for name in "ab"] == ["main", "main"]
-    assert shell.state("b") is RunState.READY
 
 
 # ---------------------------------------------------------------------- resize
@@ -86,17 +75,6 @@ def test_a_throttled_session_cancels_nobody_and_starts_nobody_before_it_has_room
     assert shell.working == ["d"]
 
 
-def test_the_next_request_of_a_session_says_its_concurrency_anew() -> None:
-    """SPEC QUEUE-1, QUEUE-7: its policy carries what holds from then on."""
-    shell = Shell({"main": 9})
-    shell.submit_all(*"ab")
-    shell.set_concurrency(3)
-    shell.submit("c")
-    assert shell.state("c") is RunState.QUEUED
-    shell.submit("d", policy=GROUP)
-    assert shell.working == ["a", "b", "c"]
-
-
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, 2.0, True, None, "3", float("nan")])
 def test_a_size_that_is_none_changes_nothing(wrong: int) -> None:
     shell = full(2, waiting=1)
@@ -109,14 +87,3 @@ def test_a_size_that_is_none_changes_nothing(wrong: int) -> None:
             change()
     assert (shell.lane().concurrency, shell.lane().waiting) == (2, 1)
     assert "own" not in [lane.name for lane in shell.scheduler.lanes()]
-
-
-def test_a_burst_that_is_open_keeps_to_the_new_size_of_its_session() -> None:
-    """SPEC QUEUE-7: it was submitted before the session was throttled."""
-    shell = Shell({"main": 9})
-    typing = QueuePolicy(debounce_s=1, concurrency=3)
-    for sender in ("ann", "bob", "carl"):
-        shell.submit(sender, sender=sender, policy=typing)
-    shell.set_concurrency(1)
-    shell.wait(1)
-    assert shell.started == ["ann"]

@@ -9,7 +9,6 @@ from goclaw_py.scheduler.models import LaneState, Request
 from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import TRANSITIONS, IllegalTransition
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import TYPING, Shell
 
 S = RunState
 PERMITTED = {
@@ -59,29 +58,3 @@ def test_every_state_but_done_leads_to_done() -> None:
             edge = {after for before in edge for after in TRANSITIONS[before]} - reached
             reached |= edge
         assert S.DONE in reached
-
-
-def test_slots_cannot_be_given_back_while_the_run_works() -> None:
-    shell = Shell()
-    shell.submit("a")
-    with pytest.raises(IllegalTransition):
-        shell.release("a")
-    assert shell.lane().active == 1
-
-
-def test_a_run_goes_through_its_states_in_order() -> None:
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("a", sender="ann", policy=TYPING)
-    seen = [shell.state("a")]
-    shell.wait(1)
-    seen.append(shell.state("a"))
-    shell.done("blocks")
-    seen.append(shell.state("a"))
-    shell.stop()
-    seen.append(shell.state("a"))
-    shell.finish("a")
-    seen.append(shell.state("a"))
-    shell.release("a")
-    seen.append(shell.state("a"))
-    assert seen == [S.COLLECTING, S.READY, S.RUNNING, S.STOPPING, S.FINISHING, S.DONE]

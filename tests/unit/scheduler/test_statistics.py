@@ -44,19 +44,6 @@ def test_a_wait_is_measured_from_the_place_in_the_line_to_the_start() -> None:
     assert (times.quantile(0.6), times.quantile(1)) == (BOUNDS_S[0], 5)
 
 
-def test_a_run_is_measured_from_its_start_to_the_end_of_its_task() -> None:
-    """SPEC LANE-7: a stop in between changes nothing, and storing its outcome is not counted."""
-    shell = Shell()
-    shell.submit("a")
-    shell.wait(40)
-    shell.stop()
-    shell.wait(2)
-    shell.finish("a")
-    shell.wait(7)
-    shell.release("a")
-    assert (shell.lane().run_times.count, shell.lane().run_times.total_s) == (1, 42)
-
-
 # ---------------------------------------------------------------------- slow waits
 
 

@@ -36,25 +36,6 @@ def test_a_message_that_the_run_took_in_is_part_of_it() -> None:
     shell.assert_nothing_left()
 
 
-def test_a_message_that_no_run_takes_in_is_queued_like_any_other() -> None:
-    shell = Shell()
-    shell.submit("run")
-    shell.submit("more", policy=STEER)
-    shell.done("run")
-    assert shell.started == ["run", "more"]
-
-
-def test_a_message_is_offered_to_the_run_that_started_last() -> None:
-    shell = Shell({"main": 1})
-    shell.submit("blocks", "other")
-    shell.submit("submitted first", policy=STEER_GROUP)
-    shell.submit("started first", policy=STEER_GROUP, lane="delegate")
-    shell.done("blocks")
-    shell.submit("more", policy=STEER_GROUP)
-    shell.submit("job", policy=STEER_GROUP, lane="delegate")
-    assert shell.offered == [("more", "submitted first"), ("job", "started first")]
-
-
 def test_a_message_is_not_offered_past_one_that_waits_for_a_turn_of_its_own() -> None:
     """SPEC QUEUE-4: a run that took it in would answer it before an older one."""
     shell = Shell()
@@ -80,16 +61,6 @@ def test_a_run_that_takes_in_a_message_takes_in_what_had_joined_it() -> None:
             shell.submit(name)
     shell.done("run")
     shell.assert_nothing_left()
-
-
-def test_a_stopped_run_takes_nothing_in_and_the_message_waits_for_its_end() -> None:
-    shell = Shell()
-    shell.submit("run")
-    shell.submit("more", policy=STEER)
-    shell.stop()
-    assert shell.take_in("more", "run") == []
-    shell.done("run")
-    assert shell.started == ["run", "more"]
 
 
 def test_a_run_takes_in_no_message_of_another_session_and_nothing_unknown() -> None:

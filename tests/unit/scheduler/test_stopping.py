@@ -37,16 +37,6 @@ def test_stop_takes_one_that_waits_for_its_lane_when_nothing_runs() -> None:
     assert shell.state("queued") is RunState.READY
 
 
-def test_stop_takes_the_oldest_of_queue_and_debounce_buffer_when_nothing_is_ready() -> None:
-    shell = Shell(agents={"main": 1})
-    shell.submit("busy", "other")
-    shell.submit("typed", sender="ann", policy=TYPING)
-    shell.submit("queued")
-    assert shell.stop().dropped == ["typed"]
-    assert shell.stop().dropped == ["queued"]
-    assert shell.ended == {"typed": STOPPED, "queued": STOPPED}
-
-
 def test_stop_while_the_only_run_is_stopping_takes_nothing() -> None:
     shell = Shell()
     shell.submit_all("a", "next")
@@ -56,14 +46,6 @@ def test_stop_while_the_only_run_is_stopping_takes_nothing() -> None:
     assert (again.stopped, again.dropped, again.effects) == ([], [], [])
     shell.done("a")
     assert shell.started == ["a", "next"]
-
-
-def test_stop_of_an_idle_session_takes_nothing() -> None:
-    shell = Shell()
-    shell.submit("other", "elsewhere")
-    stop = shell.stop()
-    assert (stop.stopped, stop.dropped, stop.already_stopping) == ([], [], False)
-    assert shell.cancelled == {}
 
 
 def test_stop_includes_the_live_descendants_of_what_it_cancels() -> None:

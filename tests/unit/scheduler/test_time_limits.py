@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import GROUP, TYPING, Shell, told
+from tests.unit.scheduler.shell import GROUP, TYPING, Shell
 
 DEADLINE = (Outcome.TIMED_OUT, Reason.DEADLINE)
 
@@ -52,13 +52,6 @@ def test_a_run_timeout_counts_from_the_start() -> None:
     assert shell.cancelled == {"a": Reason.RUN_TIMEOUT}
 
 
-def test_a_timed_out_run_that_does_not_end_is_abandoned() -> None:
-    shell = Shell(grace_s=2)
-    shell.submit("deaf", run_timeout_s=5)
-    shell.wait(7)
-    assert shell.ended == {"deaf": (Outcome.ABANDONED, Reason.RUN_TIMEOUT)}
-
-
 def test_the_first_thing_that_stops_a_run_decides_its_outcome() -> None:
     shell = Shell()
     shell.submit("a", deadline_s=5, run_timeout_s=3)
@@ -76,13 +69,3 @@ def test_the_next_timer_is_the_earliest_of_windows_and_limits() -> None:
     assert shell.scheduler.next_timer() == pytest.approx(0.3)
     shell.submit("other", "two", policy=GROUP, run_timeout_s=0.1)
     assert shell.scheduler.next_timer() == pytest.approx(0.1)
-
-
-def test_a_late_tick_lets_everything_pass_that_is_due() -> None:
-    """SPEC QUEUE-12: a stalled shell catches up in one call."""
-    shell = Shell()
-    shell.submit("a", run_timeout_s=5)
-    shell.submit("b", deadline_s=7)
-    effects = shell.scheduler.tick(100)
-    assert told(effects) == ["cancel a: run_timeout", "end b: timed_out, deadline"]
-    assert shell.scheduler.next_timer() == pytest.approx(110)
