@@ -30,7 +30,9 @@ from channels.telegram.client import (
     Upload,
     WebhookState,
 )
+from channels.telegram.polling import Poller
 from channels.telegram.settings import TelegramSettings
+from channels.telegram.updates import Updates
 from goclaw_py.model.errors import ChannelError, StoreUnavailable
 from goclaw_py.model.messages import Inbound, InboundMessage
 
@@ -362,6 +364,27 @@ async def run_for(work: Awaitable[object], seconds: float) -> None:
     assert not done, "it ended by itself"
 
 
+@asynccontextmanager
+async def meanwhile(work: Awaitable[object]) -> AsyncIterator[asyncio.Future[object]]:
+    """Let something that never ends by itself run within the block."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def poller(client: BotClient) -> Poller:
+    return Poller(client, Updates(client, BOT, "default"), account="default", wait_s=30)
+
+
+async def poll_for(client: ScriptedClient, notebook: Notebook, seconds: float) -> None:
+    updates = Updates(client, BOT, "default")
+    await run_for(Poller(client, updates, account="default", wait_s=30).run(notebook), seconds)
+    await updates.close()
+
+
 @contextmanager
 def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     """The channel's log lines within the block, from INFO on: level, event, and what is wrong."""
@@ -372,6 +395,14 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     for record in caplog.records:
         warning = getattr(record, "warning", "")
         lines.append(f"{record.levelname} {record.getMessage()} {warning}".rstrip())
+
+
+def outage(what: str) -> list[str]:
+    """The lines of the log for a trouble that is over."""
+    return [
+        f"WARNING channel_outage_started {what}",
+        f"INFO channel_outage_ended {what}",
+    ]
 
 
 def now() -> float:

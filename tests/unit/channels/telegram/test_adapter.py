@@ -26,6 +26,8 @@ from tests.unit.channels.telegram.scripted import (
     ScriptedClient,
     channel_over,
     logged,
+    meanwhile,
+    outage,
     over,
     run_for,
     update,
@@ -261,18 +263,15 @@ async def test_the_bot_is_asked_for_until_the_network_is_there(
     notebook = Notebook()
     async with over(client) as channel:
         with logged(caplog) as lines:
-            task = asyncio.create_task(channel.receive(notebook))
-            await asyncio.sleep(600)
-            assert channel.health.detail == "Telegram cannot be reached, for 600 s now: no route"
-            await asyncio.sleep(3000)
-            assert channel.health.detail == ""
-            task.cancel()
-            await asyncio.wait({task})
+            async with meanwhile(channel.receive(notebook)):
+                await asyncio.sleep(600)
+                assert (
+                    channel.health.detail == "Telegram cannot be reached, for 600 s now: no route"
+                )
+                await asyncio.sleep(3000)
+                assert channel.health.detail == ""
     assert notebook.texts == [["hello"]]
-    assert lines == [
-        "WARNING channel_outage_started Telegram cannot be reached",
-        "INFO channel_outage_ended Telegram cannot be reached",
-    ]
+    assert lines == outage("Telegram cannot be reached")
 
 
 async def test_who_does_not_receive_any_more_tells_no_trouble() -> None:
@@ -289,14 +288,11 @@ async def test_trouble_with_receiving_is_told_while_it_lasts(settings: TelegramS
     answers: list[Answer] = [[], *([NotSent("no route")] * 20)]
     client = ScriptedClient(answers)
     client.fail("set_webhook", *[NotSent("no route")] * 20)
-    async with over(client, settings) as channel:
-        task = asyncio.create_task(channel.receive(Notebook()))
+    async with over(client, settings) as channel, meanwhile(channel.receive(Notebook())):
         await asyncio.sleep(60)
         assert channel.health.detail == "Telegram cannot be reached, for 60 s now: no route"
         await asyncio.sleep(600)
         assert channel.health.detail == ""
-        task.cancel()
-        await asyncio.wait({task})
 
 
 @pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
@@ -305,8 +301,7 @@ async def test_a_token_that_is_refused_once_stops_sending_until_it_is_accepted_a
 ) -> None:
     """SPEC CHAN-8: the server's own trouble must not silence the bot for ever."""
     client = ScriptedClient(hook=SetWebhook(HOOKED.webhook_url))
-    async with over(client, settings) as channel:
-        task = asyncio.create_task(channel.receive(Notebook()))
+    async with over(client, settings) as channel, meanwhile(channel.receive(Notebook())):
         await asyncio.sleep(5)
         for method, call in (
             ("send_message", channel.send(OutboundMessage(ANN, "x"))),
@@ -319,5 +314,3 @@ async def test_a_token_that_is_refused_once_stops_sending_until_it_is_accepted_a
             assert not channel.reaches("7")
             await asyncio.sleep(61)
             assert channel.reaches("7")
-        task.cancel()
-        await asyncio.wait({task})

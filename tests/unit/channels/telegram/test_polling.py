@@ -6,37 +6,26 @@ import asyncio
 
 import pytest
 
-from channels.telegram.client import BotClient
-from channels.telegram.polling import Poller
-from channels.telegram.updates import Updates
+from channels.telegram.inbound.reader import KINDS
 from goclaw_py.model.errors import (
     NotSent,
 )
 from tests.unit.channels.telegram.scripted import (
-    BOT,
     Answer,
     Notebook,
     Poll,
     ScriptedClient,
     logged,
+    meanwhile,
+    outage,
+    poll_for,
+    poller,
     pressed,
-    run_for,
     update,
 )
 
 LOST = NotSent("no connection")
 HOUR = 3600.0
-
-
-def poller(client: BotClient) -> Poller:
-    updates = Updates(client, BOT, "default")
-    return Poller(client, updates, account="default", wait_s=30)
-
-
-async def poll_for(client: ScriptedClient, notebook: Notebook, seconds: float) -> None:
-    updates = Updates(client, BOT, "default")
-    await run_for(Poller(client, updates, account="default", wait_s=30).run(notebook), seconds)
-    await updates.close()
 
 
 def offsets(client: ScriptedClient) -> list[int | None]:
@@ -62,36 +51,29 @@ async def test_nothing_is_asked_for_while_a_batch_is_being_committed() -> None:
     assert offsets(client) == [None]
 
 
-async def test_only_the_first_batch_may_have_been_acted_on_before() -> None:
+@pytest.mark.parametrize(
+    ("answers", "redelivered"),
+    [
+        ([[update(5)], [update(6)]], [[True], [False]]),
+        ([[], [update(5)]], [[False]]),
+        ([[update(1_000_000)], [update(5)]], [[True], [False]]),
+        ([LOST, [update(5)], [update(6)]], [[True], [False]]),
+    ],
+    ids=["first and second", "nothing waits", "ids start anew", "the first poll fails"],
+)
+async def test_only_what_the_first_poll_brings_may_have_been_acted_on_before(
+    answers: list[Answer], redelivered: list[list[bool]]
+) -> None:
     """SPEC CMD-1."""
-    client = ScriptedClient([[update(5)], [update(6)]])
     notebook = Notebook()
-    await poll_for(client, notebook, 10)
-    assert notebook.redelivered() == [[True], [False]]
+    await poll_for(ScriptedClient(list(answers)), notebook, 10)
+    assert notebook.redelivered() == redelivered
 
 
 async def test_the_first_poll_does_not_wait_for_what_comes_new() -> None:
     client = ScriptedClient([[], [update(5)]])
-    notebook = Notebook()
-    await poll_for(client, notebook, 10)
+    await poll_for(client, Notebook(), 10)
     assert client.polls[:2] == [Poll(0, None, 0), Poll(0, None, 30)]
-    assert notebook.redelivered() == [[False]]
-
-
-async def test_ids_that_start_anew_are_no_sign_of_having_been_seen_before() -> None:
-    """SPEC CMD-1."""
-    client = ScriptedClient([[update(1_000_000)], [update(5)]])
-    notebook = Notebook()
-    await poll_for(client, notebook, 10)
-    assert notebook.redelivered() == [[True], [False]]
-
-
-async def test_a_first_poll_that_fails_does_not_count_as_the_first() -> None:
-    """SPEC CMD-1: what it would have brought may have been acted on before."""
-    client = ScriptedClient([LOST, [update(5)], [update(6)]])
-    notebook = Notebook()
-    await poll_for(client, notebook, 10)
-    assert notebook.redelivered() == [[True], [False]]
 
 
 async def test_an_uncommitted_batch_comes_again_with_what_is_new() -> None:
@@ -113,21 +95,16 @@ async def test_while_nothing_can_be_committed_polls_stay_less_than_a_second_apar
     client = ScriptedClient([[update(5)] for _ in range(20)])
     taking = poller(client)
     with logged(caplog) as lines:
-        task = asyncio.create_task(taking.run(Notebook(failures=19)))
-        await asyncio.sleep(10)
-        assert taking.health.detail == (
-            "messages cannot be committed, for 10 s now: the database does not answer"
-        )
-        await asyncio.sleep(50)
-        assert taking.health.detail == ""
-        task.cancel()
-        await asyncio.wait({task})
+        async with meanwhile(taking.run(Notebook(failures=19))):
+            await asyncio.sleep(10)
+            assert taking.health.detail == (
+                "messages cannot be committed, for 10 s now: the database does not answer"
+            )
+            await asyncio.sleep(50)
+            assert taking.health.detail == ""
     pauses = [b.at - a.at for a, b in zip(client.polls, client.polls[1:20], strict=False)]
     assert max(pauses) == pauses[-1] == 1.0
-    assert lines == [
-        "WARNING channel_outage_started messages cannot be committed",
-        "INFO channel_outage_ended messages cannot be committed",
-    ]
+    assert lines == outage("messages cannot be committed")
 
 
 async def test_a_bug_of_the_intake_ends_the_polling_and_confirms_nothing() -> None:
@@ -142,15 +119,7 @@ async def test_every_poll_says_which_updates_it_wants() -> None:
     """What an earlier program asked for is kept by the server otherwise."""
     client = ScriptedClient([[update(5)]])
     await poll_for(client, Notebook(), 100)
-    assert client.kinds == {
-        (
-            "message",
-            "edited_message",
-            "callback_query",
-            "my_chat_member",
-            "stopped_message_generation",
-        )
-    }
+    assert client.kinds == {KINDS}
 
 
 async def test_after_a_day_without_updates_their_ids_may_start_anew() -> None:
@@ -203,15 +172,13 @@ async def test_updates_that_cannot_be_confirmed_do_not_make_a_busy_loop(
     junk: list[Answer] = [["junk"] for _ in range(500)]
     client = ScriptedClient([*junk, [update(5)]])
     taking = poller(client)
-    task = asyncio.create_task(taking.run(Notebook()))
-    await asyncio.sleep(60)
-    assert len(client.polls) < 10
-    assert taking.health.detail.startswith("updates cannot be confirmed")
-    client.answers[:-1] = []
-    await asyncio.sleep(60)
-    assert taking.health.detail == ""
-    task.cancel()
-    await asyncio.wait({task})
+    async with meanwhile(taking.run(Notebook())):
+        await asyncio.sleep(60)
+        assert len(client.polls) < 10
+        assert taking.health.detail.startswith("updates cannot be confirmed")
+        client.answers[:-1] = []
+        await asyncio.sleep(60)
+        assert taking.health.detail == ""
 
 
 async def test_a_press_is_answered_once_it_was_taken_and_not_before() -> None:

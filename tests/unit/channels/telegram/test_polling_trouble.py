@@ -6,9 +6,7 @@ import asyncio
 
 import pytest
 
-from channels.telegram.client import BotClient, PollConflict, WebhookState
-from channels.telegram.polling import Poller
-from channels.telegram.updates import Updates
+from channels.telegram.client import PollConflict, WebhookState
 from goclaw_py.model.errors import (
     ChannelRefused,
     MaybeSent,
@@ -17,29 +15,20 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.scheduler.views import ChannelState
 from tests.unit.channels.telegram.scripted import (
-    BOT,
     Answer,
     Notebook,
     ScriptedClient,
     logged,
-    run_for,
+    meanwhile,
+    outage,
+    poll_for,
+    poller,
     update,
 )
 
 LOST = NotSent("no connection")
 TAKEN = PollConflict("Conflict: terminated by other getUpdates request")
 HOUR = 3600.0
-
-
-def poller(client: BotClient) -> Poller:
-    updates = Updates(client, BOT, "default")
-    return Poller(client, updates, account="default", wait_s=30)
-
-
-async def poll_for(client: ScriptedClient, notebook: Notebook, seconds: float) -> None:
-    updates = Updates(client, BOT, "default")
-    await run_for(Poller(client, updates, account="default", wait_s=30).run(notebook), seconds)
-    await updates.close()
 
 
 # ---------------------------------------------------------------------------- trouble
@@ -59,10 +48,7 @@ async def test_network_trouble_is_retried_with_growing_pauses_and_told_once(
     assert pauses == sorted(pauses)
     assert pauses[-1] == 30.0
     assert notebook.texts == [["hello"]]
-    assert lines == [
-        "WARNING channel_outage_started Telegram cannot be reached",
-        "INFO channel_outage_ended Telegram cannot be reached",
-    ]
+    assert lines == outage("Telegram cannot be reached")
 
 
 async def test_an_hour_without_network_takes_two_lines_and_is_over_by_itself(
@@ -73,15 +59,13 @@ async def test_an_hour_without_network_takes_two_lines_and_is_over_by_itself(
     notebook = Notebook()
     taking = poller(client)
     with logged(caplog) as lines:
-        task = asyncio.create_task(taking.run(notebook))
-        await asyncio.sleep(0.5)
-        assert taking.health.detail == "Telegram cannot be reached, for 0 s now: no connection"
-        await asyncio.sleep(HOUR - 10)
-        assert taking.health.detail.startswith("Telegram cannot be reached, for 3590 s now")
-        await asyncio.sleep(60)
-        assert taking.health.detail == ""
-        task.cancel()
-        await asyncio.wait({task})
+        async with meanwhile(taking.run(notebook)):
+            await asyncio.sleep(0.5)
+            assert taking.health.detail == "Telegram cannot be reached, for 0 s now: no connection"
+            await asyncio.sleep(HOUR - 10)
+            assert taking.health.detail.startswith("Telegram cannot be reached, for 3590 s now")
+            await asyncio.sleep(60)
+            assert taking.health.detail == ""
     assert notebook.texts == [["hello"]]
     assert len(lines) == 2
 
@@ -112,17 +96,15 @@ async def test_a_poll_that_never_comes_back_is_given_up() -> None:
     client = ScriptedClient([[], [update(5)]])
     notebook = Notebook()
     taking = poller(client)
-    task = asyncio.create_task(taking.run(notebook))
-    await asyncio.sleep(0)
-    client.takes_s["get_updates"] = 10 * HOUR
-    await asyncio.sleep(60.5)
-    assert taking.health.detail.endswith("a request for updates never came back")
-    client.takes_s["get_updates"] = 0
-    await asyncio.sleep(60.5)
-    assert notebook.texts == [["hello"]]
-    assert taking.health.detail == ""
-    task.cancel()
-    await asyncio.wait({task})
+    async with meanwhile(taking.run(notebook)):
+        await asyncio.sleep(0)
+        client.takes_s["get_updates"] = 10 * HOUR
+        await asyncio.sleep(60.5)
+        assert taking.health.detail.endswith("a request for updates never came back")
+        client.takes_s["get_updates"] = 0
+        await asyncio.sleep(60.5)
+        assert notebook.texts == [["hello"]]
+        assert taking.health.detail == ""
 
 
 async def test_two_pollers_are_told_once_and_retried_slowly(
@@ -134,22 +116,17 @@ async def test_two_pollers_are_told_once_and_retried_slowly(
     notebook = Notebook()
     taking = poller(client)
     with logged(caplog) as lines:
-        task = asyncio.create_task(taking.run(notebook))
-        await asyncio.sleep(25)
-        assert taking.health.detail.startswith(
-            "another program takes this bot's updates; stop it there, for 25 s now: Conflict"
-        )
-        assert taking.health.state is ChannelState.CONFLICT
-        await asyncio.sleep(25)
-        assert taking.health.detail == ""
-        task.cancel()
-        await asyncio.wait({task})
+        async with meanwhile(taking.run(notebook)):
+            await asyncio.sleep(25)
+            assert taking.health.detail.startswith(
+                "another program takes this bot's updates; stop it there, for 25 s now: Conflict"
+            )
+            assert taking.health.state is ChannelState.CONFLICT
+            await asyncio.sleep(25)
+            assert taking.health.detail == ""
     assert [poll.at for poll in client.polls[1:5]] == [0, 10, 20, 30]
     assert notebook.texts == [["hello"]]
-    assert lines == [
-        "WARNING channel_outage_started another program takes this bot's updates; stop it there",
-        "INFO channel_outage_ended another program takes this bot's updates; stop it there",
-    ]
+    assert lines == outage("another program takes this bot's updates; stop it there")
     assert client.hook_deleted == 0
 
 
@@ -173,15 +150,13 @@ async def test_a_webhook_that_another_program_sets_again_and_again_does_not_floo
     client = ScriptedClient(conflicts, WebhookState("https://old.example/hook"), hook_stays=True)
     taking = poller(client)
     with logged(caplog) as lines:
-        task = asyncio.create_task(taking.run(Notebook()))
-        await asyncio.sleep(HOUR)
-        assert taking.health.detail.startswith("a webhook is set for this bot")
-        assert taking.health.detail.endswith("https://old.example/hook")
-        client.answers, client.hook = [[update(5)]], WebhookState()
-        await asyncio.sleep(60)
-        assert taking.health.detail == ""
-        task.cancel()
-        await asyncio.wait({task})
+        async with meanwhile(taking.run(Notebook())):
+            await asyncio.sleep(HOUR)
+            assert taking.health.detail.startswith("a webhook is set for this bot")
+            assert taking.health.detail.endswith("https://old.example/hook")
+            client.answers, client.hook = [[update(5)]], WebhookState()
+            await asyncio.sleep(60)
+            assert taking.health.detail == ""
     assert len(lines) == 2
     assert client.hook_deleted < 150
 
@@ -190,13 +165,11 @@ async def test_a_poller_instead_of_the_webhook_is_told_apart() -> None:
     webhook = PollConflict("Conflict: webhook")
     client = ScriptedClient([webhook, TAKEN, TAKEN], WebhookState("https://old.example/hook"))
     taking = poller(client)
-    task = asyncio.create_task(taking.run(Notebook()))
-    await asyncio.sleep(0.5)
-    assert taking.health.detail.startswith("a webhook is set")
-    await asyncio.sleep(5)
-    assert taking.health.detail.startswith("another program takes this bot's updates")
-    task.cancel()
-    await asyncio.wait({task})
+    async with meanwhile(taking.run(Notebook())):
+        await asyncio.sleep(0.5)
+        assert taking.health.detail.startswith("a webhook is set")
+        await asyncio.sleep(5)
+        assert taking.health.detail.startswith("another program takes this bot's updates")
 
 
 async def test_trouble_while_asking_for_the_webhook_is_survived() -> None:

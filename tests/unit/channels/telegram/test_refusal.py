@@ -23,6 +23,7 @@ from tests.unit.channels.telegram.scripted import (
     Notebook,
     ScriptedClient,
     logged,
+    meanwhile,
     over,
     run_for,
     update,
@@ -85,15 +86,12 @@ async def test_one_refusal_is_survived_and_loses_nothing(
     client = ScriptedClient([[update(5)]], hook=WebhookState(HOOKED.webhook_url))
     client.fail(method, REFUSED)
     notebook = Notebook()
-    async with over(client, settings) as channel:
-        task = asyncio.create_task(channel.receive(notebook))
+    async with over(client, settings) as channel, meanwhile(channel.receive(notebook)) as task:
         await asyncio.sleep(2 * MINUTE)
         assert not task.done()
         assert channel.health == HEALTHY
         assert channel.reaches("7")
         assert client.calls.count("get_me") == 2
-        task.cancel()
-        await asyncio.wait({task})
     assert notebook.texts == ([["hello"]] if settings is SETTINGS else [])
 
 
@@ -126,16 +124,13 @@ async def test_a_request_that_is_refused_although_the_token_is_accepted_is_tried
     answers: list[Answer] = [REFUSED] * 40
     client = ScriptedClient([*answers, [update(5)]])
     notebook = Notebook()
-    async with over(client) as channel:
-        task = asyncio.create_task(channel.receive(notebook))
+    async with over(client) as channel, meanwhile(channel.receive(notebook)):
         await asyncio.sleep(10 * MINUTE)
         assert channel.health.state is ChannelState.RECONNECTING
         assert channel.reaches("7"), "the token is accepted"
         assert len(client.polls) < 30
         await asyncio.sleep(20 * MINUTE)
         assert channel.health == HEALTHY
-        task.cancel()
-        await asyncio.wait({task})
     assert notebook.texts == [["hello"]]
     assert {poll.offset for poll in client.polls[:41]} == {None}
 
@@ -170,17 +165,15 @@ async def test_a_new_token_is_taken_without_a_restart(
         file.unreadable, file.settings = False, replace(settings, token=NEW_TOKEN)
         await asyncio.wait_for(receiving, MINUTE / 2)
         assert old.closed
-        again = asyncio.create_task(channel.receive(notebook))
-        await asyncio.sleep(1)
-        assert channel.health == HEALTHY
-        await channel.send(OutboundMessage(Target("telegram", "default", "7"), "x"))
-        if settings is HOOKED:
-            assert [made.secret for made in new.hooks] == [secret_of(NEW_TOKEN)]
-            assert channel.hook is not None
-            request = WebRequest("POST", {SECRET_HEADER: secret_of(NEW_TOKEN)}, b"{}")
-            assert (await channel.hook.handle(request)).status == 200
-        again.cancel()
-        await asyncio.wait({again})
+        async with meanwhile(channel.receive(notebook)):
+            await asyncio.sleep(1)
+            assert channel.health == HEALTHY
+            await channel.send(OutboundMessage(Target("telegram", "default", "7"), "x"))
+            if settings is HOOKED:
+                assert [made.secret for made in new.hooks] == [secret_of(NEW_TOKEN)]
+                assert channel.hook is not None
+                request = WebRequest("POST", {SECRET_HEADER: secret_of(NEW_TOKEN)}, b"{}")
+                assert (await channel.hook.handle(request)).status == 200
     assert file.connected == [settings.token, NEW_TOKEN]
     assert [sent.text for sent in new.sent] == ["x"]
 
