@@ -18,63 +18,48 @@ COLLECT = QueuePolicy(mode=Mode.COLLECT)
 WAYS = Ways(direct=COLLECT, group=COLLECT)
 
 
-async def in_group(gateway: GatewayProcess, *said: tuple[str, str], cut: bool = False) -> None:
+async def in_group(gateway: GatewayProcess, *said: tuple[str, str], cut: bool = False) -> str:
+    """What these people say; the id of the last message."""
+    last_id = ""
     for sender, text in said:
-        await gateway.gateway.accept(
-            [message(text, chat="club", sender=sender, peer=PeerKind.GROUP, cut=cut)]
-        )
+        one = message(text, chat="club", sender=sender, peer=PeerKind.GROUP, cut=cut)
+        await gateway.gateway.accept([one])
+        last_id = one.message_id or ""
+    return last_id
 
 
-async def test_what_waited_during_a_run_is_one_turn_in_its_order() -> None:
+async def go_on(agent: ScriptedAgent, gateway: GatewayProcess) -> None:
+    """Let the first run end, and the next."""
+    await agent.until_active(1)
+    agent.release()
+    await gateway.channel.until_sent(2)
+
+
+async def test_what_waited_during_a_run_is_one_turn_and_one_entry_in_its_order() -> None:
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
         await gateway.say("works", "b", "a", "c")
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
+        await go_on(agent, gateway)
         assert agent.prompts == ["works", "b\na\nc"]
         assert gateway.channel.texts() == ["first", "re: b\na\nc"]
         assert await gateway.outcomes() == [Outcome.COMPLETED] * 2
         assert gateway.pending == []
-
-
-async def test_a_collected_turn_is_one_entry_of_the_history() -> None:
-    agent = ScriptedAgent(Block("first"))
-    async with a_process(agent, WAYS) as gateway:
-        await gateway.say("works", "a", "b")
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
-        assert (await gateway.history())[2:] == [
-            (Role.USER, "a\nb"),
-            (Role.ASSISTANT, "re: a\nb"),
-        ]
+        turn = [(Role.USER, "b\na\nc"), (Role.ASSISTANT, "re: b\na\nc")]
+        assert (await gateway.history())[2:] == turn
 
 
 async def test_in_a_group_each_text_of_a_collected_turn_has_its_senders_name() -> None:
+    """And the answer replies to the last of them."""
     agent = ScriptedAgent(Block("first"))
     async with a_process(agent, WAYS) as gateway:
-        await in_group(gateway, ("ann", "works"), ("bob", "x"), ("ann", "y"), ("bob", "z"))
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
+        last = await in_group(gateway, ("ann", "works"), ("bob", "x"), ("ann", "y"), ("bob", "z"))
+        await go_on(agent, gateway)
         said = ["Bob (id bob): x", "Ann (id ann): y", "Bob (id bob): z"]
         assert agent.prompts[1] == "\n".join(said)
         assert [part.text for part in agent.requests[1].parts] == said
         entries = await gateway.store.history(session_of("club", peer=PeerKind.GROUP))
         assert entries[2].entry.text == "\n".join(said)
-
-
-async def test_the_answer_to_a_collected_turn_replies_to_its_last_message() -> None:
-    agent = ScriptedAgent(Block("first"))
-    async with a_process(agent, WAYS) as gateway:
-        await in_group(gateway, ("ann", "works"), ("bob", "x"))
-        last = message("y", chat="club", sender="cid", peer=PeerKind.GROUP)
-        await gateway.gateway.accept([last])
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.sent[1].reply_to == last.message_id
+        assert gateway.channel.sent[1].reply_to == last
 
 
 async def test_a_cut_text_is_whole_again_and_never_glued_to_somebody_elses() -> None:
@@ -87,9 +72,7 @@ async def test_a_cut_text_is_whole_again_and_never_glued_to_somebody_elses() -> 
         await in_group(gateway, ("bob", "bye"))
         await asyncio.sleep(5)  # the rest of the second cut text is waited for no more
         assert len(gateway.dispatcher.runs()) == 5
-        await agent.until_active(1)
-        agent.release()
-        await gateway.channel.until_sent(2)
+        await go_on(agent, gateway)
         assert sorted(agent.prompts[1].splitlines()) == [
             "Bob (id bob): bye",
             "Bob (id bob): long text",

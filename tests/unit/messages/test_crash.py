@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from goclaw_py.delivery import texts as wording
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import RunEnded
@@ -23,33 +25,22 @@ def stuck() -> ScriptedAgent:
 
 
 async def test_unfinished_messages_of_a_killed_process_run_again_in_order() -> None:
-    """SPEC IO-2, NODE-1: within 15 s."""
-    database = MemoryDatabase()
-    agent = ScriptedAgent()
+    """SPEC CMD-3: within 15 s; what it showed is cleared."""
+    database, agent = MemoryDatabase(), stuck()
     async with (
-        a_process(stuck(), AT_ONCE, database=database) as first,
-        a_process(agent, AT_ONCE, database=database) as second,
+        a_process(agent, AT_ONCE, database=database) as first,
+        a_process(ways=AT_ONCE, database=database) as second,
     ):
         await first.say("one", "two", "three", apart_s=0.1)
         first.kill()
-        await until(lambda: len(agent.requests) == 3, within_s=TAKEN_OVER_WITHIN_S)
+        await until(lambda: len(second.scripted.requests) == 3, within_s=TAKEN_OVER_WITHIN_S)
         await second.channel.until_sent(3)
         assert second.channel.texts() == ["re: one", "re: two", "re: three"]
         assert await second.outcomes() == [Outcome.LOST, *[Outcome.COMPLETED] * 3]
         texts = ["one", "re: one", "two", "re: two", "three", "re: three"]
         assert await second.said_in_history() == texts
-
-
-async def test_a_process_that_starts_later_takes_over_too() -> None:
-    """SPEC IO-2, NODE-1: once whoever may be alive has had the time to renew its lease."""
-    database = MemoryDatabase()
-    async with a_process(stuck(), AT_ONCE, database=database) as first:
-        await first.say("one")
-        await asyncio.sleep(1)
-        first.kill()
-    await asyncio.sleep(60)
-    async with a_process(database=database) as second:
-        await until(lambda: second.channel.texts() == ["re: one"], within_s=15)
+        lost = RunEnded(agent.requests[0].run_id, message("").target, Outcome.LOST)
+        assert second.channel.signals[0] == lost
 
 
 async def test_a_crash_drops_nothing_however_much_waited() -> None:
@@ -86,58 +77,38 @@ async def test_what_was_dropped_before_a_crash_is_told_and_not_answered_behind_n
         assert after.prompts == ["newer"]
 
 
-async def test_what_a_killed_process_shows_is_cleared_by_the_next() -> None:
-    """SPEC CMD-3."""
+async def poisoned(*texts: str, crashes: int) -> MemoryDatabase:
+    """The first message has crashed so many processes."""
     database = MemoryDatabase()
-    agent = stuck()
-    async with (
-        a_process(agent, AT_ONCE, database=database) as first,
-        a_process(database=database) as second,
-    ):
-        await first.say("one")
-        await agent.until_active(1)
-        first.kill()
-        await second.channel.until_sent(1)
-        lost = RunEnded(agent.requests[0].run_id, message("").target, Outcome.LOST)
-        assert second.channel.signals[0] == lost
-
-
-async def test_a_message_that_crashes_three_processes_is_lost_and_its_sender_told() -> None:
-    database = MemoryDatabase()
-    for attempt in range(3):
+    for attempt in range(crashes):
         agent = stuck()
         async with a_process(agent, AT_ONCE, database=database) as gateway:
             if not attempt:
-                await gateway.say("poison")
+                await gateway.say(*texts)
             await agent.until_active(1)
+            assert agent.prompts == [texts[0]]
             gateway.kill()
         await asyncio.sleep(20)
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
+    return database
+
+
+async def test_a_message_that_crashes_three_processes_is_lost_and_its_sender_told() -> None:
+    database = await poisoned("poison", crashes=3)
+    async with a_process(ways=AT_ONCE, database=database) as gateway:
         await gateway.channel.until_sent(1)
         await asyncio.sleep(60)
         assert gateway.channel.texts() == [wording.LOST]
-        assert agent.prompts == []
+        assert gateway.scripted.prompts == []
         assert gateway.pending == []
         assert gateway.recoveries[0].gave_up == 1
         assert await gateway.outcomes() == [Outcome.LOST] * 3
 
 
 async def test_after_two_crashes_on_one_message_the_others_of_its_session_go_first() -> None:
-    database = MemoryDatabase()
-    for attempt in range(2):
-        agent = stuck()
-        async with a_process(agent, AT_ONCE, database=database) as gateway:
-            if not attempt:
-                await gateway.say("poison", "two", "three")
-            await agent.until_active(1)
-            assert agent.prompts == ["poison"]
-            gateway.kill()
-        await asyncio.sleep(20)
-    agent = ScriptedAgent()
-    async with a_process(agent, AT_ONCE, database=database) as gateway:
+    database = await poisoned("poison", "two", "three", crashes=2)
+    async with a_process(ways=AT_ONCE, database=database) as gateway:
         await gateway.channel.until_sent(3)
-        assert agent.prompts == ["two", "three", "poison"]
+        assert gateway.scripted.prompts == ["two", "three", "poison"]
 
 
 async def test_a_dropped_message_whose_notice_was_not_stored_runs_after_the_crash() -> None:
@@ -227,25 +198,22 @@ async def test_an_idle_session_is_given_to_whoever_gets_its_next_message() -> No
         assert [entry.text for entry in agent.requests[0].history] == ["one", "re: one"]
 
 
-async def test_a_session_that_wakes_while_it_is_given_back_is_given_back_later() -> None:
+@pytest.mark.parametrize("trouble", ["wakes", "away"])
+async def test_an_idle_session_that_could_not_be_given_back_is_given_back_later(
+    trouble: str,
+) -> None:
+    """It wakes meanwhile, or the database is away."""
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("one")
-        gateway.store.slow_after_s["release_sessions"] = 1.0
-        await until(lambda: gateway.store.calls["release_sessions"] == 1)
-        await gateway.ask("two")
-        await asyncio.sleep(10)
-        session = await gateway.store.session(session_of())
-        assert session is not None
-        assert session.owner is None
-
-
-async def test_an_idle_session_is_given_back_after_the_database_was_away() -> None:
-    async with a_process(ways=AT_ONCE) as gateway:
-        await gateway.ask("one")
-        gateway.store.broken = {"release_sessions"}
-        await asyncio.sleep(10)
+        if trouble == "wakes":
+            gateway.store.slow_after_s["release_sessions"] = 1.0
+            await until(lambda: gateway.store.calls["release_sessions"] == 1)
+            await gateway.ask("two")
+        else:
+            gateway.store.broken = {"release_sessions"}
+            await asyncio.sleep(10)
         gateway.store.broken = set()
-        await asyncio.sleep(5)
+        await asyncio.sleep(10)
         session = await gateway.store.session(session_of())
         assert session is not None
         assert session.owner is None

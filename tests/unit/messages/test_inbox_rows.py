@@ -14,14 +14,7 @@ from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.store import NewInbox
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
-from tests.support.harness import (
-    GatewayProcess,
-    Ways,
-    a_process,
-    message,
-    session_of,
-    until,
-)
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(direct=QueuePolicy())
 BUG = RuntimeError("a bug")
@@ -61,11 +54,8 @@ async def test_what_is_said_while_a_held_up_new_is_tried_again_waits_for_its_end
         await gateway.say("three")
         await gateway.channel.until_sent(4)
         assert gateway.scripted.prompts == ["one", "two", "three"]
-        assert await gateway.said_in_history() == [
-            *("one", "re: one"),
-            *("two", "re: two"),
-            *("three", "re: three"),
-        ]
+        history = ["one", "re: one", "two", "re: two", "three", "re: three"]
+        assert await gateway.said_in_history() == history
 
 
 async def test_a_session_is_held_up_no_longer_than_its_row_although_the_answer_was_lost() -> None:
@@ -78,23 +68,20 @@ async def test_a_session_is_held_up_no_longer_than_its_row_although_the_answer_w
         assert await gateway.ask("later") == "re: later"
 
 
-async def test_a_held_up_session_holds_up_no_other() -> None:
+async def test_a_held_up_session_holds_up_no_other_and_no_next_self_of_its_node() -> None:
+    """SPEC NODE-1."""
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.broken = {"settle"}
         await gateway.say("/new", "waits", chat="ann")
         assert await gateway.ask("hello", chat="bob") == "re: hello"
         assert gateway.scripted.prompts == ["hello"]
-
-
-async def test_what_held_up_a_node_that_died_does_not_hold_up_its_next_self() -> None:
-    """SPEC NODE-1."""
-    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.gateway.forget_everything()
         gateway.store.broken = {"settle", "claim_pending"}
-        await gateway.say("/new")
+        await gateway.say("/new", chat="cyd")
         gateway.gateway.forget_everything()
         gateway.store.broken.clear()
-        await gateway.say("hello")
-        await until(lambda: gateway.scripted.prompts == ["hello"], within_s=0.5)
+        await gateway.say("hi", chat="cyd")
+        await until(lambda: "hi" in gateway.scripted.prompts, within_s=0.5)
 
 
 async def test_what_is_brought_in_goes_behind_what_this_process_has_not_seen_yet() -> None:
@@ -132,40 +119,31 @@ async def test_a_command_that_meets_a_bug_ends_with_words_and_a_line_in_the_log(
         assert line.exc_info[1] is BUG
 
 
-async def test_a_bug_in_one_row_leaves_the_rest_of_its_batch_alone() -> None:
+@pytest.mark.parametrize("unseen", [True, False])
+async def test_a_bug_in_one_row_leaves_the_rest_of_its_batch_alone(*, unseen: bool) -> None:
+    """Also what else was found in the database: one bad row must not stop a start."""
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.errors["settle"] = BUG
-        await gateway.gateway.accept([message("/help"), message("after")])
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == [wording.FAILED, "re: after"]
-
-
-async def test_a_bug_in_one_row_leaves_what_else_was_found_in_the_database_alone() -> None:
-    """SPEC IO-2: one bad row must not stop a start."""
-    async with a_process(ways=AT_ONCE) as gateway:
-        gateway.store.errors["settle"] = BUG
-        await commit_unseen(gateway, "/help", "ann")
+        if unseen:
+            await commit_unseen(gateway, "/help", "ann")
+        else:
+            batch = [message("/help", chat="help"), message("ann", chat="ann")]
+            await gateway.gateway.accept(batch)
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts("help") == [wording.FAILED]
         assert gateway.channel.texts("ann") == ["re: ann"]
 
 
-async def test_a_row_whose_failure_meets_a_bug_too_is_tried_again() -> None:
-    async with a_process() as gateway:
-        await asyncio.sleep(1)  # the next look is a second away
-        gateway.store.errors |= {"choose_mode": BUG, "settle": BUG}
-        await gateway.say("/queue collect")
-        assert gateway.pending == ["/queue collect"]
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.queue_changed(Mode.COLLECT, chosen=True)]
-        assert gateway.pending == []
-
-
-async def test_a_row_that_met_two_bugs_holds_up_nothing() -> None:
+async def test_a_row_whose_failure_meets_a_bug_too_is_tried_again_and_holds_up_nothing() -> None:
     async with a_process(ways=AT_ONCE) as gateway:
+        await asyncio.sleep(1)  # the next look is a second away
         gateway.store.errors |= {"choose_mode": BUG, "settle": BUG}
         await gateway.say("/queue collect", "after")
         await until(lambda: gateway.scripted.prompts == ["after"], within_s=1)
+        await gateway.channel.until_sent(2)
+        answers = {wording.queue_changed(Mode.COLLECT, chosen=True), "re: after"}
+        assert set(gateway.channel.texts()) == answers
+        assert gateway.pending == []
 
 
 async def test_a_row_whose_failure_waits_for_the_database_holds_up_what_follows() -> None:
@@ -202,21 +180,14 @@ async def test_a_long_run_is_not_begun_again_however_much_comes_after_it() -> No
         assert agent.prompts.count("long") == 1
 
 
-async def test_a_run_that_ends_while_the_database_is_asked_what_is_pending_runs_once() -> None:
-    """SPEC IO-2: the answer was true when it left."""
+@pytest.mark.parametrize("before_s", [0.0, 2.0])
+async def test_a_message_that_comes_or_ends_while_the_database_is_asked_runs_once(
+    before_s: float,
+) -> None:
+    """The answer was true when it left."""
     agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=3))
     async with a_process(agent, AT_ONCE) as gateway:
-        gateway.store.slow_after_s["claim_pending"] = 5.0
-        for number in range(10):
-            await gateway.say(f"m{number}", chat=f"c{number}", apart_s=1.3)
-        await asyncio.sleep(120)
-        assert len(agent.prompts) == 10
-
-
-async def test_a_message_that_comes_and_ends_while_the_database_is_asked_runs_once() -> None:
-    agent = ScriptedAgent(otherwise=lambda _: Say("done", after_s=3))
-    async with a_process(agent, AT_ONCE) as gateway:
-        gateway.store.slow_before_s["claim_pending"] = 2.0
+        gateway.store.slow_before_s["claim_pending"] = before_s
         gateway.store.slow_after_s["claim_pending"] = 5.0
         for number in range(10):
             await gateway.say(f"m{number}", chat=f"c{number}", apart_s=1.3)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 
+import pytest
+
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -40,12 +42,15 @@ class Provider:
 
 
 async def test_a_message_is_kept_and_answered_when_the_provider_is_back() -> None:
+    """Its session stays with its node as long, and the status tells of the outage."""
     provider = Provider(DOWN)
     async with a_process(provider.agent()) as gateway:
         assert await gateway.ask("hello") == texts.KEPT
         await asyncio.sleep(300)
         assert gateway.channel.texts() == [texts.KEPT]
         assert gateway.pending == ["hello"]
+        (view,) = gateway.container.outages.views()
+        assert (view.agent, view.kept, view.cause) == ("main", 1, "503")
         provider.down = None
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts() == [texts.KEPT, "re: hello"]
@@ -53,6 +58,9 @@ async def test_a_message_is_kept_and_answered_when_the_provider_is_back() -> Non
         runs = await gateway.store.runs()
         assert runs[0].outcome is Outcome.COMPLETED
         assert {run.reason for run in runs[1:]} == {Reason.OUTAGE}
+        await asyncio.sleep(30)
+        (session,) = await gateway.store.sessions()
+        assert session.owner is None
 
 
 async def test_it_is_tried_ever_more_seldom_at_most_a_minute_apart() -> None:
@@ -73,26 +81,14 @@ async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
         assert set(provider.asked) == {"one"}
         provider.down = None
         await gateway.channel.until_sent(6)
-        assert gateway.channel.texts("ann") == [
-            texts.KEPT,
-            "re: one",
-            "re: two",
-            "re: three",
-        ]
+        anns = ["re: one", "re: two", "re: three"]
+        assert gateway.channel.texts("ann") == [texts.KEPT, *anns]
         assert gateway.channel.texts("bob") == [texts.KEPT, "re: other"]
         assert gateway.pending == []
 
 
 async def test_a_message_that_was_kept_for_too_long_fails_with_one_sentence() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent(), Ways(outage_hold_s=600)) as gateway:
-        await gateway.say("hello")
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == [texts.KEPT, DOWN.friendly]
-        assert gateway.pending == []
-
-
-async def test_one_that_arrived_later_is_kept_for_its_own_time() -> None:
+    """One that arrived later is kept for its own time."""
     provider = Provider(DOWN)
     async with a_process(provider.agent(), Ways(outage_hold_s=600)) as gateway:
         await gateway.say("first")
@@ -100,20 +96,22 @@ async def test_one_that_arrived_later_is_kept_for_its_own_time() -> None:
         await gateway.say("second", chat="bob")
         await asyncio.sleep(400)
         assert gateway.channel.texts("ann") == [texts.KEPT, DOWN.friendly]
+        assert gateway.pending == ["second"]
         provider.down = None
         await until(lambda: len(gateway.channel.texts("bob")) == 2)
         assert gateway.channel.texts("bob") == [texts.KEPT, "re: second"]
 
 
-async def test_nothing_is_kept_where_that_is_switched_off() -> None:
-    async with a_process(Provider(DOWN).agent(), Ways(outage_hold_s=0)) as gateway:
-        assert await gateway.ask("hello") == DOWN.friendly
-        assert gateway.pending == []
-
-
-async def test_an_error_that_stays_is_told_at_once() -> None:
-    async with a_process(Provider(WRONG).agent()) as gateway:
-        assert await gateway.ask("hello") == WRONG.friendly
+@pytest.mark.parametrize(
+    ("provider", "hold_s"),
+    [(Provider(DOWN), 0), (Provider(WRONG), 1800), (Provider(DOWN, acts=True), 1800)],
+    ids=["switched off", "an error that stays", "has acted already"],
+)
+async def test_what_is_not_kept_is_told_at_once(provider: Provider, hold_s: float) -> None:
+    """SPEC CRON-7 has the same rule about what has acted for jobs."""
+    async with a_process(provider.agent(), Ways(outage_hold_s=hold_s)) as gateway:
+        assert provider.down is not None
+        assert await gateway.ask("hello") == provider.down.friendly
         assert gateway.pending == []
 
 
@@ -125,13 +123,6 @@ async def test_an_outage_that_turns_into_another_error_lets_all_go() -> None:
         provider.down = WRONG
         await gateway.channel.until_sent(3)
         assert gateway.channel.texts() == [texts.KEPT, WRONG.friendly, WRONG.friendly]
-
-
-async def test_what_has_acted_already_is_not_run_again() -> None:
-    """SPEC CRON-7 has the same rule for jobs."""
-    async with a_process(Provider(DOWN, acts=True).agent()) as gateway:
-        assert await gateway.ask("pay") == DOWN.friendly
-        assert gateway.pending == []
 
 
 async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:
@@ -189,22 +180,3 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
         await gateway.scripted.until_started(2)
         await until(lambda: not gateway.pending)
         assert gateway.channel.texts()[-1] in ("whole", texts.KEPT)
-
-
-async def test_status_tells_of_the_outage() -> None:
-    async with a_process(Provider(DOWN).agent()) as gateway:
-        await gateway.ask("hello")
-        (view,) = gateway.container.outages.views()
-        assert (view.agent, view.kept, view.cause) == ("main", 1, "503")
-
-
-async def test_a_session_stays_with_its_node_while_something_of_it_is_kept() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
-        await gateway.ask("hello")
-        await asyncio.sleep(30)
-        provider.down = None
-        await gateway.channel.until_sent(2)
-        await asyncio.sleep(30)
-        (session,) = await gateway.store.sessions()
-        assert session.owner is None

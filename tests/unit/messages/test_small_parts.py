@@ -19,27 +19,21 @@ from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.harness import message
 
 
-async def test_a_call_before_the_wait_is_not_lost() -> None:
+async def test_a_wait_ends_at_a_call_or_at_its_limit() -> None:
+    """A call before the wait is not lost."""
     loop, wake = asyncio.get_running_loop(), WakeEvent()
     wake.clear()
     wake.call()
     await wake.wait(60)
     assert loop.time() == 0
-
-
-async def test_a_wait_without_a_call_ends_at_its_limit() -> None:
-    loop, wake = asyncio.get_running_loop(), WakeEvent()
+    wake.clear()
     await wake.wait(60)
     assert loop.time() == 60
     await wake.wait(-1)
     assert loop.time() == 60
-
-
-async def test_a_call_ends_a_wait() -> None:
-    loop, wake = asyncio.get_running_loop(), WakeEvent()
     loop.call_later(3, wake.call)
     await wake.wait(60)
-    assert loop.time() == 3
+    assert loop.time() == 63
 
 
 async def test_an_operation_is_repeated_until_the_database_is_back() -> None:
@@ -69,10 +63,14 @@ async def test_another_error_passes_through_at_once() -> None:
     assert asyncio.get_running_loop().time() == 0
 
 
+AWAY = StoreUnavailable("away")
+Try = tuple[float | None, object]
+
+
 class Slow:
     """Each try takes so long, and then answers or raises; None: it never ends."""
 
-    def __init__(self, *tries: tuple[float | None, object]) -> None:
+    def __init__(self, *tries: Try) -> None:
         self.tries = list(tries)
         self.begun: list[float] = []
         self.cancelled = 0
@@ -91,38 +89,40 @@ class Slow:
         return answer
 
 
-async def test_the_first_answer_of_several_tries_counts() -> None:
-    slow = Slow((None, ""), (None, ""), (0.5, "third"))
-    assert await hedged(slow, every_s=2) == "third"
-    assert slow.begun == [0, 2, 4]
-    assert slow.cancelled == 2
-    assert asyncio.get_running_loop().time() == 4.5
+@pytest.mark.parametrize(
+    ("tries", "answer", "begun", "cancelled", "took_s"),
+    [
+        (((None, ""), (None, ""), (0.5, "third")), "third", [0, 2, 4], 2, 4.5),
+        (((3, "first"), (None, "")), "first", [0, 2], 1, 3),
+        (((3, "first"), (0.5, StoreUnavailable("too many"))), "first", [0, 2], 0, 3),
+    ],
+    ids=["a later one", "an early one while a later one is under way", "another one fails"],
+)
+async def test_the_first_answer_of_several_tries_counts(
+    tries: tuple[Try, ...], answer: str, begun: list[float], cancelled: int, took_s: float
+) -> None:
+    slow = Slow(*tries)
+    assert await hedged(slow, every_s=2) == answer
+    assert (slow.begun, slow.cancelled) == (begun, cancelled)
+    assert asyncio.get_running_loop().time() == took_s
 
 
-async def test_an_early_try_may_answer_while_a_later_one_is_under_way() -> None:
-    slow = Slow((3, "first"), (None, ""))
-    assert await hedged(slow, every_s=2) == "first"
-    assert slow.cancelled == 1
-
-
-async def test_a_try_that_fails_ends_no_other_one() -> None:
-    slow = Slow((3, "first"), (0.5, StoreUnavailable("too many")))
-    assert await hedged(slow, every_s=2) == "first"
-    assert slow.begun == [0, 2]
-
-
-async def test_it_fails_when_the_last_one_does() -> None:
-    slow = Slow((6, StoreUnavailable("first")), (0.5, OSError()), (0.5, StoreUnavailable("third")))
-    with pytest.raises(StoreUnavailable, match="first"):
+@pytest.mark.parametrize(
+    ("tries", "begun", "took_s"),
+    [
+        (((6, AWAY), (0.5, OSError()), (0.5, StoreUnavailable("third"))), [0, 2, 4.5], 6),
+        (((0.5, AWAY),), [0], 0.5),
+    ],
+    ids=["with the error of the first", "the only one is not waited for"],
+)
+async def test_it_fails_when_the_last_one_does(
+    tries: tuple[Try, ...], begun: list[float], took_s: float
+) -> None:
+    slow = Slow(*tries)
+    with pytest.raises(StoreUnavailable, match="away"):
         await hedged(slow, every_s=2)
-    assert slow.begun == [0, 2, 4.5]
-
-
-async def test_the_only_one_that_fails_is_not_waited_for() -> None:
-    slow = Slow((0.5, StoreUnavailable("away")))
-    with pytest.raises(StoreUnavailable):
-        await hedged(slow, every_s=2)
-    assert asyncio.get_running_loop().time() == 0.5
+    assert slow.begun == begun
+    assert asyncio.get_running_loop().time() == took_s
 
 
 async def test_who_is_cancelled_leaves_no_try_behind() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.delivery import texts as wording
 from goclaw_py.delivery.outbox_sender import UNSURE_FOR
-from goclaw_py.model.errors import NotSent, Undeliverable
+from goclaw_py.model.errors import ChannelError, NotSent, Undeliverable
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -56,6 +56,15 @@ async def put(gateway: GatewayProcess, *texts: str) -> None:
     await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
 
 
+async def marks(gateway: GatewayProcess) -> list[tuple[OutboxState, bool]]:
+    """State and possible duplicate of each row, the oldest first."""
+    rows = await gateway.store.outbox()
+    return [(row.state, row.possible_duplicate) for row in reversed(rows)]
+
+
+SENT = (OutboxState.SENT, False)
+
+
 async def test_an_end_that_a_bug_kept_from_the_store_is_stored_as_a_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -74,17 +83,12 @@ async def test_an_end_that_a_bug_kept_from_the_store_is_stored_as_a_failure(
 
 
 async def test_an_answer_that_the_channel_cannot_cut_ends_as_a_failure() -> None:
-    agent = ScriptedAgent(Say("boom"))
-    async with a_process(agent, AT_ONCE, channels=(Picky(),)) as gateway:
+    """One that it cannot show arrives all the same."""
+    async with a_process(ScriptedAgent(Say("boom")), AT_ONCE, channels=(Picky(),)) as gateway:
         assert await gateway.ask("one") == wording.FAILED
-        assert await gateway.outcomes() == [Outcome.FAILED]
         assert gateway.pending == []
-
-
-async def test_a_channel_that_cannot_show_a_run_gets_its_answer_all_the_same() -> None:
-    async with a_process(ways=AT_ONCE, channels=(Picky(),)) as gateway:
-        assert await gateway.ask("one") == "re: one"
-        assert await gateway.outcomes() == [Outcome.COMPLETED]
+        assert await gateway.ask("two") == "re: two"
+        assert await gateway.outcomes() == [Outcome.FAILED, Outcome.COMPLETED]
 
 
 async def test_the_end_of_a_run_is_offered_to_a_broken_store_ever_more_rarely() -> None:
@@ -160,34 +164,31 @@ async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
         assert gateway.dispatcher.runs() == ()
 
 
-async def test_a_mark_that_fails_once_for_a_bug_repeats_no_message() -> None:
-    """SPEC IO-5."""
+@pytest.mark.parametrize("times", [1, 3])
+async def test_a_message_that_cannot_be_marked_is_sent_again_as_a_possible_duplicate(
+    times: int,
+) -> None:
+    """SPEC IO-5: the chat behind it goes on. One failure repeats nothing."""
     async with a_process() as gateway:
-        gateway.store.errors["mark_sent"] = RuntimeError(BUG)
+        refuse(gateway, "mark_sent", times=times)
         await put(gateway, "one", "two")
-        await gateway.channel.until_sent(2)
+        again = ["one" + SENT_AGAIN] * (times > 1)
+        await gateway.channel.until_sent(2 + len(again))
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["one", "two"]
-        assert {row.state for row in await gateway.store.outbox()} == {OutboxState.SENT}
+        assert gateway.channel.texts() == ["one", *again, "two"]
+        assert await marks(gateway) == [(OutboxState.SENT, bool(again)), SENT]
 
 
-async def test_a_message_that_cannot_be_marked_is_sent_again_as_a_possible_duplicate() -> None:
-    """SPEC IO-5: the chat behind it goes on."""
+@pytest.mark.parametrize(
+    ("error", "call", "times"),
+    [(NotSent("no route"), "mark_failed", 6), (Undeliverable("chat gone"), "mark_dead", 3)],
+)
+async def test_a_message_whose_failure_cannot_be_marked_does_not_block_its_chat(
+    error: ChannelError, call: str, times: int
+) -> None:
     async with a_process() as gateway:
-        refuse(gateway, "mark_sent", times=3)
-        await put(gateway, "one", "two")
-        await gateway.channel.until_sent(3)
-        await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["one", "one" + SENT_AGAIN, "two"]
-        two, one = await gateway.store.outbox()
-        assert (one.state, one.possible_duplicate) == (OutboxState.SENT, True)
-        assert (two.state, two.possible_duplicate) == (OutboxState.SENT, False)
-
-
-async def test_a_message_whose_failure_cannot_be_marked_does_not_block_its_chat() -> None:
-    async with a_process() as gateway:
-        gateway.channel.fail(NotSent("no route"))
-        refuse(gateway, "mark_failed", times=6)
+        gateway.channel.fail(error)
+        refuse(gateway, call, times=times)
         await put(gateway, "one", "two")
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts() == ["one" + SENT_AGAIN, "two"]
@@ -208,15 +209,6 @@ async def test_an_old_message_that_cannot_be_marked_is_dead_instead_of_sent_for_
         assert two.state is OutboxState.SENT
 
 
-async def test_a_message_that_cannot_be_marked_dead_leaves_the_chat_free() -> None:
-    async with a_process() as gateway:
-        gateway.channel.fail(Undeliverable("chat gone"))
-        refuse(gateway, "mark_dead", times=3)
-        await put(gateway, "one", "two")
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == ["one" + SENT_AGAIN, "two"]
-
-
 async def test_an_outage_costs_a_mark_none_of_its_tries() -> None:
     async with a_process() as gateway:
         gateway.store.broken.add("mark_sent")
@@ -225,5 +217,4 @@ async def test_an_outage_costs_a_mark_none_of_its_tries() -> None:
         gateway.store.broken.clear()
         await asyncio.sleep(10)
         assert gateway.channel.texts() == ["one"]
-        (row,) = await gateway.store.outbox()
-        assert (row.state, row.possible_duplicate) == (OutboxState.SENT, False)
+        assert await marks(gateway) == [SENT]
