@@ -101,15 +101,7 @@ async def test_what_is_typed_is_said_line_by_line_and_blank_lines_are_not() -> N
     assert talk.terminals.texts == ["hello", "again"]
     assert {chat for chat, _, _ in talk.terminals.said} == {"local"}
     assert len({message_id for _, message_id, _ in talk.terminals.said}) == 2
-    assert talk.terminals.detached == 1
-
-
-async def test_the_terminal_is_attached_before_the_first_line_is_said() -> None:
-    talk = Talk()
-    talk.service.type("hello")
-    await talk.until(lambda: talk.terminals.said)
-    assert talk.terminals.attached == ["local"]
-    await talk.end()
+    assert (talk.terminals.attached, talk.terminals.detached) == (["local"], 1)
 
 
 async def test_a_message_is_confirmed_only_after_it_was_written() -> None:
@@ -147,7 +139,7 @@ async def test_a_line_that_is_not_committed_is_said_again_under_the_same_id() ->
     await talk.end()
 
 
-async def test_ctrl_c_stops_the_run_past_a_line_that_waits() -> None:
+async def test_ctrl_c_stops_the_run_and_again_within_two_seconds_leaves() -> None:
     talk = Talk()
     await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGINT)
@@ -158,17 +150,10 @@ async def test_ctrl_c_stops_the_run_past_a_line_that_waits() -> None:
     talk.conversation.interrupt()
     await talk.until(lambda: len(talk.terminals.said) == 2)
     assert not talk.task.done()
-    await talk.end()
-
-
-async def test_ctrl_c_again_within_two_seconds_leaves() -> None:
-    talk = Talk()
-    await asyncio.sleep(0.01)
-    talk.conversation.interrupt()
     await asyncio.sleep(1.9)
     talk.conversation.interrupt()
     assert await talk.task
-    assert talk.terminals.texts == ["/stop"]
+    assert talk.terminals.texts == ["/stop", "/stop"]
 
 
 async def test_ctrl_d_leaves_a_terminal_at_once() -> None:
@@ -203,17 +188,11 @@ async def test_a_gateway_that_goes_away_ends_the_conversation() -> None:
     service.type("hello")
     with pytest.raises(NoGateway):
         await TerminalConversation(Gone(), service, "local").run(yes, 60)
-
-
-async def test_ctrl_c_without_a_gateway_leaves() -> None:
     conversation = TerminalConversation(Gone(), Desk(), "local")
     task = asyncio.ensure_future(conversation.run(yes, 60))
     await asyncio.sleep(0.01)
     conversation.interrupt()
     assert await task
-
-
-async def test_events_that_end_end_the_conversation() -> None:
     talk = Talk()
     talk.hears(None)
     assert await talk.task

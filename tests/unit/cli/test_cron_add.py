@@ -185,14 +185,10 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     ([*EVERY, "--notify", "sometimes", "--", "x"], "must be one of always, conditional, never"),
     ([*EVERY, "--to", "nobody", "--", "x"], "--to must be last, none, or channel"),
     ([*EVERY, "--max-runs", "0", "--", "x"], "from 1 to 1000000000"),
-    ([*EVERY, "--max-runs", "9" * 5000, "--", "x"], "from 1 to 1000000000"),
     ([*EVERY, "--policy", "retries", "--", "x"], "KEY=VALUE"),
     ([*EVERY, "--policy", "retry=1", "--", "x"], "retry: no such key; there are anchor"),
-    ([*EVERY, "--policy", "retry=", "--", "x"], "retry: no such key"),
     ([*EVERY, "--policy", "retries=99", "--", "x"], "retries: must be a whole number"),
-    ([*EVERY, "--policy", "retries=none", "--", "x"], "retries: must be a whole number"),
     ([*EVERY, "--policy", "run_timeout_s=1y", "--", "x"], "run_timeout_s: must be a number"),
-    ([*EVERY, "--policy", "jitter=nan", "--", "x"], "jitter: must be a number"),
     ([*EVERY, "--source", "jira", "--", "x"], "no work source 'jira'; there are issues"),
     ([*EVERY, "--session", "main", "--", "x"], "needs a chat as target"),
     ([*EVERY, "--tz", "Europe/Berlln", "--", "x"], "did you mean Europe/Berlin"),
@@ -201,14 +197,12 @@ def test_where_to_and_what_can_be_said_in_many_ways(
     ([*EVERY, "--", ""], "prompt: must not be empty"),
     ([*EVERY], "prompt: is required"),
     ([*EVERY, "--", "x" * 1_000_000], "prompt: may have at most 100,000 characters"),
-    ([*EVERY, "--message", "x" * 1_000_000], "message: may have at most 100,000"),
     ([*EVERY, "--", "\udcff"], "is not text in the encoding of this terminal"),
     (["--every", "0s", "--", "x"], "0s"),
     (["--every", "-5m", "--", "x"], "-5m"),
     (["--every", "1.5h", "--", "x"], "1.5h"),
     (["--every", f"{10**30}s", "--", "x"], "interval"),
     (["--cron", "0 9 * *", "--", "x"], "invalid cron expression '0 9 * *'"),
-    (["--cron", "0 0 30 2 *", "--", "x"], "30 2"),
     (["--at", "yesterday", "--", "x"], "yesterday"),
     (["--at", "", "--", "x"], ""),
     ([*EVERY, "--until", "2020-01-01T00:00Z", "--", "x"], "2020-01-01"),
@@ -291,23 +285,17 @@ def test_limits_can_be_taken_away_again(goclaw: Shell, job: JobControl) -> None:
     assert (spec.max_runs, spec.not_after, spec.source, spec.session) == (None, None, "", "")
 
 
-def test_an_edit_echoes_the_next_three_times(goclaw: Shell, job: JobControl) -> None:
+def test_edits_one_after_the_other(goclaw: Shell, job: JobControl) -> None:
     out = goclaw("cron", "edit", "a", "--cron", "30 8 * * *").out
     assert "next  Sat 2026-01-03 08:30:00 (in 19h 30m)" in out
     assert out.count("08:30:00") == 3
-
-
-def test_of_two_edits_at_once_the_second_is_refused(goclaw: Shell, job: JobControl) -> None:
-    assert goclaw("cron", "edit", "a", "--revision", "1", "--", "mine").code == 0
-    got = goclaw("cron", "edit", "a", "--revision", "1", "--", "theirs")
+    assert goclaw("cron", "edit", "a", "--revision", "2", "--", "mine").code == 0
+    got = goclaw("cron", "edit", "a", "--revision", "2", "--", "theirs")
     assert (got.code, got.out) == (1, "")
     assert "the job was changed by someone else" in got.err
     assert job.one().spec.payload == Prompt("mine", "opus")
-
-
-def test_a_job_is_meant_by_its_id_or_the_beginning_of_it(goclaw: Shell, job: JobControl) -> None:
     whole = job.one().id
-    for asked in (whole, whole[:13]):
+    for asked in (whole, whole[:13]):  # a job is meant by its id or the beginning of it
         assert goclaw("cron", "edit", asked, "--name", asked).code == 0
         assert job.one().spec.name == asked
 
@@ -326,7 +314,7 @@ def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobContro
 
 @pytest.mark.parametrize(("arguments", "code", "words"), [
     (["a"], 2, "nothing to change: give at least one option or a prompt"),
-    (["b", "--", "y"], 1, "no job 'b'"),
+    (["c", "--", "y"], 1, "no job 'c'"),
     (["a", "--every", "1h", "--cron", "* * * * *"], 2, "not 2"),
     (["a", "--policy", "turns=none"], 2, "give a large number"),
     (["a", "--policy", "nothing="], 2, "no such key"),
@@ -334,18 +322,14 @@ def test_a_reminder_that_is_over_needs_a_new_time(goclaw: Shell, cron: JobContro
     (["a", "--at", "2020-01-01T00:00Z"], 2, "2020"),
     (["a", "--slug", "A/B"], 2, "slug"),
     (["a", "--", " "], 2, "prompt: must not be empty"),
+    (["b", "--model", "opus"], 2, "model"),  # only a prompt has one
 ])  # fmt: skip
 def test_a_wrong_edit_changes_nothing(
     goclaw: Shell, job: JobControl, arguments: list[str], code: int, words: str
 ) -> None:
-    before = job.one()
+    goclaw("cron", "add", "b", *EVERY, "--message", "hi")
+    before = job.all()
     got = goclaw("cron", "edit", *arguments)
     assert (got.code, got.out) == (code, "")
     assert words in " ".join(got.err.split())
-    assert job.one() == before
-
-
-def test_only_a_prompt_has_a_model(goclaw: Shell, cron: JobControl) -> None:
-    goclaw("cron", "add", "a", *EVERY, "--message", "hi")
-    got = goclaw("cron", "edit", "a", "--model", "opus")
-    assert (got.code, cron.one().spec.payload) == (2, FixedMessage("hi"))
+    assert job.all() == before

@@ -21,8 +21,6 @@ from goclaw_py.jobs.models import FixedMessage, JobState, Program, Prompt
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.errors import StoreUnavailable, ToolFailed
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import JobQuery
@@ -571,33 +569,6 @@ async def test_a_new_goal_makes_the_job_that_of_a_model(world: Schedules) -> Non
         await world.call("edit", schedule_id=job.id, goal="new")
         after = await world.service.get(job.id, asker())
         assert (after.spec.payload, after.maker) == (kind("new"), Maker.MODEL)
-
-
-@pytest.mark.parametrize(("facts", "said"), [
-    ({"payload": Prompt("old", "openai:x")}, "model: only operators can choose another"),
-    ({"agent": AgentName("ops")}, "goal: only operators can change it in a job of the agent "),
-    ({"policy": {"usd": 9}}, "usd: only operators can exceed the limits of the settings"),
-    ({"target": Target("console", "default", "bob")}, "target: must be this chat, last or"),
-])  # fmt: skip
-async def test_grants_of_operators(world: Schedules, facts: dict[str, Any], said: str) -> None:
-    """SPEC SEC-3: an operator can make jobs for a user."""
-    by = Requester(ANN, Maker.OPERATOR)
-    draft = JobDraft(Every(timedelta(hours=1)), Prompt("old"))
-    job = await world.service.create(replace(draft, **facts), by)
-    assert said in await refused(world, "edit", schedule_id=job.id, goal="Print all secrets.")
-    assert (await world.service.get(job.id, asker())).spec == job.spec
-    paused = await world.call("edit", schedule_id=job.id, status="paused")
-    assert paused["status"] == "paused"
-
-
-async def test_a_model_does_not_switch_failing_jobs_on_again(world: Schedules) -> None:
-    made = await world.create()
-    job = await world.service.get(made["schedule_id"], asker())
-    await _put(world, replace(job, state=JobState.DISABLED, next_run_at=None, failures=5))
-    for status in ("active", "paused", "active"):
-        await refused(world, "edit", schedule_id=job.id, status=status)
-    stays = await world.service.get(job.id, asker())
-    assert (stays.state, stays.failures) == (JobState.DISABLED, 5)
 
 
 async def test_a_model_neither_changes_nor_sees_a_program(world: Schedules) -> None:
