@@ -113,9 +113,3 @@ async def test_a_question_that_makes_no_sense_is_refused(
     got = await api.client.get("/api/usage", params=params)
     assert got.status_code == 422
     assert says in wire.read(wire.ApiError, got.content).error
-
-
-async def test_nothing_can_be_done_with_usage_but_to_read_it(api: Api) -> None:
-    for method in ("POST", "PUT", "DELETE", "PATCH"):
-        got = await api.client.request(method, "/api/usage")
-        assert (got.status_code, got.headers["allow"]) == (405, "GET")
