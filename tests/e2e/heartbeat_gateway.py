@@ -87,9 +87,6 @@ def workspace(place: Home, agent: str = "main") -> Path:
     return folder
 
 
-# ---------------------------------------------------------------------------- the gateway
-
-
 def ask(place: Home, method: str, path: str, body: object = None) -> Any:
     """What the API of a running gateway answers, over its socket."""
     with (
@@ -141,9 +138,6 @@ def run(place: Home, text: str, agent: str = "main") -> dict[str, Any]:
 def tell(place: Home, event: str, agent: str = "main", *, now: bool = True) -> None:
     """Tell an agent something with its next heartbeat run; ``now`` lets that come soon."""
     ask(place, "POST", f"agents/{agent}/events", {"text": event, "now": now})
-
-
-# ---------------------------------------------------------------------------- the chat
 
 
 def say(api: Control, text: str, words: str, who: int = ANN, **how: Any) -> str:

@@ -32,20 +32,6 @@ def test_a_model_works_with_the_files_of_its_workspace(
     assert run["usage"]["requests"] == 2
 
 
-def test_a_subagents_result_comes_into_the_chat(bot: Home, api: Control, model: Model) -> None:
-    """AGENT-6: and the record tells who worked for whom."""
-    use(bot, model)
-    bot.start()
-    api.say(ANN, tool("spawn_subagent", task="say found it", label="search"))
-    wait_for(lambda: any("found it" in text for text in api.texts(ANN)), "the result")
-    wait_for(lambda: len(bot.rows("runs", "list")) == 3, "three runs")
-    runs = {run["trigger"]: run for run in bot.rows("runs", "list")}
-    parent = bot.rows("runs", "list")[-1]
-    assert runs["subagent"]["parent"] == parent["id"]
-    assert runs["subagent"]["payer"] == parent["session"]
-    assert runs["subagent"]["model"]
-
-
 def test_after_a_crash_the_model_is_told_what_it_had_called(
     bot: Home, api: Control, model: Model
 ) -> None:

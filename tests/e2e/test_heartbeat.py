@@ -7,17 +7,12 @@ import json
 import pytest
 
 from tests.botapi.control import Control
-from tests.botapi.faults import Fault, FaultKind
 from tests.e2e.heartbeat_gateway import (
     ANN,
     GROUP,
     TOPIC,
     a_day_later,
-    ask,
     asked,
-    begin,
-    checklist,
-    ended,
     exactly,
     leaked,
     outcome,
@@ -27,9 +22,8 @@ from tests.e2e.heartbeat_gateway import (
     start,
 )
 from tests.e2e.loopback_model import Model
-from tests.support.again import unmarked
 from tests.support.postgres import Server
-from tests.support.process import Home, wait_for
+from tests.support.process import Home
 
 ALL_IS_WELL = [
     "HEARTBEAT_OK",
@@ -68,11 +62,7 @@ def test_nothing_of_a_heartbeat_run_that_finds_all_well_comes_to_a_chat(
 
 
 def test_an_alert_comes_once_to_the_chat_and_topic_used_last(
-    heart: Home,
-    api: Control,
-    model: Model,
-    postgres_server: Server,
-    postgres_url: str,
+    heart: Home, api: Control, model: Model, postgres_server: Server, postgres_url: str
 ) -> None:
     """HB-7, HB-8, AGENT-7: over a restart too, anew after 24 hours, and the chat remembers it."""
 
@@ -114,30 +104,3 @@ def test_an_alert_comes_once_to_the_chat_and_topic_used_last(
     assert outcome(run(heart, FULL)) == "alerted"
     assert api.texts(ANN)[2:] == ["the disk is full"]
     assert len(told()) == 3
-
-
-def test_an_alert_comes_once_although_its_process_was_killed(
-    heart: Home, api: Control, model: Model
-) -> None:
-    """HB-7, HB-9: ``kill -9`` while the agent works, and between the run and its delivery."""
-    gateway = start(heart, api)
-    say(api, "say hello", "hello")
-    checklist(heart, "hang")
-    cut = begin(heart)
-    wait_for(lambda: len(model.seen()) == 2, "the agent at work")
-    gateway.kill()
-    gateway = start(heart, api)
-    assert outcome(ended(heart, cut)) == "lost"
-
-    api.fault(Fault("sendMessage", FaultKind.HANG, chat=ANN))
-    checklist(heart, FULL)
-    alert = begin(heart)
-    wait_for(lambda: ask(heart, "GET", f"heartbeat-runs/{alert}")["status"] == "alerted", "its end")
-    api.wait_calls("sendMessage", 2)
-    gateway.kill()
-    assert api.texts(ANN) == ["hello"]
-    start(heart, api)
-    row = ended(heart, alert)
-    assert (outcome(row), row["delivery"]) == ("alerted", "sent")
-    assert outcome(run(heart, FULL)) == "duplicate"
-    assert [unmarked(text) for text in api.texts(ANN)] == ["hello", "the disk is full"]

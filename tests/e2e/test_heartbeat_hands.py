@@ -1,16 +1,9 @@
-"""What people do with a heartbeat: in a chat, and at the command line beside a gateway."""
+"""What operators do with a heartbeat at the command line beside a gateway."""
 
 from __future__ import annotations
 
 from tests.botapi.control import Control
-from tests.e2e.heartbeat_gateway import (
-    ANN,
-    asked,
-    heartbeat_runs,
-    outcome,
-    say,
-    start,
-)
+from tests.e2e.heartbeat_gateway import ANN, asked, heartbeat_runs, outcome, say, start
 from tests.e2e.loopback_model import Model
 from tests.support.process import Home, wait_for
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 from pathlib import Path
@@ -105,40 +104,6 @@ def test_a_reminder_comes_once_to_its_chat_and_its_buttons_work(bot: Home, api: 
     (snoozed,) = [job for job in bot.rows("cron", "list") if job["state"] == "active"]
     assert snoozed["spec"]["slug"].startswith("again-")
     assert api.texts(BOB) == []
-
-
-def test_operators_make_run_pause_and_delete_jobs(bot: Home, api: Control) -> None:
-    """OPS-1, CRON-0, CRON-11: at a running gateway, a prompt, a message and a program."""
-    bot.start()
-    say(api, "echo hello", "hello")
-    chat = f"telegram:{ANN}"
-    program = f"import sys; print('two and two is', {2 + 2})"
-    added = cron(bot, "add", "news", "--every", "1h", "--to", chat, "--", "echo all is well")
-    assert len(re.findall(r"\(in ", added)) == 3, added
-    cron(bot, "add", "greet", "--at", "in 1s", "--to", chat, "--message", "good **morning**")
-    cron(
-        bot,
-        *("add", "sums", "--every", "1h", "--to", chat, "--command", "--"),
-        *(sys.executable, "-c", program),
-    )
-    wait_for(lambda: answered(api, "good morning"), "the message")
-
-    cron(bot, "run", "news")
-    wait_for(lambda: answered(api, "🗓 news\n\nall is well"), "the result of the prompt")
-    cron(bot, "run", "sums")
-    wait_for(lambda: answered(api, "two and two is 4"), "the output of the program")
-    (row,) = log(bot, "sums")
-    assert (row["manual"], row["status"], row["delivery"]) == (True, "ok", "sent")
-
-    assert "paused" in cron(bot, "pause", "news")
-    listed = {job["spec"]["slug"]: job["state"] for job in bot.rows("cron", "list")}
-    assert listed == {"news": "paused", "sums": "active"}
-    assert "deleted" in cron(bot, "rm", "news")
-    code, output = bot.goclaw("cron", "run", "news")
-    assert code != 0
-    assert "news" in output
-    assert answered(api, "good morning")
-    assert sum("good morning" in text for text in api.texts(ANN)) == 1
 
 
 def test_a_killed_run_runs_again_once_and_the_log_shows_it(

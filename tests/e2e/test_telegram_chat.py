@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -82,22 +81,6 @@ def test_the_answer_arrives_after_kill_9_and_a_restart(bot: Home, api: Control) 
     bot.start()
     wait_for(lambda: answered(api, ANN, "3"), "the answer after the restart")
     assert len(api.texts(ANN)) == 1
-
-
-def test_an_orderly_shutdown_counts_no_attempt(bot: Home, api: Control) -> None:
-    """QUEUE-11: what is interrupted by a shutdown runs after the restart."""
-    bot.env["GOCLAW_SHUTDOWN__WAIT"] = "0s"
-    gateway = bot.start()
-    api.say(ANN, "count to 4")
-    api.wait_texts(ANN)  # it shows its reply while that grows, so it has begun
-    gateway.send(signal.SIGTERM)
-    assert gateway.wait() == 0
-    bot.start()
-    wait_for(lambda: api.texts(ANN) == ["1 2 3 4"], "the answer after the restart, in its draft")
-    assert sorted(str(run["outcome"]) for run in bot.rows("runs", "list")) == [
-        "completed",
-        "interrupted",
-    ]
 
 
 def test_a_wrong_token_is_one_clear_line_and_the_gateway_goes_on(

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.botapi.control import Control
-from tests.botapi.files import png
-from tests.e2e.heartbeat_gateway import ANN, BEN, GROUP, TOPIC, outcome, run, say, start, workspace
+from tests.e2e.heartbeat_gateway import ANN, BEN, GROUP, TOPIC, outcome, run, say, start
 from tests.support.process import Home, wait_for
 
 FULL = "say the disk is full"
@@ -49,29 +46,3 @@ def test_alerts_for_a_topic_that_is_closed_come_once_in_the_general_one(
     api.wait_confirmed()
     assert outcome(run(either_heart, "say all is well again")) == "alerted"
     assert heard(api)[-1] == (TOPIC, "all is well again")
-
-
-def test_the_files_of_one_answer_are_one_album(either_heart: Home, api: Control) -> None:
-    """One that is no picture does not keep the others back."""
-    start(either_heart, api)
-    folder = workspace(either_heart)
-    for name in ("a.png", "b.png", "notes.txt"):
-        (folder / name).write_bytes(png(20, 10))
-    (folder / "broken.png").write_text("no picture")
-    files = ["a.png", "notes.txt", "b.png"]
-    calls = [["send_file", {"path": path}] for path in files]
-    api.say(ANN, f"tools {json.dumps(calls)}")
-
-    def sent() -> list[str]:
-        return [one.file.kind.value for one in api.view(ANN) if one.mine and one.file]
-
-    wait_for(lambda: sent() == ["photo", "photo", "document"], "the files")
-    first, second, third = [one.file for one in api.view(ANN) if one.mine and one.file]
-    assert first.album
-    assert first.album == second.album
-    assert not third.album
-    assert api.counts()["sendMediaGroup"] == 1
-
-    calls = [["send_file", {"path": path}] for path in ("a.png", "broken.png")]
-    api.say(ANN, f"tools {json.dumps(calls)}")
-    wait_for(lambda: sent()[3:] == ["photo", "document"], "both, one by one")

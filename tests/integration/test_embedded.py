@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -10,14 +9,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import asyncpg
 import pytest
 
 from goclaw_py.store import embedded
-from goclaw_py.store.embedded import (
-    EmbeddedError,
-    EmbeddedPostgres,
-)
+from goclaw_py.store.embedded import EmbeddedError, EmbeddedPostgres
 from goclaw_py.store.embedded_files import listener_pid
 from tests.support.embedded import LIMIT_S, Users, kill, lives, psql, query, until
 
@@ -26,61 +21,40 @@ pytest_plugins = ["tests.support.embedded_fixtures"]
 # ---------------------------------------------------------------------------- start and stop
 
 
-def test_the_first_start_makes_a_database_that_answers(root: Path) -> None:
+@pytest.mark.smoke
+def test_the_first_start_makes_a_database_and_the_second_one_finds_it(root: Path) -> None:
     """SPEC DB-1."""
     told: list[str] = []
-    with EmbeddedPostgres(root / "not" / "there" / "pg", say=told.append) as pg:
+    folder = root / "not" / "there" / "pg"
+    with EmbeddedPostgres(folder, settings={"max_connections": "17"}, say=told.append) as pg:
         server = pg.start()
         assert query(pg, server, "select current_user, current_database()") == "goclaw|goclaw"
         assert query(pg, server, "show listen_addresses") == ""
+        assert query(pg, server, "show max_connections") == "17"
+        query(pg, server, "create table t as select 41 as x")
         assert server.data.is_dir()
         assert lives(server.pid)
+        assert os.getsid(server.pid) != os.getsid(0), "Ctrl-C must not reach it"
     assert sum("creating" in sentence for sentence in told) == 1
     assert not lives(server.pid)
-    assert not (root / "not" / "there" / "pg" / "data.new").exists()
-
-
-@pytest.mark.smoke
-def test_what_was_written_is_there_after_a_second_start(made: Path) -> None:
-    with EmbeddedPostgres(made) as pg:
-        query(pg, pg.start(), "create table t as select 41 as x")
-    with EmbeddedPostgres(made) as pg:
-        assert query(pg, pg.start(), "select x from t") == "41"
-
-
-@pytest.mark.real_time
-async def test_asyncpg_connects_with_what_start_returns(made: Path) -> None:
-    pg = EmbeddedPostgres(made)
-    server = await asyncio.to_thread(pg.start)
-    try:
-        db = await asyncpg.connect(host=server.host, user=server.user, database=server.database)
-        try:
-            assert await db.fetchval("select 1") == 1
-        finally:
-            await db.close()
-    finally:
-        assert await asyncio.to_thread(pg.stop)
-
-
-def test_starting_twice_changes_nothing(made: Path) -> None:
-    with EmbeddedPostgres(made) as pg:
-        assert pg.start() == pg.start()
+    assert not (folder / "data.new").exists()
+    size = (1 << 20) + 1
+    pg.log.write_bytes(b"x" * size)
+    with EmbeddedPostgres(folder) as again:
+        assert query(again, again.start(), "select x from t") == "41"
+        assert again.log.stat().st_size < 10_000, "a log that has grown is put aside"
+        assert again.log.with_name("postgres.log.1").stat().st_size == size
 
 
 def test_threads_that_start_at_once_get_one_server(made: Path) -> None:
     pg = EmbeddedPostgres(made)
+    assert pg.stop() is False
     with ThreadPoolExecutor(4) as pool:
-        assert len({s.result().pid for s in [pool.submit(pg.start) for _ in range(4)]}) == 1
+        (server,) = {s.result() for s in [pool.submit(pg.start) for _ in range(4)]}
+    with EmbeddedPostgres(made) as second:
+        assert second.start() == server
+    assert lives(server.pid)
     assert pg.stop()
-
-
-def test_stopping_what_was_never_started_does_nothing(made: Path) -> None:
-    assert EmbeddedPostgres(made).stop() is False
-
-
-def test_a_given_setting_wins(made: Path) -> None:
-    with EmbeddedPostgres(made, settings={"max_connections": "17"}) as pg:
-        assert query(pg, pg.start(), "show max_connections") == "17"
 
 
 def test_what_people_wrote_does_not_reach_the_log(made: Path) -> None:
@@ -88,27 +62,11 @@ def test_what_people_wrote_does_not_reach_the_log(made: Path) -> None:
     with EmbeddedPostgres(made) as pg:
         server = pg.start()
         query(pg, server, "create table t (x text check (x = 'no'))")
+        insert = "insert into t select string_agg(c, '') from unnest('{a,b,c}'::text[]) c"
         with pytest.raises(AssertionError, match="violates check"):
-            query(
-                pg,
-                server,
-                "insert into t select string_agg(c, '') from unnest('{a,b,c}'::text[]) c",
-            )
+            query(pg, server, insert)
         assert "violates check" in pg.log.read_text()
         assert "abc" not in pg.log.read_text()
-
-
-def test_a_log_that_has_grown_is_put_aside_at_a_start(made: Path) -> None:
-    pg = EmbeddedPostgres(made)
-    pg.log.write_bytes(b"x" * ((1 << 20) + 1))
-    with pg:
-        assert pg.log.stat().st_size < 10_000
-        assert pg.log.with_name("postgres.log.1").stat().st_size == (1 << 20) + 1
-
-
-def test_ctrl_c_does_not_reach_the_server(made: Path) -> None:
-    with EmbeddedPostgres(made) as pg:
-        assert os.getsid(pg.start().pid) != os.getsid(0)
 
 
 # ---------------------------------------------------------------------------- sharing
@@ -124,13 +82,6 @@ def test_the_last_of_two_processes_stops_the_server(made: Path, users: Users) ->
     assert lives(server.pid)
     assert other.stop() is True
     until(lambda: not lives(server.pid), "the server is gone")
-
-
-def test_two_users_in_one_process_share_the_server_too(made: Path) -> None:
-    with EmbeddedPostgres(made) as first:
-        with EmbeddedPostgres(made) as second:
-            assert first.start() == second.start()
-        assert lives(first.start().pid)
 
 
 def test_six_processes_at_once_make_one_database_and_one_server(root: Path, users: Users) -> None:
@@ -241,12 +192,6 @@ def test_a_user_killed_while_it_makes_the_database_leaves_no_half_one(
     with EmbeddedPostgres(root / "pg") as pg:
         assert query(pg, pg.start(), "select current_database()") == "goclaw"
     assert not (root / "pg" / "data.new").exists()
-
-
-def test_what_is_left_of_an_unfinished_database_is_made_anew(root: Path) -> None:
-    (root / "pg" / "data.new" / "junk").mkdir(parents=True)
-    with EmbeddedPostgres(root / "pg") as pg:
-        assert not (pg.start().data / "junk").exists()
 
 
 def test_orphans_of_a_killed_server_are_cleared_away(

