@@ -10,8 +10,7 @@ import pytest
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.views import RunState, WaitsFor
-from tests.unit.scheduler.family import ask, one_slot
-from tests.unit.scheduler.shell import Shell, told
+from tests.unit.scheduler.shell import Shell, ask, one_slot, told
 
 CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
 
