@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -29,23 +30,26 @@ PHOTO = Attachment(FileKind.PHOTO, "ref")
 def said(
     text: str,
     *,
-    to_agent: bool = False,
+    asks: bool = False,
     who: str = "bob",
     thread: str | None = None,
     at_s: float = 0,
 ) -> InboundMessage:
     spoken = message(text, chat=GROUP, sender=who, thread=thread, peer=PeerKind.GROUP)
-    return replace(spoken, addressed=to_agent, sent_at=START + timedelta(seconds=at_s))
+    return replace(spoken, addressed=asks, sent_at=START + timedelta(seconds=at_s))
 
 
 def asked(
     text: str, *, who: str = "ann", thread: str | None = None, at_s: float = 9
 ) -> InboundMessage:
-    return said(text, to_agent=True, who=who, thread=thread, at_s=at_s)
+    return said(text, asks=True, who=who, thread=thread, at_s=at_s)
 
 
-def strangers() -> tuple[RecordingChannel, ...]:
-    return (RecordingChannel(trusted=False),)
+def a_group(
+    agent: ScriptedAgent | None = None, ways: Ways = WAYS, database: MemoryDatabase | None = None
+) -> AbstractAsyncContextManager[GatewayProcess]:
+    channel = RecordingChannel(trusted=False)
+    return a_process(agent, ways, channels=(channel,), database=database)
 
 
 async def hears(gateway: GatewayProcess, *messages: InboundMessage) -> list[str]:
@@ -59,20 +63,14 @@ async def hears(gateway: GatewayProcess, *messages: InboundMessage) -> list[str]
 def before(*lines: str) -> str:
     """What the agent is told of lines such as ``bob: text``, and of what Ann asks then."""
     *context, last = lines
-    entries = [
-        f"2026-01-02 03:04 {name.title()} (id {name}): {text}" for name, text in map(split, context)
-    ]
+    spoken = [line.partition(": ") for line in context]
+    entries = [f"2026-01-02 03:04 {who.title()} (id {who}): {text}" for who, _, text in spoken]
     head = speakers.background([said("x")] * len(entries), limit_chars=10_000).splitlines()
     return "\n".join([head[0], *entries, head[-1], f"Ann (id ann): {last}"])
 
 
-def split(line: str) -> tuple[str, str]:
-    name, _, text = line.partition(": ")
-    return name, text
-
-
 async def test_what_was_said_before_a_mention_is_told_with_it_once_and_remembered() -> None:
-    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+    async with a_group() as gateway:
         photo = replace(said("", who="cid"), attachments=(PHOTO,))
         prompts = await hears(gateway, said("where?"), photo, said("Ann: here"), asked("which?"))
         told = before("bob: where?", "cid: [photo]", "bob: Ann: here", "which?")
@@ -88,7 +86,7 @@ async def test_what_was_said_before_a_mention_is_told_with_it_once_and_remembere
 
 
 async def test_chatter_costs_one_insert_a_batch_and_starts_nothing() -> None:
-    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+    async with a_group() as gateway:
         await gateway.gateway.accept([said("noted"), asked("x")])
         await asyncio.sleep(5)
         known = gateway.store.calls.copy()
@@ -101,7 +99,7 @@ async def test_chatter_costs_one_insert_a_batch_and_starts_nothing() -> None:
 
 @pytest.mark.parametrize("ways", [replace(WAYS, context_messages=0), replace(WAYS, mention=False)])
 async def test_nothing_is_kept_where_it_is_off_or_everything_is_answered(ways: Ways) -> None:
-    async with a_process(ways=ways, channels=strangers()) as gateway:
+    async with a_group(ways=ways) as gateway:
         prompts = await hears(gateway, said("among us"), asked("you"))
         assert prompts[-1] == "Ann (id ann): you"
         assert gateway.database.unmentioned == {}
@@ -109,7 +107,7 @@ async def test_nothing_is_kept_where_it_is_off_or_everything_is_answered(ways: W
 
 async def test_nothing_is_kept_of_groups_and_people_that_are_not_allowed() -> None:
     ways = replace(WAYS, groups=GroupPolicy.ALLOWLIST)
-    async with a_process(ways=ways, channels=strangers()) as gateway:
+    async with a_group(ways=ways) as gateway:
         await hears(gateway, said("unknown group"))
         now = gateway.clock.now()
         await gateway.store.allow_chat("telegram", "default", GROUP, allowed=True, now=now)
@@ -125,7 +123,7 @@ async def test_nothing_is_kept_of_groups_and_people_that_are_not_allowed() -> No
 
 async def test_only_the_last_ones_that_have_room_are_told() -> None:
     small = replace(WAYS, context_messages=3, group=QueuePolicy(turn_chars=80))
-    async with a_process(ways=small, channels=strangers()) as gateway:
+    async with a_group(ways=small) as gateway:
         chatter = [said(f"{number}") for number in range(9)]
         await gateway.gateway.accept(chatter)
         prompts = await hears(gateway, asked("you"))
@@ -135,50 +133,45 @@ async def test_only_the_last_ones_that_have_room_are_told() -> None:
         assert gateway.scripted.prompts[1:] == ["Ann (id ann): more"]
 
 
-async def test_each_topic_has_its_own() -> None:
-    """SPEC CHAN-6."""
-    async with a_process(ways=WAYS, channels=strangers()) as gateway:
-        prompts = await hears(
-            gateway, said("here", thread="7"), said("elsewhere"), asked("you", thread="7")
-        )
-        assert prompts == [before("bob: here", "you")]
+async def test_each_topic_has_its_own_and_a_fresh_conversation_none() -> None:
+    """SPEC CHAN-6, CMD-5."""
+    async with a_group() as gateway:
+        batch = said("here", thread="7"), said("elsewhere"), asked("you", thread="7")
+        assert await hears(gateway, *batch) == [before("bob: here", "you")]
+        prompts = await hears(gateway, asked("/new"), said("b"), asked("you"))
+        assert prompts[1:] == [before("bob: b", "you")]
 
 
 async def test_what_comes_behind_a_mention_is_for_the_next_one() -> None:
     agent = ScriptedAgent(Block())
-    ways = replace(WAYS, group=QueuePolicy(debounce_s=0.8))
-    async with a_process(agent, ways, channels=strangers()) as gateway:
-        batch = (
-            said("a", at_s=1),
-            asked("1", at_s=2),
-            said("b", at_s=3),
-            asked("2", at_s=4, who="cid"),
-        )
-        await gateway.gateway.accept(batch)
+    async with a_group(agent, replace(WAYS, group=QueuePolicy(debounce_s=0.8))) as gateway:
+        first, one = said("a", at_s=1), asked("1", at_s=2)
+        second, two = said("b", at_s=3), asked("2", at_s=4, who="cid")
+        await gateway.gateway.accept([first, one, second, two])
         await agent.until_started(1)
         agent.release()
         await agent.until_started(2)
-        told = [speakers.background([one], limit_chars=1000) for one in (batch[0], batch[2])]
+        told = [speakers.background([context], limit_chars=1000) for context in (first, second)]
         assert agent.prompts == [f"{told[0]}\nAnn (id ann): 1", f"{told[1]}\nCid (id cid): 2"]
 
 
 async def test_a_run_that_a_crash_cut_is_told_the_same_again() -> None:
     """SPEC IO-2: also where the message was said before the crash, and by another process."""
-    database, agent = MemoryDatabase(), ScriptedAgent(Block())
-    async with a_process(agent, WAYS, database=database, channels=strangers()) as first:
+    agent = ScriptedAgent(Block())
+    async with a_group(agent) as first:
         await first.gateway.accept([said("a"), asked("you")])
         await agent.until_active(1)
         await first.gateway.accept([said("b")])
         first.kill()
         await first.bury()
-    async with a_process(ScriptedAgent(), WAYS, database=database, channels=strangers()) as second:
+    async with a_group(database=first.database) as second:
         await second.channel.until_sent(1)
         assert second.scripted.prompts == [before("bob: a", "bob: b", "you")]
 
 
 async def test_a_database_that_is_away_loses_nothing() -> None:
     """SPEC DB-4: the batch is not confirmed, and comes again."""
-    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+    async with a_group() as gateway:
         batch = [said("a"), asked("you")]
         gateway.store.broken = {"note_unmentioned"}
         with pytest.raises(StoreUnavailable):
@@ -192,7 +185,7 @@ async def test_a_database_that_is_away_loses_nothing() -> None:
 
 
 async def test_an_edit_changes_what_is_told() -> None:
-    async with a_process(ways=WAYS, channels=strangers()) as gateway:
+    async with a_group() as gateway:
         one, two = said("helo"), said("lunch?")
         edits = [
             replace(said("hello"), external_id="edit 1", edits=one.external_id),
@@ -200,13 +193,6 @@ async def test_an_edit_changes_what_is_told() -> None:
         ]
         prompts = await hears(gateway, one, two, *edits)
         assert prompts == [before("bob: hello", "lunch, @bot?")], "it is no context of itself"
-
-
-async def test_a_fresh_conversation_knows_nothing_of_it() -> None:
-    """SPEC CMD-5."""
-    async with a_process(ways=WAYS, channels=strangers()) as gateway:
-        prompts = await hears(gateway, said("a"), asked("/new"), said("b"), asked("you"))
-        assert prompts == [before("bob: b", "you")]
 
 
 async def test_the_chat_of_a_direct_message_is_never_told_of() -> None:

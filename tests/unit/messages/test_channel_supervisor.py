@@ -19,7 +19,10 @@ from goclaw_py.testing.clock import START, LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import message, until
 
-ME = NodeId("me")
+ME, OTHER = NodeId("me"), NodeId("other")
+REFUSED = ChannelRefused("wrong token")
+STOPPED, CONNECTED = ("stopped", "wrong token"), ("connected", "")
+WAITING = ("waiting", "another gateway receives for this account")
 
 
 class Notebook:
@@ -37,7 +40,7 @@ async def supervised(
     *channels: RecordingChannel, store: FlakyStore | None = None
 ) -> AsyncIterator[tuple[ChannelSupervisor, Notebook]]:
     store = store or FlakyStore()
-    await store.join(Node(ME, "host", 1, "test", START, START.replace(year=2030)))
+    await live(store, ME)
     supervisor, intake = ChannelSupervisor(store, LoopClock(), channels, lambda: ME), Notebook()
     running = asyncio.create_task(supervisor.run(intake))
     try:
@@ -46,6 +49,16 @@ async def supervised(
     finally:
         running.cancel()
         await asyncio.wait([running])
+
+
+async def live(store: FlakyStore, node: NodeId) -> None:
+    await store.join(Node(node, "host", 1, "test", START, START.replace(year=2030)))
+
+
+async def others_lease(store: FlakyStore, name: str = "bot:1") -> bool:
+    """Whether another gateway gets the lease when it asks for it."""
+    await live(store, OTHER)
+    return await store.take_lease(name, OTHER, now=LoopClock().now())
 
 
 def looks(supervisor: ChannelSupervisor) -> list[tuple[str, str]]:
@@ -59,7 +72,7 @@ async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
     async with supervised(broken, sound) as (supervisor, intake):
         broken.break_off(ValueError("a bug"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "failed: a bug"), ("connected", "")]
+        assert looks(supervisor) == [("starting", "failed: a bug"), CONNECTED]
         await sound.deliver(message("still here"))
         await broken.deliver(message("here again"))
         assert intake.texts == ["still here", "here again"]
@@ -68,18 +81,23 @@ async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
 
 
 async def test_a_channel_that_is_refused_stops_with_its_reason_and_the_others_go_on() -> None:
-    refused, sound = RecordingChannel("a"), RecordingChannel("b")
-    async with supervised(refused, sound) as (supervisor, intake):
-        refused.break_off(ChannelRefused("wrong token"))
+    """It gives its lease to others: another gateway may have a token that works."""
+    refused, sound = RecordingChannel("a", lease="bot:1"), RecordingChannel("b")
+    store = FlakyStore()
+    async with supervised(refused, sound, store=store) as (supervisor, intake):
+        await asyncio.sleep(1)
+        assert not await others_lease(store)
+        refused.break_off(REFUSED)
         await asyncio.sleep(600)
-        assert looks(supervisor) == [("stopped", "wrong token"), ("connected", "")]
+        assert looks(supervisor) == [STOPPED, CONNECTED]
         assert refused.receiving == 0
+        assert await others_lease(store)
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]
 
 
 async def test_a_channel_that_is_refused_starts_again_when_that_is_worth_a_try() -> None:
-    """SPEC CHAN-8: with another token, whose lease may be another one."""
+    """With another token, whose lease may be another one."""
 
     class Renewed(RecordingChannel):
         async def until_retry(self) -> None:
@@ -88,13 +106,13 @@ async def test_a_channel_that_is_refused_starts_again_when_that_is_worth_a_try()
 
     store, refused = FlakyStore(), Renewed(lease="bot:1")
     async with supervised(refused, store=store) as (supervisor, intake):
-        refused.break_off(ChannelRefused("wrong token"))
+        refused.break_off(REFUSED)
         await asyncio.sleep(590)
-        assert looks(supervisor) == [("stopped", "wrong token")]
+        assert looks(supervisor) == [STOPPED]
         await asyncio.sleep(20)
-        assert looks(supervisor) == [("connected", "")]
-        assert await _others_lease(store, "bot:1")
-        assert not await _others_lease(store, "bot:2")
+        assert looks(supervisor) == [CONNECTED]
+        assert await others_lease(store)
+        assert not await others_lease(store, "bot:2")
         await refused.deliver(message("hello"))
         assert intake.texts == ["hello"]
 
@@ -108,26 +126,23 @@ async def test_a_channel_that_breaks_while_it_is_stopped_does_not_end_the_others
     async with supervised(refused, sound) as (supervisor, intake):
         refused.break_off(ChannelRefused("wrong token"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "failed: a bug"), ("connected", "")]
+        assert looks(supervisor) == [("starting", "failed: a bug"), CONNECTED]
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]
 
 
 async def test_a_channel_waits_for_its_lease(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    store = FlakyStore()
-    other = NodeId("other")
-    await store.join(Node(other, "host", 2, "test", START, START.replace(year=2030)))
-    await store.take_lease("bot:1", other, now=START)
-    channel = RecordingChannel(lease="bot:1")
+    store, channel = FlakyStore(), RecordingChannel(lease="bot:1")
+    assert await others_lease(store)
     async with supervised(channel, store=store) as (supervisor, _):
         await asyncio.sleep(60)
-        assert looks(supervisor) == [("waiting", "another gateway receives for this account")]
+        assert looks(supervisor) == [WAITING]
         assert channel.receiving == 0
         assert len(caplog.messages) == 1
-        await store.drop_lease("bot:1", other)
+        await store.drop_lease("bot:1", OTHER)
         await until(lambda: channel.receiving == 1, within_s=3)
-        assert looks(supervisor) == [("connected", "")]
+        assert looks(supervisor) == [CONNECTED]
 
 
 async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then() -> None:
@@ -139,24 +154,22 @@ async def test_every_channel_hears_that_a_lease_is_free_whatever_others_do_then(
             await asyncio.sleep(0.2 if (name, node) == ("bot:1", ME) else 0)
             return taken
 
-    store, other = SlowForTheFirst(), NodeId("other")
-    await store.join(Node(other, "host", 2, "test", START, START.replace(year=2030)))
-    for name in ("bot:1", "bot:2"):
-        await store.take_lease(name, other, now=START)
-    first, second = RecordingChannel("a", lease="bot:1"), RecordingChannel("b", lease="bot:2")
-    async with supervised(first, second, store=store) as (supervisor, _):
+    store, names = SlowForTheFirst(), ("bot:1", "bot:2")
+    for name in names:
+        await others_lease(store, name)
+    channels = [RecordingChannel(name, lease=name) for name in names]
+    async with supervised(*channels, store=store) as (supervisor, _):
         await asyncio.sleep(1)
         supervisor.look()
         await asyncio.sleep(0.1)
-        await store.drop_lease("bot:1", other)
-        await store.drop_lease("bot:2", other)
+        for name in names:
+            await store.drop_lease(name, OTHER)
         supervisor.look()
-        await until(lambda: first.receiving + second.receiving == 2, within_s=1)
+        await until(lambda: sum(channel.receiving for channel in channels) == 2, within_s=1)
 
 
 async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
-    store = FlakyStore()
-    channel = RecordingChannel(lease="bot:1")
+    store, channel = FlakyStore(), RecordingChannel(lease="bot:1")
     store.broken = {"take_lease"}
     async with supervised(channel, store=store) as (supervisor, _):
         await asyncio.sleep(60)
@@ -165,33 +178,15 @@ async def test_a_channel_waits_for_the_database_that_holds_its_lease() -> None:
         await until(lambda: channel.receiving == 1, within_s=3)
 
 
-async def _others_lease(store: FlakyStore, name: str) -> bool:
-    other = NodeId("other")
-    await store.join(Node(other, "host", 2, "test", START, START.replace(year=2030)))
-    return await store.take_lease(name, other, now=LoopClock().now())
-
-
-async def test_a_channel_that_is_refused_gives_its_lease_to_others() -> None:
-    """SPEC NODE-1: another gateway may have a token that works."""
-    store, refused = FlakyStore(), RecordingChannel(lease="bot:1")
-    async with supervised(refused, store=store) as (supervisor, _):
-        await asyncio.sleep(1)
-        assert not await _others_lease(store, "bot:1")
-        refused.break_off(ChannelRefused("wrong token"))
-        await asyncio.sleep(1)
-        assert looks(supervisor) == [("stopped", "wrong token")]
-        assert await _others_lease(store, "bot:1")
-
-
 async def test_a_channel_that_broke_gives_its_lease_to_others_until_it_starts_again() -> None:
     store, broken = FlakyStore(), RecordingChannel(lease="bot:1")
     async with supervised(broken, store=store) as (supervisor, _):
         broken.break_off(ValueError("a bug"))
         await asyncio.sleep(1)
-        assert await _others_lease(store, "bot:1")
+        assert await others_lease(store)
         await asyncio.sleep(10)
-        assert looks(supervisor) == [("waiting", "another gateway receives for this account")]
-        await store.drop_lease("bot:1", NodeId("other"))
+        assert looks(supervisor) == [WAITING]
+        await store.drop_lease("bot:1", OTHER)
         await until(lambda: broken.receiving == 1, within_s=3)
 
 
@@ -200,7 +195,7 @@ async def test_receiving_that_is_cancelled_gives_its_lease_to_others() -> None:
     store = FlakyStore()
     async with supervised(RecordingChannel(lease="bot:1"), store=store):
         await asyncio.sleep(1)
-    assert await _others_lease(store, "bot:1")
+    assert await others_lease(store)
 
 
 @pytest.mark.parametrize("trouble", ["away", "slow", "broken"])
@@ -220,7 +215,7 @@ async def test_a_lease_that_cannot_be_given_back_holds_nobody_up(
             store.errors["drop_lease"] = ValueError("a bug in the store")
         channel.break_off(ValueError("a bug"))
         await asyncio.sleep(10)
-        assert looks(supervisor) == [("connected", ""), ("connected", "")]
+        assert looks(supervisor) == [CONNECTED, CONNECTED]
         assert "channel_lease_not_released" in caplog.messages
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from itertools import pairwise
 
+import pytest
+
 from goclaw_py.delivery import texts
 from goclaw_py.messages.drop_notices import DropNotices
 from goclaw_py.model.ids import NodeId, RunId
@@ -53,14 +55,17 @@ def stuck() -> ScriptedAgent:
 
 
 async def test_one_notice_names_everything_that_was_dropped_within_moments() -> None:
-    """SPEC QUEUE-5: count and first words."""
+    """Count and first words; each session has its own notice."""
     async with a_process(stuck(), ONE_WAITS) as gateway:
         await gateway.say("works", "a", "b", "c", "d", "e")
-        await gateway.channel.until_sent(1)
+        await gateway.say("works", "c", "d", chat="bob")
+        await gateway.channel.until_sent(2)
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == [texts.dropped(["a", "b", "c", "d"], DROPPED)]
-        assert "4 messages" in gateway.channel.texts()[0]
-        assert "“a”, “b”, “c”, …" in gateway.channel.texts()[0]
+        (told,) = gateway.channel.texts("ann")
+        assert told == texts.dropped(["a", "b", "c", "d"], DROPPED)
+        assert "4 messages" in told
+        assert "“a”, “b”, “c”, …" in told
+        assert gateway.channel.texts("bob") == [texts.dropped(["c"], DROPPED)]
 
 
 async def test_notices_of_one_session_are_ten_seconds_apart() -> None:
@@ -74,15 +79,6 @@ async def test_notices_of_one_session_are_ten_seconds_apart() -> None:
         assert min(gaps) >= 10
 
 
-async def test_each_session_has_its_own_notice() -> None:
-    async with a_process(stuck(), ONE_WAITS) as gateway:
-        await gateway.say("works", "a", "b", chat="ann")
-        await gateway.say("works", "c", "d", chat="bob")
-        await gateway.channel.until_sent(2)
-        assert gateway.channel.texts("ann") == [texts.dropped(["a"], DROPPED)]
-        assert gateway.channel.texts("bob") == [texts.dropped(["c"], DROPPED)]
-
-
 async def test_a_session_that_was_quiet_gets_its_next_notice_soon() -> None:
     async with a_process(stuck(), ONE_WAITS) as gateway:
         await gateway.say("works", "a", "b")
@@ -91,24 +87,17 @@ async def test_a_session_that_was_quiet_gets_its_next_notice_soon() -> None:
         await until(lambda: len(gateway.channel.texts()) == 2, within_s=3)
 
 
-async def test_rows_stay_pending_until_their_notice_is_stored() -> None:
-    """SPEC QUEUE-5: a crash in between drops nothing silently."""
-    async with a_process(stuck(), ONE_WAITS) as gateway:
-        await gateway.say("works", "dropped", "waits")
-        await asyncio.sleep(0.5)
-        assert gateway.pending == ["works", "dropped", "waits"]
-        await gateway.channel.until_sent(1)
-        assert gateway.pending == ["works", "waits"]
-
-
-async def test_a_notice_waits_for_the_database() -> None:
-    """SPEC DB-4."""
+@pytest.mark.parametrize("away_s", [0, 30])
+async def test_rows_stay_pending_until_their_notice_is_stored(away_s: float) -> None:
+    """SPEC DB-4: a crash in between drops nothing silently; a notice waits for the database."""
     async with a_process(stuck(), ONE_WAITS) as gateway:
         await gateway.say("works", "a", "waits")
-        gateway.store.away = True
-        await asyncio.sleep(30)
+        gateway.store.away = bool(away_s)
+        await asyncio.sleep(away_s or 0.5)
+        assert gateway.pending == ["works", "a", "waits"]
         gateway.store.away = False
         await gateway.channel.until_sent(1)
+        assert gateway.pending == ["works", "waits"]
         await asyncio.sleep(60)
         assert gateway.channel.texts() == [texts.dropped(["a"], DROPPED)]
 
@@ -120,10 +109,7 @@ async def test_what_is_dropped_while_a_notice_is_being_stored_is_in_the_next() -
         await asyncio.sleep(3)
         await gateway.say("c")
         await gateway.channel.until_sent(2)
-        assert gateway.channel.texts() == [
-            texts.dropped(["a"], DROPPED),
-            texts.dropped(["b"], DROPPED),
-        ]
+        assert gateway.channel.texts() == [texts.dropped([one], DROPPED) for one in "ab"]
         assert gateway.pending == ["works", "c"]
 
 

@@ -14,7 +14,6 @@ from goclaw_py.model.errors import AgentError, StoreUnavailable
 from goclaw_py.model.messages import Target
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import Ways, a_process, here, message
 
@@ -43,24 +42,16 @@ async def test_one_bad_conversation_holds_up_no_other() -> None:
         return Fail(DOWN) if "bad" in request.session else Say(f"re: {request.prompt}")
 
     async with a_process(ScriptedAgent(otherwise=choose)) as gateway:
-        await gateway.say("x", chat="bad")
-        await asyncio.sleep(3)
-        await gateway.say("hello")
-        await asyncio.sleep(60)
+        await gateway.say("x", chat="bad", apart_s=3)
+        await gateway.say("hello", apart_s=60)
         assert gateway.channel.texts("ann") == [texts.KEPT, "re: hello"]
         await asyncio.sleep(600)
         assert gateway.channel.texts("bad") == [texts.KEPT]
 
 
 async def test_what_waited_in_the_queue_keeps_its_place() -> None:
-    asked = 0
-
-    def choose(request: RunRequest) -> Step:
-        nonlocal asked
-        asked += 1
-        return Fail(DOWN, after_s=5) if asked == 1 else Say(f"re: {request.prompt}")
-
-    async with a_process(ScriptedAgent(otherwise=choose)) as gateway:
+    agent = ScriptedAgent(Fail(DOWN, after_s=5))
+    async with a_process(agent) as gateway:
         await gateway.say("one", "two", apart_s=2)
         await gateway.channel.until_sent(3)
         assert gateway.channel.texts() == [texts.KEPT, "re: one", "re: two"]
@@ -139,47 +130,45 @@ async def test_what_is_stopped_while_its_run_is_put_away_does_not_come_back(word
 
 
 async def test_one_that_another_node_owns_by_now_blocks_nobody() -> None:
-    switch, database = Switch(), MemoryDatabase()
-    async with a_process(switch.agent(), database=database) as gateway:
+    switch, other = Switch(), ScriptedAgent(Block())
+    async with (
+        a_process(switch.agent()) as gateway,
+        a_process(other, database=gateway.database) as second,
+    ):
         await gateway.ask("one")
-        other = ScriptedAgent(Block())
-        async with a_process(other, database=database) as second:
-            await second.say("busy", chat="new")
-            await other.until_active(1)
-            await second.store.move_chat(
-                "telegram", "default", old="ann", new="new", now=second.clock.now()
-            )
-            switch.down = False
-            await asyncio.sleep(30)
-            other.release()
-            await gateway.say("hello", chat="bob")
-            await asyncio.sleep(120)
-            assert gateway.channel.texts("bob")[-1] == "re: hello"
-            assert gateway.container.outages.views() == ()
+        await second.say("busy", chat="new")
+        await other.until_active(1)
+        now = second.clock.now()
+        await second.store.move_chat("telegram", "default", old="ann", new="new", now=now)
+        switch.down = False
+        await asyncio.sleep(30)
+        other.release()
+        await gateway.say("hello", chat="bob")
+        await asyncio.sleep(120)
+        assert gateway.channel.texts("bob")[-1] == "re: hello"
+        assert gateway.container.outages.views() == ()
 
 
 async def test_a_try_that_joins_a_running_turn_blocks_nobody() -> None:
     """SPEC QUEUE-4: in mode steer."""
-    down = True
+    switch = Switch()
 
     async def slow(request: RunRequest, emit: Emit) -> str:
         await asyncio.sleep(12)
         request.take_messages()
         await asyncio.sleep(3)
-        if down:
+        if switch.down:
             raise DOWN
         return "slow done"
 
-    def choose(request: RunRequest) -> Step:
-        if "slow" in request.prompt:
-            return Do(slow)
-        return Fail(DOWN, after_s=2) if down else Say(f"re: {request.prompt}")
-
-    ways = Ways(QueuePolicy(mode=Mode.STEER))
-    async with a_process(ScriptedAgent(otherwise=choose), ways) as gateway:
+    usual = switch.agent(after_s=2).otherwise
+    agent = ScriptedAgent(
+        otherwise=lambda asked: Do(slow) if "slow" in asked.prompt else usual(asked)
+    )
+    async with a_process(agent, Ways(QueuePolicy(mode=Mode.STEER))) as gateway:
         await gateway.say("one", "slow two")
         await asyncio.sleep(60)
-        down = False
+        switch.down = False
         await gateway.say("hello", chat="bob")
         await asyncio.sleep(300)
         assert gateway.channel.texts("bob")[-1] == "re: hello"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -50,12 +51,23 @@ async def works_at_once(gateway: GatewayProcess) -> int:
     return active
 
 
-@pytest.mark.parametrize(("tokens", "at_once"), [(0, 3), (599, 3), (600, 1), (5000, 1)])
+@pytest.mark.parametrize(
+    ("texts", "at_once"),
+    [
+        (["used 0"], 3),
+        (["used 599"], 3),
+        (["used 600"], 1),
+        (["used 5000"], 1),
+        (["used 900", "silent"], 1),
+    ],
+)
 async def test_from_sixty_percent_on_a_session_works_on_one_run_at_a_time(
-    tokens: int, at_once: int
+    texts: list[str], at_once: int
 ) -> None:
+    """A run that does not tell changes nothing; another session is not slowed down."""
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
-        await say(gateway, f"used {tokens}")
+        await gateway.gateway.accept([message("used 900", chat="club", peer=PeerKind.GROUP)])
+        await say(gateway, *texts)
         assert await works_at_once(gateway) == at_once
 
 
@@ -82,20 +94,6 @@ async def test_a_context_that_was_made_small_again_lets_what_waits_start() -> No
         agent.release()
         await asyncio.sleep(1)
         assert agent.said[2:] == ["used 100", "a", "b", "c"]
-
-
-async def test_a_run_that_does_not_tell_changes_nothing() -> None:
-    """SPEC QUEUE-7: cached state."""
-    async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
-        await say(gateway, "used 900", "silent")
-        assert await works_at_once(gateway) == 1
-
-
-async def test_another_session_is_not_slowed_down() -> None:
-    async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
-        await gateway.gateway.accept([message("used 900", chat="club", peer=PeerKind.GROUP)])
-        await gateway.channel.until_sent(1)
-        assert await works_at_once(gateway) == 3
 
 
 @pytest.mark.parametrize("by", ["/new", "the operator"])
@@ -150,27 +148,21 @@ async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversatio
         assert await works_at_once(gateway) == 3
 
 
-def test_a_crossing_is_told_once_in_each_direction() -> None:
-    contexts = ContextUsage({MAIN: WINDOW})
-    crossed = [contexts.note(CHAT, MAIN, tokens) for tokens in (599, 600, 700, 599, 1)]
-    assert crossed == [False, True, False, True, False]
-
-
-def test_each_agent_has_its_own_window() -> None:
-    contexts = ContextUsage({MAIN: 1000, AgentName("large"): 10_000})
-    contexts.note(CHAT, MAIN, 700)
+def test_a_crossing_is_told_once_in_each_direction_by_the_window_of_the_agent() -> None:
+    contexts = ContextUsage({MAIN: WINDOW, AgentName("large"): 10_000})
+    crossed = [contexts.note(CHAT, MAIN, tokens) for tokens in (599, 600, 700, 599, 1, 700)]
+    assert crossed == [False, True, False, True, False, True]
     contexts.note(OTHER, AgentName("large"), 700)
     assert (contexts.used(CHAT), contexts.used(OTHER)) == (0.7, 0.07)
 
 
 def test_the_throttle_leaves_all_but_the_number_of_runs_alone() -> None:
     contexts = ContextUsage({MAIN: WINDOW})
+    contexts.forget(CHAT)  # unknown, which is harmless
     policy = QueuePolicy(Mode.COLLECT, 7, debounce_s=0.5, concurrency=3)
     assert contexts.throttled(CHAT, policy) is policy
     contexts.note(CHAT, MAIN, WINDOW)
-    assert contexts.throttled(CHAT, policy) == QueuePolicy(
-        Mode.COLLECT, 7, debounce_s=0.5, concurrency=1
-    )
+    assert contexts.throttled(CHAT, policy) == replace(policy, concurrency=1)
 
 
 def test_what_is_remembered_is_bounded_and_the_longest_quiet_goes_first() -> None:
@@ -183,7 +175,3 @@ def test_what_is_remembered_is_bounded_and_the_longest_quiet_goes_first() -> Non
     contexts.note(SessionKey("one more"), MAIN, 700)
     assert contexts.used(OTHER) is None
     assert contexts.used(CHAT) == 0.8
-
-
-def test_forgetting_an_unknown_session_is_harmless() -> None:
-    ContextUsage({}).forget(CHAT)
