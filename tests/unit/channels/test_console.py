@@ -82,6 +82,23 @@ async def attached(
         await terminal.close()
 
 
+@pytest.fixture
+def channel() -> ConsoleChannel:
+    return ConsoleChannel()
+
+
+@asynccontextmanager
+async def stuck(channel: ConsoleChannel) -> AsyncIterator[AsyncIterator[ChatEvent]]:
+    """A terminal that has seen a run begin and reads nothing more by itself."""
+    events = channel.attach("local")
+    first = asyncio.ensure_future(anext(events))
+    await settle()
+    channel.signal(RunStarted(RUN, LOCAL))
+    await first
+    yield events
+    await events.aclose()  # type: ignore[attr-defined]  # an async generator
+
+
 async def settle() -> None:
     for _ in range(10):
         await asyncio.sleep(0)
@@ -113,8 +130,7 @@ async def test_what_is_said_at_the_terminal_is_an_inbound_message_of_a_direct_ch
     assert got.sent_at == NOW
 
 
-async def test_a_line_waits_for_the_runtime_to_take_messages() -> None:
-    channel = ConsoleChannel()
+async def test_a_line_waits_for_the_runtime_to_take_messages(channel: ConsoleChannel) -> None:
     line = asyncio.ensure_future(channel.say("local", "m1", "early"))
     await settle()
     async with receiving(channel) as inbox:
@@ -130,8 +146,7 @@ async def test_a_line_that_nobody_takes_fails_in_bounded_time() -> None:
     assert loop.time() - before == console.INTAKE_S
 
 
-async def test_a_line_fails_after_the_runtime_has_stopped_to_take_messages() -> None:
-    channel = ConsoleChannel()
+async def test_a_line_fails_when_messages_are_no_longer_taken(channel: ConsoleChannel) -> None:
     async with receiving(channel):
         pass
     with pytest.raises(StoreUnavailable):
@@ -145,24 +160,23 @@ async def test_a_chat_name_that_would_break_a_session_key_is_refused(chat: str) 
         await ConsoleChannel().say(chat, "m1", "x")
 
 
-async def test_a_message_is_sent_once_the_terminal_has_confirmed_it() -> None:
+async def test_a_message_is_sent_when_the_terminal_has_confirmed_it(
+    channel: ConsoleChannel,
+) -> None:
     """SPEC IO-6."""
-    channel = ConsoleChannel()
     async with attached(channel) as terminal:
         receipt = await channel.send(message("hi"))
     (event,) = terminal.events
     assert event == TerminalMessage(receipt, "hi", None)
 
 
-async def test_without_a_terminal_a_message_is_certainly_not_sent() -> None:
-    channel = ConsoleChannel()
+async def test_without_a_terminal_a_message_is_certainly_not_sent(channel: ConsoleChannel) -> None:
     assert not channel.reaches("local")
     with pytest.raises(NotSent):
         await channel.send(message("hi"))
 
 
-async def test_a_chat_without_terminal_does_not_hold_up_another() -> None:
-    channel = ConsoleChannel()
+async def test_a_chat_without_terminal_does_not_hold_up_another(channel: ConsoleChannel) -> None:
     async with attached(channel, "other") as terminal:
         assert channel.reaches("other")
         assert not channel.reaches("local")
@@ -173,9 +187,8 @@ async def test_a_chat_without_terminal_does_not_hold_up_another() -> None:
     assert not channel.reaches("other")
 
 
-async def test_a_terminal_that_stands_still_shows_what_it_took_once_when_it_goes_on() -> None:
+async def test_a_terminal_that_stands_still_shows_it_once_later(channel: ConsoleChannel) -> None:
     """Ctrl-Z, or a pager that nobody scrolls. SPEC IO-5: it would appear again for each try."""
-    channel = ConsoleChannel()
     async with attached(channel, confirming=False) as terminal:
         sending = asyncio.ensure_future(channel.send(message("hi")))
         await asyncio.sleep(86_400)
@@ -186,8 +199,7 @@ async def test_a_terminal_that_stands_still_shows_what_it_took_once_when_it_goes
     assert terminal.said == ["hi"]
 
 
-async def test_what_a_terminal_that_stands_still_took_is_shown_by_one_that_attaches() -> None:
-    channel = ConsoleChannel()
+async def test_what_one_that_stands_still_took_is_shown_by_another(channel: ConsoleChannel) -> None:
     async with attached(channel, confirming=False) as still:
         sending = asyncio.ensure_future(channel.send(message("hi")))
         await asyncio.sleep(61)
@@ -197,42 +209,29 @@ async def test_what_a_terminal_that_stands_still_took_is_shown_by_one_that_attac
     assert (still.said, other.said) == (["hi"], ["hi"])
 
 
-async def test_a_message_handed_to_a_terminal_that_does_not_take_it_may_have_been_shown() -> None:
-    channel = ConsoleChannel()
+async def test_what_a_terminal_did_not_take_may_have_been_shown(channel: ConsoleChannel) -> None:
     loop = asyncio.get_running_loop()
-    stuck = channel.attach("local")
-    first = asyncio.ensure_future(anext(stuck))
-    await settle()
-    channel.signal(RunStarted(RUN, LOCAL))
-    await first
-    async with attached(channel, confirming=False):
-        sending = asyncio.ensure_future(channel.send(message("hi")))
-        await asyncio.sleep(1)
-    with pytest.raises(MaybeSent):
-        await sending
-    # The stuck one has its own time; the message does not wait behind it for ever.
-    assert loop.time() <= 1 + 2 * console.TAKE_S
-    await stuck.aclose()  # type: ignore[attr-defined]
+    async with stuck(channel):
+        async with attached(channel, confirming=False):
+            sending = asyncio.ensure_future(channel.send(message("hi")))
+            await asyncio.sleep(1)
+        with pytest.raises(MaybeSent):
+            await sending
+        # The stuck one has its own time; the message does not wait behind it for ever.
+        assert loop.time() <= 1 + 2 * console.TAKE_S
 
 
-async def test_a_message_that_a_stuck_terminal_never_took_is_not_sent_and_not_shown_later() -> None:
-    channel = ConsoleChannel()
-    events = channel.attach("local")
-    first = asyncio.ensure_future(anext(events))
-    await settle()
-    channel.signal(RunStarted(RUN, LOCAL))
-    await first
-    before = asyncio.get_running_loop().time()
-    with pytest.raises(NotSent):
-        await channel.send(message("hi"))
-    assert asyncio.get_running_loop().time() - before == console.TAKE_S
-    channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
-    assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
-    await events.aclose()  # type: ignore[attr-defined]
+async def test_what_a_stuck_terminal_never_took_is_not_sent(channel: ConsoleChannel) -> None:
+    async with stuck(channel) as events:
+        before = asyncio.get_running_loop().time()
+        with pytest.raises(NotSent):
+            await channel.send(message("hi"))
+        assert asyncio.get_running_loop().time() - before == console.TAKE_S
+        channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
+        assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
 
 
-async def test_a_terminal_that_leaves_without_confirming_leaves_the_message_unsure() -> None:
-    channel = ConsoleChannel()
+async def test_a_terminal_that_leaves_leaves_the_message_unsure(channel: ConsoleChannel) -> None:
     async with attached(channel, confirming=False):
         sending = asyncio.ensure_future(channel.send(message("hi")))
         await settle()
@@ -240,8 +239,7 @@ async def test_a_terminal_that_leaves_without_confirming_leaves_the_message_unsu
         await sending
 
 
-async def test_an_unconfirmed_message_is_shown_by_the_terminal_that_is_left() -> None:
-    channel = ConsoleChannel()
+async def test_an_unconfirmed_message_is_shown_by_who_is_left(channel: ConsoleChannel) -> None:
     async with attached(channel) as first:
         async with attached(channel, confirming=False) as second:
             sending = asyncio.ensure_future(channel.send(message("hi")))
@@ -250,8 +248,7 @@ async def test_an_unconfirmed_message_is_shown_by_the_terminal_that_is_left() ->
     assert (first.said, second.said) == (["hi"], ["hi"])
 
 
-async def test_a_terminal_that_leaves_does_not_disturb_the_message_of_another() -> None:
-    channel = ConsoleChannel()
+async def test_a_terminal_that_leaves_disturbs_no_other(channel: ConsoleChannel) -> None:
     older = Terminal(channel).never_confirm()
     await settle()
     async with attached(channel, confirming=False) as newer:
@@ -265,9 +262,8 @@ async def test_a_terminal_that_leaves_does_not_disturb_the_message_of_another() 
     assert newer.said == ["hi"]
 
 
-async def test_every_terminal_of_a_chat_shows_its_messages() -> None:
+async def test_every_terminal_of_a_chat_shows_its_messages(channel: ConsoleChannel) -> None:
     """One confirmation is enough; the others still show it."""
-    channel = ConsoleChannel()
     async with attached(channel) as first, attached(channel, confirming=False) as second:
         await channel.send(message("hi"))
         await settle()
@@ -278,8 +274,7 @@ async def test_an_unknown_receipt_is_ignored() -> None:
     ConsoleChannel().confirm("nothing")
 
 
-async def test_every_terminal_of_a_chat_sees_what_a_run_does() -> None:
-    channel = ConsoleChannel()
+async def test_every_terminal_of_a_chat_sees_what_a_run_does(channel: ConsoleChannel) -> None:
     signals: list[RunSignal] = [
         RunStarted(RUN, LOCAL),
         RunText(RUN, LOCAL, "Hel"),
@@ -295,8 +290,7 @@ async def test_every_terminal_of_a_chat_sees_what_a_run_does() -> None:
     assert other.events == []
 
 
-async def test_a_terminal_that_attaches_during_a_run_gets_its_text_so_far() -> None:
-    channel = ConsoleChannel()
+async def test_who_attaches_during_a_run_gets_its_text_so_far(channel: ConsoleChannel) -> None:
     channel.signal(RunStarted(RUN, LOCAL))
     channel.signal(RunText(RUN, LOCAL, "Hel"))
     channel.signal(RunText(RUN, LOCAL, "lo"))
@@ -308,8 +302,7 @@ async def test_a_terminal_that_attaches_during_a_run_gets_its_text_so_far() -> N
     assert other.events == []
 
 
-async def test_a_terminal_that_attaches_after_a_run_sees_nothing_of_it() -> None:
-    channel = ConsoleChannel()
+async def test_who_attaches_after_a_run_sees_nothing_of_it(channel: ConsoleChannel) -> None:
     channel.signal(RunStarted(RUN, LOCAL))
     channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
     channel.signal(RunText(RUN, LOCAL, "late"))
@@ -318,8 +311,7 @@ async def test_a_terminal_that_attaches_after_a_run_sees_nothing_of_it() -> None
     assert terminal.events == []
 
 
-async def test_a_text_too_long_to_keep_is_not_shown_in_part_to_a_late_terminal() -> None:
-    channel = ConsoleChannel()
+async def test_a_text_too_long_to_keep_is_not_shown_in_part(channel: ConsoleChannel) -> None:
     channel.signal(RunStarted(RUN, LOCAL))
     channel.signal(RunText(RUN, LOCAL, "x" * (console.BUFFER_CHARS + 1)))
     async with attached(channel) as terminal:
@@ -330,51 +322,36 @@ async def test_a_text_too_long_to_keep_is_not_shown_in_part_to_a_late_terminal()
     assert terminal.said == ["whole"]
 
 
-async def test_a_stuck_terminal_loses_streamed_text_but_no_message_and_takes_bounded_memory() -> (
-    None
-):
-    channel = ConsoleChannel()
-    events = channel.attach("local")
-    first = asyncio.ensure_future(anext(events))
-    await settle()
-    channel.signal(RunStarted(RUN, LOCAL))
-    await first
-    sending = asyncio.ensure_future(channel.send(message("whole")))
-    await settle()
-    for _ in range(console.BUFFER_CHARS // 100 + 2):
-        channel.signal(RunText(RUN, LOCAL, "x" * 100))
-    for n in range(console.SIGNALS * 2):
-        channel.signal(RunStarted(RunId(f"other{n}"), LOCAL))
-    got: list[ChatEvent] = []
-    while not isinstance(event := await anext(events), TerminalMessage):
-        got.append(event)
-    channel.confirm(event.receipt)
-    await sending
-    got += [await anext(events) for _ in range(console.SIGNALS - 1)]
-    assert not any(isinstance(e, RunText) for e in got)
-    channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
-    assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
-    await events.aclose()  # type: ignore[attr-defined]
+async def test_a_stuck_terminal_loses_text_but_no_message(channel: ConsoleChannel) -> None:
+    async with stuck(channel) as events:
+        sending = asyncio.ensure_future(channel.send(message("whole")))
+        await settle()
+        for _ in range(console.BUFFER_CHARS // 100 + 2):
+            channel.signal(RunText(RUN, LOCAL, "x" * 100))
+        for n in range(console.SIGNALS * 2):
+            channel.signal(RunStarted(RunId(f"other{n}"), LOCAL))
+        got: list[ChatEvent] = []
+        while not isinstance(event := await anext(events), TerminalMessage):
+            got.append(event)
+        channel.confirm(event.receipt)
+        await sending
+        got += [await anext(events) for _ in range(console.SIGNALS - 1)]
+        assert not any(isinstance(e, RunText) for e in got)
+        channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
+        assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
 
 
-async def test_waiting_text_makes_room_before_signals_do() -> None:
-    channel = ConsoleChannel()
-    events = channel.attach("local")
-    first = asyncio.ensure_future(anext(events))
-    await settle()
-    channel.signal(RunStarted(RUN, LOCAL))
-    await first
-    for n in range(console.SIGNALS // 2):
-        channel.signal(RunStarted(RunId(f"a{n}"), LOCAL))
-        channel.signal(RunText(RunId(f"a{n}"), LOCAL, "x"))
-    channel.signal(RunStarted(RunId("last"), LOCAL))
-    got = [await anext(events) for _ in range(console.SIGNALS // 2 + 1)]
-    assert all(isinstance(event, RunStarted) for event in got)
-    await events.aclose()  # type: ignore[attr-defined]
+async def test_waiting_text_makes_room_before_signals_do(channel: ConsoleChannel) -> None:
+    async with stuck(channel) as events:
+        for n in range(console.SIGNALS // 2):
+            channel.signal(RunStarted(RunId(f"a{n}"), LOCAL))
+            channel.signal(RunText(RunId(f"a{n}"), LOCAL, "x"))
+        channel.signal(RunStarted(RunId("last"), LOCAL))
+        got = [await anext(events) for _ in range(console.SIGNALS // 2 + 1)]
+        assert all(isinstance(event, RunStarted) for event in got)
 
 
-def test_a_blank_reply_is_no_message() -> None:
-    channel = ConsoleChannel()
+def test_a_blank_reply_is_no_message(channel: ConsoleChannel) -> None:
     assert channel.parts(" \n") == []
     assert channel.parts("x" * 100_000) == ["x" * 100_000]
 

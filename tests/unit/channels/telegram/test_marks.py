@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -16,8 +18,12 @@ HERE = ChatPlace(7)
 DONE = Outcome.COMPLETED
 
 
-def over(client: ScriptedClient) -> Marks:
-    return Marks(client.set_reaction)
+@asynccontextmanager
+async def marking() -> AsyncIterator[tuple[ScriptedClient, Marks]]:
+    client = ScriptedClient()
+    marks = Marks(client.set_reaction)
+    yield client, marks
+    await marks.close()
 
 
 def shown(client: ScriptedClient) -> list[tuple[float, int, str]]:
@@ -25,33 +31,30 @@ def shown(client: ScriptedClient) -> list[tuple[float, int, str]]:
 
 
 async def test_a_message_is_marked_after_two_seconds_and_cleared_at_the_end() -> None:
-    client = ScriptedClient()
-    marks = over(client)
-    marks.wait(HERE, [12])
-    await asyncio.sleep(1.99)
-    assert shown(client) == []
-    await asyncio.sleep(3)
-    marks.begin(HERE, [12])
-    await asyncio.sleep(5)
-    assert shown(client) == [(AFTER_S, 12, WAITS)]
-    marks.end(HERE, [12], DONE)
-    await asyncio.sleep(0)
-    await marks.close()
-    assert shown(client)[1:] == [(9.99, 12, "")]
+    async with marking() as (client, marks):
+        marks.wait(HERE, [12])
+        await asyncio.sleep(1.99)
+        assert shown(client) == []
+        await asyncio.sleep(3)
+        marks.begin(HERE, [12])
+        await asyncio.sleep(5)
+        assert shown(client) == [(AFTER_S, 12, WAITS)]
+        marks.end(HERE, [12], DONE)
+        await asyncio.sleep(0)
+        await marks.close()
+        assert shown(client)[1:] == [(9.99, 12, "")]
 
 
 async def test_what_is_worked_on_or_over_within_two_seconds_is_never_marked() -> None:
-    client = ScriptedClient()
-    marks = over(client)
-    marks.wait(HERE, [12, 13])
-    await asyncio.sleep(1.9)
-    marks.begin(HERE, [12])
-    marks.end(HERE, [13], Outcome.DROPPED)
-    await asyncio.sleep(60)
-    marks.end(HERE, [12], DONE)
-    await asyncio.sleep(60)
-    assert client.calls == []
-    await marks.close()
+    async with marking() as (client, marks):
+        marks.wait(HERE, [12, 13])
+        await asyncio.sleep(1.9)
+        marks.begin(HERE, [12])
+        marks.end(HERE, [13], Outcome.DROPPED)
+        await asyncio.sleep(60)
+        marks.end(HERE, [12], DONE)
+        await asyncio.sleep(60)
+        assert client.calls == []
 
 
 @pytest.mark.parametrize(
@@ -69,123 +72,107 @@ async def test_what_is_worked_on_or_over_within_two_seconds_is_never_marked() ->
 async def test_only_a_failure_leaves_a_mark_on_the_last_message(
     outcome: Outcome, mark: str | None
 ) -> None:
-    client = ScriptedClient()
-    marks = over(client)
-    marks.begin(HERE, [12, 13])
-    marks.end(HERE, [12, 13], outcome)
-    await asyncio.sleep(1)
-    assert [(one.number, one.what) for one in client.reactions] == ([(13, mark)] if mark else [])
-    await marks.close()
+    async with marking() as (client, marks):
+        marks.begin(HERE, [12, 13])
+        marks.end(HERE, [12, 13], outcome)
+        await asyncio.sleep(1)
+        assert [(one.number, one.what) for one in client.reactions] == (
+            [(13, mark)] if mark else []
+        )
 
 
 async def test_a_failure_takes_the_place_of_the_mark_of_one_that_waits() -> None:
-    client = ScriptedClient()
-    marks = over(client)
-    marks.wait(HERE, [12, 13])
-    await asyncio.sleep(5)
-    marks.end(HERE, [12, 13], Outcome.FAILED)
-    await asyncio.sleep(5)
-    assert shown(client)[2:] == [(5.0, 12, ""), (5.0, 13, FAILED)]
-    await marks.close()
+    async with marking() as (client, marks):
+        marks.wait(HERE, [12, 13])
+        await asyncio.sleep(5)
+        marks.end(HERE, [12, 13], Outcome.FAILED)
+        await asyncio.sleep(5)
+        assert shown(client)[2:] == [(5.0, 12, ""), (5.0, 13, FAILED)]
 
 
 async def test_an_end_without_messages_shows_nothing() -> None:
-    client = ScriptedClient()
-    marks = over(client)
-    marks.end(HERE, [], Outcome.FAILED)
-    await asyncio.sleep(5)
-    assert client.calls == []
+    async with marking() as (client, marks):
+        marks.end(HERE, [], Outcome.FAILED)
+        await asyncio.sleep(5)
+        assert client.calls == []
 
 
 async def test_messages_with_one_number_in_two_chats_are_two() -> None:
-    client = ScriptedClient()
-    marks = over(client)
-    marks.wait(HERE, [12])
-    marks.wait(ChatPlace(8), [12])
-    marks.begin(ChatPlace(8), [12])
-    await asyncio.sleep(5)
-    assert [one.place for one in client.reactions] == [HERE]
-    await marks.close()
+    async with marking() as (client, marks):
+        marks.wait(HERE, [12])
+        marks.wait(ChatPlace(8), [12])
+        marks.begin(ChatPlace(8), [12])
+        await asyncio.sleep(5)
+        assert [one.place for one in client.reactions] == [HERE]
 
 
 async def test_the_end_is_shown_after_the_beginning_however_slow_that_was() -> None:
-    client = ScriptedClient()
-    client.takes_s["set_reaction"] = 10.0
-    marks = over(client)
-    marks.wait(HERE, [12])
-    await asyncio.sleep(3)
-    marks.end(HERE, [12], DONE)
-    await asyncio.sleep(30)
-    assert shown(client) == [(2.0, 12, WAITS), (12.0, 12, "")]
-    assert client.most_active == 1
-    await marks.close()
+    async with marking() as (client, marks):
+        client.takes_s["set_reaction"] = 10.0
+        marks.wait(HERE, [12])
+        await asyncio.sleep(3)
+        marks.end(HERE, [12], DONE)
+        await asyncio.sleep(30)
+        assert shown(client) == [(2.0, 12, WAITS), (12.0, 12, "")]
+        assert client.most_active == 1
 
 
 async def test_a_mark_that_fails_is_tried_three_times() -> None:
-    client = ScriptedClient()
-    client.fail("set_reaction", NotSent("reset"), RateLimited("slow", 7.0))
-    marks = over(client)
-    marks.end(HERE, [12], Outcome.FAILED)
-    await asyncio.sleep(60)
-    assert [one.at for one in client.reactions] == [0, 2, 9]
-    client.fail("set_reaction", *[NotSent("reset")] * 9)
-    marks.end(HERE, [13], Outcome.FAILED)
-    await asyncio.sleep(60)
-    assert len(client.reactions) == 6
-    await marks.close()
+    async with marking() as (client, marks):
+        client.fail("set_reaction", NotSent("reset"), RateLimited("slow", 7.0))
+        marks.end(HERE, [12], Outcome.FAILED)
+        await asyncio.sleep(60)
+        assert [one.at for one in client.reactions] == [0, 2, 9]
+        client.fail("set_reaction", *[NotSent("reset")] * 9)
+        marks.end(HERE, [13], Outcome.FAILED)
+        await asyncio.sleep(60)
+        assert len(client.reactions) == 6
 
 
 async def test_where_reactions_are_refused_nothing_is_tried_again() -> None:
-    client = ScriptedClient()
-    client.fail("set_reaction", Undeliverable("REACTION_INVALID"))
-    marks = over(client)
-    marks.end(HERE, [12], Outcome.FAILED)
-    await asyncio.sleep(60)
-    assert len(client.reactions) == 1
-    await marks.close()
+    async with marking() as (client, marks):
+        client.fail("set_reaction", Undeliverable("REACTION_INVALID"))
+        marks.end(HERE, [12], Outcome.FAILED)
+        await asyncio.sleep(60)
+        assert len(client.reactions) == 1
 
 
 async def test_many_marks_leave_connections_to_typing_and_presses() -> None:
-    client = ScriptedClient()
-    client.takes_s["set_reaction"] = 1.0
-    marks = over(client)
-    marks.wait(HERE, range(1, 3001))
-    await asyncio.sleep(20)
-    assert client.most_active == 2
-    marks.end(HERE, range(1, 3001), DONE)
-    await asyncio.sleep(2000)
-    marked = {one.number for one in client.reactions if one.what == WAITS}
-    assert len(client.reactions) <= 1000 + len(marked)
-    last = {one.number: one.what for one in client.reactions}
-    assert {last[number] for number in marked} == {""}
-    await marks.close()
+    async with marking() as (client, marks):
+        client.takes_s["set_reaction"] = 1.0
+        marks.wait(HERE, range(1, 3001))
+        await asyncio.sleep(20)
+        assert client.most_active == 2
+        marks.end(HERE, range(1, 3001), DONE)
+        await asyncio.sleep(2000)
+        marked = {one.number for one in client.reactions if one.what == WAITS}
+        assert len(client.reactions) <= 1000 + len(marked)
+        last = {one.number: one.what for one in client.reactions}
+        assert {last[number] for number in marked} == {""}
 
 
 async def test_closing_ends_marks_that_are_due_or_under_way() -> None:
-    client = ScriptedClient()
-    client.takes_s["set_reaction"] = 100.0
-    marks = over(client)
-    marks.wait(HERE, [12, 13])
-    await asyncio.sleep(3)
-    marks.end(HERE, [12], Outcome.FAILED)
-    marks.wait(HERE, [14])
-    await asyncio.sleep(0)
-    await marks.close()
-    assert asyncio.get_running_loop().time() == 3
-    assert len(asyncio.all_tasks()) == 1
-    await asyncio.sleep(300)
-    assert [one.number for one in client.reactions] == [12, 13]
+    async with marking() as (client, marks):
+        client.takes_s["set_reaction"] = 100.0
+        marks.wait(HERE, [12, 13])
+        await asyncio.sleep(3)
+        marks.end(HERE, [12], Outcome.FAILED)
+        marks.wait(HERE, [14])
+        await asyncio.sleep(0)
+        await marks.close()
+        assert asyncio.get_running_loop().time() == 3
+        assert len(asyncio.all_tasks()) == 1
+        await asyncio.sleep(300)
+        assert [one.number for one in client.reactions] == [12, 13]
 
 
 async def test_the_mark_of_an_earlier_process_is_cleared_at_the_end() -> None:
     """It may be there: whoever died cannot tell."""
-    client = ScriptedClient()
-    marks = over(client)
-    marks.wait(HERE, [12], marked=True)
-    marks.begin(HERE, [12])
-    await asyncio.sleep(1)
-    assert shown(client) == []
-    marks.end(HERE, [12], DONE)
-    await asyncio.sleep(0)
-    assert shown(client) == [(1.0, 12, "")]
-    await marks.close()
+    async with marking() as (client, marks):
+        marks.wait(HERE, [12], marked=True)
+        marks.begin(HERE, [12])
+        await asyncio.sleep(1)
+        assert shown(client) == []
+        marks.end(HERE, [12], DONE)
+        await asyncio.sleep(0)
+        assert shown(client) == [(1.0, 12, "")]
