@@ -1,4 +1,4 @@
-"""The command line around its commands: release, errors, signals, what is imported."""
+"""The command line around its commands: release, errors, signals, imports, crashes (SPEC SEC-2)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import typer.main
 
+from goclaw_py.cli import entry as crashes
 from goclaw_py.cli.context import waited_for
 from goclaw_py.cli.entry import app
 from goclaw_py.cli.exits import ExitCode
@@ -157,3 +158,55 @@ def test_a_table_in_a_pipe_has_no_blanks_at_the_end_of_its_lines() -> None:
 def test_the_list_of_commands_says_of_each_what_its_own_help_says(name: str) -> None:
     command = CommandTree().commands[name]
     assert PLACES[name][1] == command.get_short_help_str(limit=200)
+
+
+KEY = "a-key-of-no-known-form"
+
+
+@pytest.fixture(autouse=True)
+def hook_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+
+
+def crash(text: str) -> None:
+    try:
+        raise RuntimeError(f"nobody expected {text}")
+    except RuntimeError as error:
+        sys.excepthook(RuntimeError, error, error.__traceback__)
+
+
+def test_its_traceback_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "goclaw.toml"
+    file.write_text(f'[agents.main]\nmodel = "openai:gpt-4o"\napi_key = "{KEY}"\n')
+    crashes.hide_secrets(file)
+    crash(KEY)
+    told = capsys.readouterr().err
+    assert "Traceback" in told
+    assert "RuntimeError: nobody expected [hidden]" in told
+    assert KEY not in told
+
+
+def test_settings_that_cannot_be_read_hide_what_the_environment_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", KEY)
+    (tmp_path / "goclaw.toml").write_text("this is no TOML")
+    crashes.hide_secrets(tmp_path / "goclaw.toml")
+    crash(KEY)
+    told = capsys.readouterr().err
+    assert "nobody expected [hidden]" in told
+    assert KEY not in told
+
+
+def test_where_nothing_can_be_hidden_nothing_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python would print the error as it is."""
+
+    def broken(_config: Path | None) -> None:
+        raise ValueError(KEY)
+
+    monkeypatch.setattr(crashes, "_hider", broken)
+    crashes.hide_secrets(None)
+    crash(KEY)
+    assert capsys.readouterr().err == "goclaw: RuntimeError\n"

@@ -1,16 +1,24 @@
-"""``goclaw runs list``: which runs, and under which name."""
+"""``goclaw runs``, ``queue`` and ``why``: which runs, who waits for what, and why not (SPEC OPS-4).
+
+What ``why`` answers is tested in a gateway.
+"""
 
 from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
+from goclaw_py.cli.doctor.checks import DoctorReport
+from goclaw_py.cli.doctor.finding import Level
 from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import ALL_RUNS, RunFilter
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from goclaw_py.scheduler.views import ActiveRuns
+from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
@@ -59,3 +67,157 @@ def test_the_document_of_a_run_is_its_record(goclaw: Shell, gateway: ThreadGatew
     assert found["run"]["id"] == fakes.RUN_ID
     assert [each["entry"]["text"] for each in found["entries"]] == ["Grüße \x1b[2J", "yes"]
     assert found["said"][0]["error"] == "chat not found"
+
+
+def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("queue", "console")
+    assert got.code == 0
+    for words in (
+        f"session  {fakes.SESSION}",
+        "mode queue, 1 at once, at most 10 waiting, then the oldest is dropped",
+        "lane main: no slot is free",
+        "count to 30",
+        "and then?",
+    ):
+        assert words in got.out
+    lines = got.out.splitlines()
+    (running,) = [line for line in lines if line.startswith(fakes.RUN_ID)]
+    assert running.split()[1:4] == ["main", "main", "running"]
+    (waiting,) = [line for line in lines if line.startswith("1.")]
+    assert "0190-cccc" in waiting
+    assert " 2 " in waiting  # messages that it answers
+    assert "gateway" not in got.out
+    assert "\x1b" not in got.out  # SPEC SEC-1
+    # SPEC QUEUE-5: which messages got no answer, and why.
+    _, dropped, failed = got.out.partition("UNANSWERED")[2].splitlines()
+    assert "dropped: the queue was full, so the oldest message was dropped" in dropped
+    assert "too much" in dropped
+    assert f"its run failed; see: goclaw runs show {fakes.RUN_ID}" in failed
+    found = goclaw.data("queue", "console")
+    assert found["policy"]["capacity"] == 10
+    assert [row["reason"] for row in found["unanswered"]] == ["queue_dropped", None]
+    assert found["waiting"][0]["waits_for"] == "lane"
+
+
+def test_the_queue_of_a_group_says_when_it_was_heard_last_without_a_mention(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = replace(fakes.QUEUE, unmentioned_at=fakes.QUEUE.at - timedelta(minutes=3))
+    monkeypatch.setattr(fakes, "QUEUE", heard)
+    assert "last message without a mention: 3m 0s ago" in goclaw("queue", "console").out
+
+
+def test_where_nothing_runs_or_waits_that_is_said(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def queue(key: str) -> QueueView:
+        queue = replace(fakes.QUEUE, running=(), waiting=(), policy=None)
+        return replace(queue, messages=(), unanswered=())
+
+    async def active() -> ActiveRuns:
+        return replace(fakes.ACTIVE_RUNS, runs=())
+
+    monkeypatch.setattr(database, "queue", queue)
+    monkeypatch.setattr(database, "active", active)
+    got = goclaw("queue", "console")
+    assert got.out == f"session  {fakes.SESSION}\n\nnothing is running\n\nnothing is waiting\n"
+    assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
+
+
+def test_without_a_gateway_a_queue_is_stored(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("queue", "console")
+    assert got.code == 0
+    assert "none is running here; showing the state in the database" in got.out
+    assert "waiting runs are known only to a gateway" in got.out
+    assert "too much" in got.out
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["nobody"], 1), ([" "], 2), ([], 2), (["console", "more"], 2)]
+)
+def test_unclear_words(goclaw: Shell, gateway: ThreadGateway, words: list[str], code: int) -> None:
+    got = goclaw("queue", *words)
+    assert (got.code, got.out) == (code, "")
+    assert got.err
+
+
+def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("runs", "--active")
+    assert (got.code, got.err) == (0, "")
+    _, running, waiting = got.out.splitlines()
+    assert fakes.RUN_ID in running
+    assert "running" in running
+    assert "0190-cccc" in waiting
+    assert waiting.endswith("lane main: no slot is free")
+    assert gateway.control.calls == [("active",)]
+    found = goclaw.data("runs", "--active")
+    assert found["live"] is True
+    assert [run["state"] for run in found["runs"]] == ["running", "ready"]
+
+
+def test_without_a_gateway_active_runs_are_stored(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("runs", "--active")
+    assert got.code == 0
+    assert fakes.RUN_ID in got.out
+    assert got.err == "no gateway is running here; showing the state in the database\n"
+    assert goclaw.data("runs", "--active")["live"] is False
+
+
+def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGateway) -> None:
+    assert "0190-bbbb" in goclaw("runs", "list", "--active").out
+    assert [call[:4] for call in gateway.control.calls] == [("runs", 51, None, True)]
+
+
+@pytest.mark.parametrize(
+    "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"], []]
+)
+def test_runs_takes_one_thing(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
+    assert goclaw("runs", *words).code == 2
+    assert gateway.control.calls == []
+
+
+def test_the_answer_comes_before_way_and_cures(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("why", "0190-aaaa")
+    assert got.code == 0
+    lines = got.out.splitlines()
+    assert lines[0] == fakes.WHY.answer
+    assert lines[2] == "What happened:"
+    assert lines[3].startswith("  1. 20")
+    assert lines[4] == f"  2. {'now':<19}  the next try is due"
+    assert lines[6:] == [
+        "What to do:",
+        "  - Retry the message:",
+        "      goclaw inbox retry 7",
+        "  - Send it again",
+    ]
+    assert gateway.control.calls[-1] == ("why", "0190-aaaa")
+    assert "\x1b" not in got.out  # SPEC SEC-1
+    found = goclaw.data("why", "0190-aaaa")
+    assert found["code"] == "ended.failed"
+    assert found["subject"] == {"kind": "run", "id": "0190-aaaa", "name": "run 0190-aaaa"}
+    assert [step["code"] for step in found["chain"]] == ["received", "next_try"]
+    assert found["cures"][0]["command"] == "goclaw inbox retry 7"
+
+
+def test_it_asks_the_database_where_no_gateway_runs(goclaw: Shell, database: FakeControl) -> None:
+    assert goclaw("why", "-1001").out.startswith(fakes.WHY.answer)
+    assert database.calls[-1] == ("why", "-1001")
+
+
+def test_what_nobody_knows_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:
+    assert goclaw("why", "nobody") == Done(1, "", "goclaw: nothing is called 'nobody'\n")
+    assert goclaw("why", " ").code == 2
+
+
+def test_without_a_name_the_checks_of_the_doctor_come_first(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = ("agent main", "no key for anthropic", "set an API key")
+    wrong = DoctorReport("models", Level.WRONG, *problem)
+    fine = DoctorReport("disk", Level.OK, "disk", "10 GB free", "")
+    monkeypatch.setattr("goclaw_py.cli.doctor.checks.examine", lambda _: [fine, wrong])
+    got = goclaw("why")
+    assert got.out.startswith("Agent main: no key for anthropic.\n")
+    assert "  - agent main: set an API key" in got.out
+    assert "goclaw inbox retry 7" in got.out
+    assert goclaw.data("why")["code"] == "check.models"
