@@ -1,17 +1,27 @@
-"""From ``[agents.NAME]`` to loops (SPEC AGENT-3)."""
+"""From ``[agents.NAME]`` to loops, and from ``[agents.NAME.command]`` to a program (AGENT-3)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from goclaw_py.agents import McpServer, Thinking
+from goclaw_py.agents import CommandSpec, McpServer, OutputKind, Thinking, UsagePaths
+from goclaw_py.agents.command import CommandAgent
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.app.parts import build_agents
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.agent import AgentLoop
+
+
+def agents_of(folder: Path, text: str) -> Mapping[AgentName, AgentLoop]:
+    (folder / "goclaw.toml").write_text(text)
+    return build_agents(load(env={"GOCLAW_HOME": str(folder)}))
+
 
 TEXT = """
 [agents.main]
@@ -32,20 +42,17 @@ headers = { Authorization = "hunter2" }
 
 
 def test_what_is_set_reaches_the_loop(tmp_path: Path) -> None:
-    (tmp_path / "goclaw.toml").write_text(TEXT)
-    agents = build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))
-    agent = agents[AgentName("main")]
+    agent = agents_of(tmp_path, TEXT)[AgentName("main")]
     assert isinstance(agent, ModelAgent)
     spec = agent._spec
     assert spec.fallback == ("anthropic:claude-x",)
     assert (spec.temperature, spec.thinking) == (0.5, Thinking.LOW)
     assert spec.context_window == 9000
     assert spec.headers == {"X-Team": "blue"}
+    headers = {"Authorization": "hunter2"}
     assert spec.mcp == {
         "files": McpServer(command=("files",), env={"KEY": "hunter2"}, tools=("search",)),
-        "tickets": McpServer(
-            url="https://tickets.example.com/mcp", headers={"Authorization": "hunter2"}
-        ),
+        "tickets": McpServer(url="https://tickets.example.com/mcp", headers=headers),
     }
     assert "hunter2" not in repr(spec)
 
@@ -58,10 +65,8 @@ def test_what_is_set_reaches_the_loop(tmp_path: Path) -> None:
     ("model = 'cohere:c'\nheaders = { A = 'hunter2' }", "agents.main.headers"),
 ])  # fmt: skip
 def test_what_no_loop_can_do_stops_the_start(tmp_path: Path, text: str, key: str) -> None:
-    (tmp_path / "goclaw.toml").write_text(f"[agents.main]\n{text}\n")
-    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
     with pytest.raises(SettingError) as caught:
-        build_agents(settings)
+        agents_of(tmp_path, f"[agents.main]\n{text}\n")
     assert caught.value.key == key
     assert "hunter2" not in str(caught.value)
 
@@ -76,14 +81,100 @@ def test_what_no_loop_can_do_stops_the_start(tmp_path: Path, text: str, key: str
 def test_a_model_for_heartbeat_runs_that_nobody_could_ask_is_refused(
     tmp_path: Path, settings: str, key: str
 ) -> None:
-    (tmp_path / "goclaw.toml").write_text(settings)
     with pytest.raises(SettingError) as refused:
-        build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))
+        agents_of(tmp_path, settings)
     assert refused.value.key == key
     assert "openai:gpt-4o" in refused.value.allowed
 
 
 def test_a_model_for_all_heartbeat_runs_leaves_programs_alone(tmp_path: Path) -> None:
     text = '[agents.main]\nmodel = "openai:a"\n[agents.ann]\n[heartbeat]\nmodel = "b"\n'
-    (tmp_path / "goclaw.toml").write_text(text)
-    assert len(build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))) == 2
+    assert len(agents_of(tmp_path, text)) == 2
+
+
+MAIN = AgentName("main")
+GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "agents.md"
+
+
+def built(folder: Path, text: str, **env: str) -> CommandSpec:
+    """The program of the main agent."""
+    (folder / "goclaw.toml").write_text(f'[agents.main]\nmodel = "command"\n{text}')
+    agent = build_agents(load(env={"GOCLAW_HOME": str(folder), **env}))[MAIN]
+    assert isinstance(agent, CommandAgent)
+    return agent._spec
+
+
+def refused(folder: Path, text: str, **env: str) -> str:
+    with pytest.raises(SettingError) as caught:
+        built(folder, text, **env)
+    return str(caught.value)
+
+
+def test_all_that_is_set_reaches_the_program(tmp_path: Path) -> None:
+    """SPEC AGENT-2b."""
+    text = """
+[agents.main.command]
+run = ["agent", "--system", "{system}"]
+first = ["--new"]
+later = ["--resume", "{session}"]
+output = "jsonl"
+text = ["type=assistant text"]
+join = "\\n"
+result = "result"
+session = "id"
+env = ["AGENT_KEY"]
+timeout = "2m"
+
+[agents.main.command.usage]
+input = ["usage.in", "usage.cached"]
+output = "usage.out"
+cost = "usd"
+turns = "turns"
+"""
+    assert built(tmp_path, text) == CommandSpec(
+        run=("agent", "--system", "{system}"),
+        first=("--new",),
+        later=("--resume", "{session}"),
+        output=OutputKind.JSONL,
+        text=("type=assistant text",),
+        join="\n",
+        result="result",
+        session="id",
+        usage=UsagePaths(("usage.in", "usage.cached"), ("usage.out",), ("usd",), ("turns",)),
+        env=("AGENT_KEY",),
+        timeout_s=120.0,
+    )
+
+
+def test_a_path_of_the_usage_may_come_from_the_environment(tmp_path: Path) -> None:
+    text = 'command = { run = ["agent"], output = "jsonl", result = "r" }'
+    name = "GOCLAW_AGENTS__MAIN__COMMAND__USAGE__COST"
+    assert built(tmp_path, text, **{name: "usd"}).usage == UsagePaths(cost=("usd",))
+
+
+@pytest.mark.parametrize(("usage", "allowed"), [
+    ("{ input = 7 }", "must be a list of texts"),
+    ('{ cost = ["a", 1] }', "must be a list of texts"),
+    ('{ tokens = "a" }', "unknown key; known here: cost, input, output, turns"),
+    ('"usage.in"', "must be a table"),
+])  # fmt: skip
+def test_a_usage_that_cannot_be_read_is_refused(tmp_path: Path, usage: str, allowed: str) -> None:
+    text = f'command = {{ run = ["agent"], output = "jsonl", result = "r", usage = {usage} }}'
+    error = refused(tmp_path, text)
+    assert "agents.main.command.usage" in error
+    assert allowed in error
+
+
+def test_usage_in_plain_text_would_never_be_found(tmp_path: Path) -> None:
+    error = refused(tmp_path, 'command = { run = ["agent"], usage = { cost = "usd" } }')
+    assert 'text, result, session and usage need "jsonl"' in error
+
+
+def test_all_settings_of_the_guide_are_accepted(tmp_path: Path) -> None:
+    texts = re.findall(r"```toml\n(.*?)```", GUIDE.read_text("utf-8"), re.DOTALL)
+    assert len(texts) == 4
+    for text in texts:
+        whole = text if "[agents.main]" in text else f'[agents.main]\nmodel = "command"\n{text}'
+        (tmp_path / "goclaw.toml").write_text(whole)
+        agent = build_agents(load(env={"GOCLAW_HOME": str(tmp_path)}))[MAIN]
+        assert isinstance(agent, CommandAgent)

@@ -46,8 +46,9 @@ async def database(tmp_path: Path, server: Server) -> AsyncIterator[Database]:
     watching.cancel()
 
 
-def is_there(database: Database) -> bool:
-    return database.reachable
+def told(database: Database) -> tuple[bool, str]:
+    """Whether it is there, and else why not."""
+    return database.reachable, database.trouble
 
 
 async def test_a_server_that_hangs_is_away_before_it_is_given_up(
@@ -55,27 +56,27 @@ async def test_a_server_that_hangs_is_away_before_it_is_given_up(
 ) -> None:
     server.takes_s, server.refuses = 13.0, True
     await asyncio.sleep(4)
-    assert is_there(database)
+    assert told(database)[0]
     await asyncio.sleep(2)
-    assert not is_there(database)
+    assert not told(database)[0]
     assert server.asked == 1, "it has one question at a time"
 
 
 async def test_one_that_answers_late_is_back(database: Database, server: Server) -> None:
     server.takes_s = 8.0
     await asyncio.sleep(6)
-    assert not is_there(database)
+    assert not told(database)[0]
     await asyncio.sleep(5)
-    assert is_there(database)
+    assert told(database)[0]
 
 
-async def test_one_that_refuses_is_away_at_once(database: Database, server: Server) -> None:
+async def test_one_that_refuses_is_away_at_once_and_why(database: Database, server: Server) -> None:
     server.refuses = True
     await asyncio.sleep(2.5)
-    assert not is_there(database)
+    assert told(database) == (False, "away")
     server.refuses = False
     await asyncio.sleep(2.5)
-    assert is_there(database)
+    assert told(database) == (True, "")
 
 
 class Opening(Database):
@@ -98,10 +99,8 @@ async def test_why_a_start_waits_is_said_once_for_each_reason(tmp_path: Path) ->
     away, standby = StoreUnavailable("away"), StoreUnavailable("it is a standby")
     opening = Opening(tmp_path, away, away, away, standby, standby)
     await opening.open(wait=True)
-    assert opening.said == [
-        "away; retrying until the database is available",
-        "it is a standby; retrying until the database is available",
-    ]
+    waits = "; retrying until the database is available"
+    assert opening.said == [f"away{waits}", f"it is a standby{waits}"]
 
 
 async def test_a_pooler_that_gives_sessions_away_is_not_waited_for(tmp_path: Path) -> None:
@@ -109,16 +108,3 @@ async def test_a_pooler_that_gives_sessions_away_is_not_waited_for(tmp_path: Pat
     with pytest.raises(SessionShared):
         await opening.open(wait=True)
     assert len(opening.tries) == 1
-
-
-async def test_what_is_wrong_is_known_as_long_as_it_is(database: Database, server: Server) -> None:
-    server.refuses = True
-    await asyncio.sleep(2.5)
-    assert trouble_of(database) == "away"
-    server.refuses = False
-    await asyncio.sleep(2.5)
-    assert trouble_of(database) == ""
-
-
-def trouble_of(database: Database) -> str:
-    return database.trouble

@@ -108,7 +108,6 @@ def lines(log: Path) -> list[dict[str, object]]:
     return [orjson.loads(line) for line in log.read_bytes().splitlines()]
 
 
-# ---------------------------------------------------------------------------- secrets
 @pytest.mark.parametrize("form", FORMS)
 def test_a_traceback_shows_no_local_variables(tmp_path: Path, form: LogFormat) -> None:
     """SPEC SEC-2: keys are among them."""
@@ -128,16 +127,16 @@ def test_a_traceback_shows_no_local_variables(tmp_path: Path, form: LogFormat) -
     assert "hunter2-hunter2" not in text
 
 
-def test_every_secret_of_the_settings_is_known(secretive: Settings) -> None:
+def test_every_secret_of_the_settings_is_known(secretive: Settings, tmp_path: Path) -> None:
     known = known_secrets(secretive, {"MY_WEB": SECRETS["web"], "A_KEY": SECRETS["variable"]})
     assert set(SECRETS.values()) <= known
     assert not {"123456789", "openai:gpt-4o", "db", "main"} & known
-
-
-def test_the_folder_of_the_shell_is_no_secret() -> None:
-    """Though ``pwd`` is what some call a password: no traceback would have a path in it."""
+    # Though ``pwd`` is what some call a password, no traceback would have a path in it.
     env = {"PWD": "/srv/goclaw", "OLDPWD": "/srv/other", "DB_PWD": "hunter2-hunter2"}
     assert known_secrets(Settings(), env) == {"hunter2-hunter2"}
+    # A file that cannot be read stops nothing.
+    (tmp_path / "goclaw.toml").write_text('[web]\ntoken_file = "/not/there"\n')
+    known_secrets(load(env={"GOCLAW_HOME": str(tmp_path)}), {})
 
 
 def test_nobody_else_may_read_a_log_file(tmp_path: Path) -> None:
@@ -148,36 +147,11 @@ def test_nobody_else_may_read_a_log_file(tmp_path: Path) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)] == [0o600, 0o700]
 
 
-def test_a_secret_file_that_cannot_be_read_stops_nothing(tmp_path: Path) -> None:
-    (tmp_path / "goclaw.toml").write_text('[web]\ntoken_file = "/not/there"\n')
-    known_secrets(load(env={"GOCLAW_HOME": str(tmp_path)}), {})
-
-
-def a_message(text: str) -> None:
-    lib.warning("it said: %s", text)
-
-
-def a_fact(text: str) -> None:
-    lib.warning("it said", extra={"said": text})
-
-
-def a_fact_deep_inside(text: str) -> None:
-    lib.warning("it said", extra={"said": {"all": [(text,), {text: text}]}})
-
-
-def an_object(text: str) -> None:
-    lib.warning("it said", extra={"said": ValueError(text)})
-
-
 def an_exception(text: str) -> None:
     try:
         raise ValueError(f"https://api.test/bot{text}/x") from KeyError(text)
     except ValueError:
         lib.exception("it failed")
-
-
-def a_message_that_cannot_be_put_together(text: str) -> None:
-    lib.warning("%s %s", text)
 
 
 def a_warning(text: str) -> None:
@@ -186,10 +160,9 @@ def a_warning(text: str) -> None:
 
 
 def an_error_of_a_task(text: str) -> None:
-    loop = asyncio.new_event_loop()
-    context = {"message": f"never retrieved: {text}", "exception": ValueError(text)}
-    loop.call_exception_handler(context)
-    loop.close()
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        context = {"message": f"never retrieved: {text}", "exception": ValueError(text)}
+        loop.call_exception_handler(context)
 
 
 def an_error_of_a_thread(text: str) -> None:
@@ -212,10 +185,6 @@ class Leaving:
         raise ValueError(self.text)
 
 
-def an_error_that_cannot_be_raised(text: str) -> None:
-    Leaving(text)
-
-
 def an_error_that_ends_the_process(text: str) -> None:
     try:
         raise ValueError(text)
@@ -223,35 +192,31 @@ def an_error_that_ends_the_process(text: str) -> None:
         sys.excepthook(ValueError, error, error.__traceback__)
 
 
-def a_name(text: str) -> None:
-    logging.getLogger(text.replace(".", "")).warning("it said")
-
-
-SAYS: list[Callable[[str], None]] = [
-    a_message,
-    a_fact,
-    a_fact_deep_inside,
-    an_object,
-    an_exception,
-    a_message_that_cannot_be_put_together,
-    a_warning,
-    an_error_of_a_task,
-    an_error_of_a_thread,
-    an_error_that_cannot_be_raised,
-    an_error_that_ends_the_process,
-    a_name,
-]
+SAYS: dict[str, Callable[[str], object]] = {
+    "message": lambda text: lib.warning("it said: %s", text),
+    "fact": lambda text: lib.warning("it said", extra={"said": text}),
+    "deep": lambda text: lib.warning("it said", extra={"said": {"all": [(text,), {text: text}]}}),
+    "object": lambda text: lib.warning("it said", extra={"said": ValueError(text)}),
+    "exception": an_exception,
+    "message that cannot be put together": lambda text: lib.warning("%s %s", text),
+    "warning": a_warning,
+    "error of a task": an_error_of_a_task,
+    "error of a thread": an_error_of_a_thread,
+    "error that cannot be raised": Leaving,
+    "error that ends the process": an_error_that_ends_the_process,
+    "name": lambda text: logging.getLogger(text.replace(".", "")).warning("it said"),
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("says", SAYS)
+@pytest.mark.parametrize("says", SAYS.values(), ids=SAYS)
 @pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.usefixtures("hooks_as_before")
 def test_no_secret_is_logged_whoever_says_it(
     tmp_path: Path,
     secretive: Settings,
     form: LogFormat,
-    says: Callable[[str], None],
+    says: Callable[[str], object],
     secret: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -339,7 +304,9 @@ def test_a_thread_that_is_meant_to_end_is_no_error(tmp_path: Path) -> None:
     assert (tmp_path / "log").read_text() == ""
 
 
-# ---------------------------------------------------------------------------- forms
+VALUES = st.recursive(st.text() | st.floats() | st.binary(), st.lists, max_leaves=8)
+
+
 class Broken:
     def __repr__(self) -> NoReturn:
         raise RuntimeError("no words")
@@ -352,22 +319,11 @@ class Colour(Enum):
 CYCLE: list[object] = []
 CYCLE.append(CYCLE)
 CONTENTS: list[object] = [
-    "\ud800 half",
-    "\x00\x1b[31m\r\n\u2028\u202e",
-    b"\xff\x00",
-    float("nan"),
-    -float("inf"),
-    1 << 200_000,
-    Broken(),
-    Colour.RED,
-    datetime(2026, 1, 1, tzinfo=UTC),
-    {1: 2, None: Broken(), ("a", "\udfff"): {3, 4}},
-    CYCLE,
-    [[0] * 1000] * 1000,
-    "x" * 10_000_000,
-    object,
-    sys,
-]
+    "\ud800 half", "\x00\x1b[31m\r\n\u2028\u202e", b"\xff\x00", float("nan"), -float("inf"),
+    1 << 200_000, Broken(), Colour.RED, datetime(2026, 1, 1, tzinfo=UTC),
+    {1: 2, None: Broken(), ("a", "\udfff"): {3, 4}}, CYCLE, [[0] * 1000] * 1000,
+    "x" * 10_000_000, object, sys,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("said", CONTENTS, ids=lambda said: type(said).__name__)
@@ -381,13 +337,7 @@ def test_a_line_of_json_is_one_whatever_is_said(tmp_path: Path, said: object) ->
     assert (tmp_path / "log").stat().st_size < 200_000
 
 
-@given(
-    st.dictionaries(
-        st.text(min_size=1),
-        st.recursive(st.text() | st.floats() | st.binary(), st.lists, max_leaves=8),
-        max_size=5,
-    )
-)
+@given(st.dictionaries(st.text(min_size=1), VALUES, max_size=5))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 def test_lines_of_json_parse(tmp_path: Path, said: dict[str, object]) -> None:
     (tmp_path / "log").unlink(missing_ok=True)
@@ -429,7 +379,6 @@ def test_a_terminal_has_colours_unless_it_is_asked_for_none(
     assert ("\x1b[" in terminal.getvalue()) is coloured
 
 
-# ---------------------------------------------------------------------------- subjects
 class Working:
     """A host whose runs log as a library would that knows nothing of runs."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,28 +44,30 @@ def test_without_settings_direct_chats_pair_and_groups_are_unknown(tmp_path: Pat
 
 
 def test_an_account_says_what_holds_in_all_its_chats(tmp_path: Path) -> None:
-    text = """
-[channels.telegram]
-direct = "open"
-groups = "open"
-mention = false
-allow = [7]
-agent = "helper"
-"""
+    text = '[channels.telegram]\ndirect = "open"\ngroups = "open"\nmention = false\n'
+    text += 'allow = [7]\nagent = "helper"\n'
     access = at(rules_of(tmp_path, text, trusted=True)).access
     assert (access.direct, access.group) == (DirectPolicy.OPEN, GroupPolicy.OPEN)
     assert (access.mention, access.trusted) == (False, True)
     assert access.allow == {"7"}
     assert at(rules_of(tmp_path, text)).agent == "helper"
+    start = "GOCLAW_CHANNELS__TELEGRAM"
+    env: dict[str, Any] = {f"{start}__GROUPS": "open", f"{start}__MENTION": "false"}
+    access = at(rules_of(tmp_path, "", **env)).access
+    assert (access.group, access.mention) == (GroupPolicy.OPEN, False)
 
 
-def test_listing_a_group_allows_it_and_switching_it_off_denies_it(tmp_path: Path) -> None:
-    policies = rules_of(
-        tmp_path,
-        '[channels.telegram.chats."-100"]\n[channels.telegram.chats."-200"]\nenabled = false\n',
-    )
+def test_listing_a_group_and_so_its_threads_allows_it_and_switching_it_off_denies_it(
+    tmp_path: Path,
+) -> None:
+    chats = "[channels.telegram.chats.{}]\n"
+    text = chats.format('"-100"') + chats.format('"-200"') + "enabled = false\n"
+    policies = rules_of(tmp_path, text)
     listed = [at(policies, chat).access.listed for chat in ("-100", "-200", "-300")]
     assert listed == [True, False, None]
+    policies = rules_of(tmp_path, TREE)
+    places = [("-100", "7"), ("-100", "8"), ("-300", "7")]
+    assert [at(policies, *place).access.listed for place in places] == [True, True, None]
 
 
 TREE = """
@@ -125,13 +128,6 @@ stop = "own"
     assert at(policies, "-2", None).stop == "anyone"
 
 
-def test_a_thread_is_allowed_as_its_group_is(tmp_path: Path) -> None:
-    policies = rules_of(tmp_path, TREE)
-    assert at(policies, "-100", "7").access.listed is True
-    assert at(policies, "-100", "8").access.listed is True
-    assert at(policies, "-300", "7").access.listed is None
-
-
 @pytest.mark.parametrize(("text", "path"), [
     ('agent = "x"', "channels.telegram.agent"),
     ('agent = "x"\n[channels.telegram.chats."-1"]', "channels.telegram.agent"),
@@ -167,14 +163,3 @@ def test_a_wrong_value_is_told_with_its_path(tmp_path: Path, text: str, words: s
         rules_of(tmp_path, f"[channels.telegram]\n{text}\n")
     assert words in str(caught.value)
     assert str(tmp_path / "goclaw.toml") in str(caught.value)
-
-
-def test_the_environment_sets_an_account_too(tmp_path: Path) -> None:
-    policies = rules_of(
-        tmp_path,
-        "",
-        GOCLAW_CHANNELS__TELEGRAM__GROUPS="open",
-        GOCLAW_CHANNELS__TELEGRAM__MENTION="false",
-    )
-    access = at(policies).access
-    assert (access.group, access.mention) == (GroupPolicy.OPEN, False)

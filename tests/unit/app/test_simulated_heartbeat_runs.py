@@ -11,8 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,9 +65,8 @@ class Case:
         agents = map(AgentName, self.settings.agents)
         known = [self.known.get(one, KnownHeartbeat(Heartbeat(one, None))) for one in agents]
         taken: Mapping[JobId, Assumed] = {}
-        return simulate(
-            self.settings, SimulationInput(self.jobs, taken, known), since=SINCE, days=days
-        )
+        given = SimulationInput(self.jobs, taken, known)
+        return simulate(self.settings, given, since=SINCE, days=days)
 
     def one(self, days: int = 30) -> ForecastHeartbeats:
         """Simulate the only agent."""
@@ -94,51 +95,42 @@ def asking(usd: str | None = None, tokens: int = 0, seconds: float = 20.0) -> Kn
     return replace(hearts(), seconds=seconds, usage=usage)
 
 
-# ---------------------------------------------------------------------------- how many
 def test_a_fresh_install_calls_no_model_in_thirty_days(tmp_path: Path) -> None:
     """SPEC HB-3: the settings as they are without a file, and the shipped checklist."""
-    fresh = case(tmp_path, checklist=EXAMPLE.read_text("utf-8"))
-    assert fresh.one() == ForecastHeartbeats(
-        MAIN_AGENT, heartbeat_runs=1440, skipped=Counter({Skip.EMPTY: 1440})
-    )
+    found = case(tmp_path, checklist=EXAMPLE.read_text("utf-8")).one()
+    skipped: Counter[StrEnum] = Counter({Skip.EMPTY: 1440})
+    assert found == ForecastHeartbeats(MAIN_AGENT, heartbeat_runs=1440, skipped=skipped)
 
 
-def test_an_agent_without_a_checklist_calls_no_model(tmp_path: Path) -> None:
-    found = case(tmp_path, checklist=None).one(2)
-    assert (found.heartbeat_runs, dict(found.skipped)) == (96, {Skip.NO_FILE: 96})
-    assert not (tmp_path / "workspace").exists() or not any((tmp_path / "workspace").iterdir())
+QUIET = '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00", timezone = "UTC" }\n'
 
 
-def test_one_item_is_looked_at_with_each_heartbeat_run(tmp_path: Path) -> None:
-    found = case(tmp_path).one()
-    assert (found.heartbeat_runs, found.model_calls, dict(found.skipped)) == (1440, 1440, {})
-    assert (found.worked_s, found.usd, found.waited_s) == (1440 * 20, None, 0)
+@pytest.mark.parametrize(("text", "checklist", "calls", "skipped"), [
+    ("", ONE_ITEM, 1440, {}),
+    ("", None, 0, {Skip.NO_FILE: 1440}),
+    # Of 48 heartbeat runs a day 28 lie between 08:00 and 22:00.
+    (QUIET, ONE_ITEM, 30 * 28, {Skip.QUIET_HOURS: 30 * 20}),
+    # 30 days from a Monday on have 22 working days.
+    ("", "- weekdays 09:00: Plan the day.\n", 22, {Skip.NOTHING_DUE: 1418}),
+])  # fmt: skip
+def test_a_model_is_asked_where_there_is_something_to_do(
+    tmp_path: Path, text: str, checklist: str | None, calls: int, skipped: dict[Skip, int]
+) -> None:
+    """SPEC HB-2, HB-3."""
+    found = case(tmp_path, text, checklist).one()
+    assert (found.heartbeat_runs, found.model_calls) == (1440, calls)
+    assert dict(found.skipped) == skipped
+    assert (found.worked_s, found.usd, found.waited_s) == (calls * 20, None, 0)
+    workspace = tmp_path / "workspace"
+    assert checklist or not workspace.exists() or not any(workspace.iterdir())
 
 
 def test_heartbeat_runs_come_on_their_grid(tmp_path: Path) -> None:
     """SPEC HB-1: the first one after the offset of the agent, then each half hour."""
-    heartbeat_runs = case(tmp_path).run(1).heartbeat_runs
+    rows = case(tmp_path).run(1).heartbeat_runs
     first = SINCE + heartbeat_offset(MAIN_AGENT, HALF_HOUR)
-    assert [heartbeat_run.due_at for heartbeat_run in heartbeat_runs] == [
-        first + k * HALF_HOUR for k in range(48)
-    ]
-    assert {
-        heartbeat_run.finished_at - heartbeat_run.due_at for heartbeat_run in heartbeat_runs
-    } == {timedelta(seconds=20)}
-
-
-def test_outside_of_active_hours_no_model_is_asked(tmp_path: Path) -> None:
-    """SPEC HB-2: of 48 heartbeat runs a day 28 lie between 08:00 and 22:00."""
-    hours = '[heartbeat]\nactive_hours = { start = "08:00", end = "22:00", timezone = "UTC" }\n'
-    found = case(tmp_path, hours).one()
-    assert (found.heartbeat_runs, found.model_calls) == (1440, 30 * 28)
-    assert dict(found.skipped) == {Skip.QUIET_HOURS: 30 * 20}
-
-
-def test_an_item_with_times_of_its_own_is_looked_at_then(tmp_path: Path) -> None:
-    """SPEC HB-3: 30 days from a Monday on have 22 working days."""
-    found = case(tmp_path, checklist="- weekdays 09:00: Plan the day.\n").one()
-    assert (found.model_calls, dict(found.skipped)) == (22, {Skip.NOTHING_DUE: 1418})
+    assert [row.due_at for row in rows] == [first + k * HALF_HOUR for k in range(48)]
+    assert {row.finished_at - row.due_at for row in rows} == {timedelta(seconds=20)}
 
 
 def test_a_heartbeat_run_that_has_not_ended_does_not_count(tmp_path: Path) -> None:
@@ -151,12 +143,10 @@ def test_heartbeat_runs_do_not_overtake_each_other(tmp_path: Path) -> None:
     """SPEC HB-1: what comes due each second while one works for 59.5 s is one heartbeat run."""
     played = case(tmp_path, '[heartbeat]\ninterval = "1s"\n')
     played.know(KnownHeartbeat(Heartbeat(MAIN_AGENT, None), seconds=59.5))
-    heartbeat_runs = played.run(1).heartbeat_runs
+    rows = played.run(1).heartbeat_runs
     # From 00:00:00.624 on: 86,399.376 / 59.5 is 1452 and a bit.
-    assert len(heartbeat_runs) == 1452
-    assert {after.started_at == one.finished_at for one, after in pairwise(heartbeat_runs)} == {
-        True
-    }
+    assert len(rows) == 1452
+    assert all(after.started_at == one.finished_at for one, after in pairwise(rows))
 
 
 def test_agents_have_heartbeat_runs_of_their_own(tmp_path: Path) -> None:
@@ -171,27 +161,24 @@ def test_in_a_lane_of_one_heartbeat_runs_wait_for_each_other(tmp_path: Path) -> 
     played.write(ONE_ITEM, AgentName("ann"))
     for agent in ("main", "ann"):
         played.know(replace(hearts(agent), seconds=60.0))
-    waits: dict[datetime, list[float]] = {}
-    for heartbeat_run in played.run(1).heartbeat_runs:
-        assert heartbeat_run.started_at is not None
-        waits.setdefault(heartbeat_run.due_at, []).append(
-            (heartbeat_run.started_at - heartbeat_run.due_at).total_seconds()
-        )
+    waits: dict[datetime, list[timedelta]] = {}
+    for row in played.run(1).heartbeat_runs:
+        assert row.started_at is not None
+        waits.setdefault(row.due_at, []).append(row.started_at - row.due_at)
     # Which of the two is first is nobody's promise: their files are read at the same time.
-    assert {tuple(sorted(both)) for both in waits.values()} == {(0.0, 60.0)}
+    assert {tuple(sorted(both)) for both in waits.values()} == {(timedelta(), MINUTE)}
 
 
-# ---------------------------------------------------------------------------- how they stand
-@pytest.mark.parametrize("text", ["enabled = false", 'interval = "0"'])
-def test_a_heartbeat_that_the_settings_switch_off_does_nothing(tmp_path: Path, text: str) -> None:
-    played = case(tmp_path, f"[heartbeat]\n{text}\n")
-    played.know(hearts())
-    assert played.one(2) == ForecastHeartbeats(MAIN_AGENT, is_on=False)
-
-
-def test_a_heartbeat_that_people_have_switched_off_does_nothing(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.know(hearts(switched=False, next_at=None))
+@pytest.mark.parametrize(("text", "facts"), [
+    ("[heartbeat]\nenabled = false\n", {}),
+    ('[heartbeat]\ninterval = "0"\n', {}),
+    ("", {"switched": False, "next_at": None}),
+])  # fmt: skip
+def test_a_heartbeat_that_is_switched_off_does_nothing(
+    tmp_path: Path, text: str, facts: dict[str, Any]
+) -> None:
+    played = case(tmp_path, text)
+    played.know(hearts(**facts))
     assert played.one(2) == ForecastHeartbeats(MAIN_AGENT, is_on=False)
 
 
@@ -206,7 +193,7 @@ def test_a_heartbeat_keeps_its_grid_and_what_is_overdue_comes_once(tmp_path: Pat
     """SPEC HB-1: due two days ago, then by the grid that began 10 minutes before the hour."""
     played = case(tmp_path)
     played.know(hearts(next_at=SINCE - 2 * DAY - 10 * MINUTE))
-    due = [heartbeat_run.due_at for heartbeat_run in played.run(1).heartbeat_runs]
+    due = [row.due_at for row in played.run(1).heartbeat_runs]
     assert due[:3] == [SINCE - 2 * DAY - 10 * MINUTE, SINCE + 20 * MINUTE, SINCE + 50 * MINUTE]
     assert len(due) == 49
 
@@ -226,11 +213,10 @@ def test_events_that_wait_are_told_with_the_next_heartbeat_run(tmp_path: Path) -
 
 
 def test_a_wake_that_waits_comes_besides(tmp_path: Path) -> None:
-    """SPEC HB-11."""
     played = case(tmp_path)
     played.know(hearts(wake_at=SINCE, wake_kind=HeartbeatRunKind.EVENT))
-    heartbeat_runs = played.run(1).heartbeat_runs
-    assert (heartbeat_runs[0].due_at, len(heartbeat_runs)) == (SINCE, 49)
+    rows = played.run(1).heartbeat_runs
+    assert (rows[0].due_at, len(rows)) == (SINCE, 49)
 
 
 def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
@@ -250,29 +236,23 @@ def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -
     assert (found.heartbeats, found.heartbeat_runs) == ((), ())
 
 
-# ---------------------------------------------------------------------------- what they cost
-def test_a_budget_of_the_day_ends_what_heartbeat_runs_cost(tmp_path: Path) -> None:
-    """SPEC HB-12: 1 USD is ten heartbeat runs of 10 cents on each day, in UTC."""
+@pytest.mark.parametrize(("known", "days", "calls", "usd"), [
+    # 1 USD is ten heartbeat runs of 10 cents on each day, in UTC.
+    (asking("0.10"), 3, 30, Decimal("3.00")),
+    # 70 cents are spent, so three heartbeat runs are left, and ten on the next day.
+    (replace(asking("0.10"), today=Usage(7, cost_usd=Decimal("0.70"))), 2, 13, Decimal("1.30")),
+    # Where no price is known tokens count: 200,000 are eight heartbeat runs of 25,000.
+    (asking(None, tokens=25_000), 1, 8, None),
+])  # fmt: skip
+def test_a_budget_of_the_day_ends_what_heartbeat_runs_cost(
+    tmp_path: Path, known: KnownHeartbeat, days: int, calls: int, usd: Decimal | None
+) -> None:
+    """SPEC HB-12."""
     played = case(tmp_path)
-    played.know(asking("0.10"))
-    found = played.one(3)
-    assert (found.model_calls, found.usd) == (30, Decimal("3.00"))
-    assert dict(found.skipped) == {Skip.BUDGET: 3 * 38}
-
-
-def test_what_was_spent_today_counts(tmp_path: Path) -> None:
-    """SPEC HB-12: 70 cents are spent, so three heartbeat runs are left, and ten on the next day."""
-    played = case(tmp_path)
-    played.know(replace(asking("0.10"), today=Usage(7, cost_usd=Decimal("0.70"))))
-    assert played.one(2).model_calls == 13
-
-
-def test_tokens_count_where_no_price_is_known(tmp_path: Path) -> None:
-    """SPEC HB-12: 200,000 tokens are eight heartbeat runs of 25,000."""
-    played = case(tmp_path)
-    played.know(asking(None, tokens=25_000))
-    found = played.one(1)
-    assert (found.model_calls, found.usd) == (8, None)
+    played.know(known)
+    found = played.one(days)
+    assert (found.model_calls, found.usd) == (calls, usd)
+    assert dict(found.skipped) == {Skip.BUDGET: days * 48 - calls}
 
 
 def test_heartbeat_runs_that_take_longer_than_they_may_fail(tmp_path: Path) -> None:
@@ -280,13 +260,11 @@ def test_heartbeat_runs_that_take_longer_than_they_may_fail(tmp_path: Path) -> N
     played = case(tmp_path, '[runs]\ntimeout = "5m"\n[heartbeat]\ninterval = "6h"\n')
     played.know(replace(asking(seconds=600), heartbeat=Heartbeat(MAIN_AGENT, None)))
     found = played.run(1)
-    assert [heartbeat_run.status for heartbeat_run in found.heartbeat_runs] == [
-        HeartbeatRunStatus.FAILED
-    ] * 4
-    assert (found.heartbeats[0].failed, found.heartbeats[0].worked_s) == (4, 4 * 300)
+    assert {row.status for row in found.heartbeat_runs} == {HeartbeatRunStatus.FAILED}
+    (one,) = found.heartbeats
+    assert (len(found.heartbeat_runs), one.failed, one.worked_s) == (4, 4, 4 * 300)
 
 
-# ---------------------------------------------------------------------------- limits
 def test_it_ends_after_so_many_heartbeat_runs_that_ask_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,16 +290,12 @@ def test_each_of_many_agents_heartbeat_runs_as_if_it_were_alone(tmp_path: Path) 
     names = "\n".join(f"[agents.a{number}]" for number in range(100))
     settings = f'[heartbeat]\ninterval = "2h"\n{names}\n'
     found = case(tmp_path, settings, checklist=None).run(1)
-    assert {(one.heartbeat_runs, one.skipped[Skip.NO_FILE]) for one in found.heartbeats} == {
-        (12, 12)
-    }
-    for one in found.heartbeats:
-        first = next(
-            heartbeat_run.due_at
-            for heartbeat_run in found.heartbeat_runs
-            if heartbeat_run.agent == one.agent
-        )
-        assert first == SINCE + heartbeat_offset(one.agent, 2 * HOUR)
+    counts = {(one.heartbeat_runs, one.skipped[Skip.NO_FILE]) for one in found.heartbeats}
+    assert counts == {(12, 12)}
+    first = {row.agent: row.due_at for row in reversed(found.heartbeat_runs)}
+    for agent, due_at in first.items():
+        assert due_at == SINCE + heartbeat_offset(agent, 2 * HOUR)
+    assert len(first) == len(found.heartbeats)
 
 
 def test_the_log_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -341,19 +315,14 @@ def test_the_log_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert len(stores[0]._db.heartbeat_runs.rows) <= 51
 
 
-def test_it_is_the_same_each_time(tmp_path: Path) -> None:
+def test_it_is_the_same_each_time_and_only_reads_checklists(tmp_path: Path) -> None:
     played = case(tmp_path, "[lanes]\ncron = 1\n[agents.main]\n[agents.ann]\n")
     played.write(ONE_ITEM, AgentName("ann"))
+    path = played.settings.workspace(MAIN_AGENT) / "HEARTBEAT.md"
+    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())
     first = played.run(2)
     assert len(first.heartbeat_runs) == 192
     assert played.run(2) == first
-
-
-def test_checklists_are_only_read(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    path = played.settings.workspace(MAIN_AGENT) / "HEARTBEAT.md"
-    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())
-    played.run(1)
     assert (path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())) == before
 
 

@@ -71,15 +71,19 @@ class Case:
         cost = None if usd is None else Decimal(usd)
         self.assumed[job_id] = Assumed(takes.total_seconds(), cost)
 
+    def add_many(self, count: int, **more: Any) -> None:
+        """Jobs at half past each hour whose runs take ten minutes."""
+        for number in range(count):
+            self.add(HOURLY, f"job-{number}", 10 * MINUTE, **more)
+
     def overdue(self, by: timedelta) -> None:
         """The last job should have run so long ago."""
         self.jobs[-1] = replace(self.jobs[-1], next_run_at=self.since - by)
 
     def run(self, days: int = 30) -> Forecast:
         """Simulate."""
-        return simulate(
-            self.settings, SimulationInput(self.jobs, self.assumed), since=self.since, days=days
-        )
+        given = SimulationInput(self.jobs, self.assumed)
+        return simulate(self.settings, given, since=self.since, days=days)
 
     def one(self, days: int = 30) -> ForecastJob:
         """Simulate the only job."""
@@ -139,40 +143,28 @@ def test_what_comes_due_during_a_run_is_coalesced(tmp_path: Path) -> None:
     assert (found.runs, found.coalesced) == (143, 286)
 
 
-def test_in_a_lane_of_one_jobs_wait_for_each_other(tmp_path: Path) -> None:
-    played = case(tmp_path, "[lanes]\ncron = 1\n")
-    for number in range(3):
-        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
-    found = played.run(1)
-    assert [(one.runs, one.waited_s) for one in found.jobs] == [(24, 0), (24, 600), (23, 1200)]
-
-
-def test_in_a_wide_lane_nobody_waits(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    for number in range(3):
-        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
-    found = played.run(1)
-    assert [(one.runs, one.waited_s) for one in found.jobs] == [(24, 0)] * 3
-
-
-def test_an_agent_that_may_do_one_thing_at_a_time_lets_its_jobs_wait(tmp_path: Path) -> None:
-    """SPEC AGENT-1: ``max_concurrent``."""
-    played = case(tmp_path, f"{WIDE}[agents.main]\nmax_concurrent = 1\n")
-    for number in range(2):
-        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
-    assert [one.waited_s for one in played.run(1).jobs] == [0, 600]
+@pytest.mark.parametrize(("text", "runs", "waited_s"), [
+    ("[lanes]\ncron = 1\n", [24, 24, 23], [0, 600, 1200]),
+    (WIDE, [24, 24, 24], [0, 0, 0]),
+    # SPEC AGENT-1.
+    (f"{WIDE}[agents.main]\nmax_concurrent = 1\n", [24, 24, 23], [0, 600, 1200]),
+], ids=["a lane of one", "a wide lane", "an agent that does one thing at a time"])  # fmt: skip
+def test_jobs_wait_for_each_other_where_there_is_no_room(
+    tmp_path: Path, text: str, runs: list[int], waited_s: list[float]
+) -> None:
+    played = case(tmp_path, text)
+    played.add_many(3)
+    found = played.run(1).jobs
+    assert [one.runs for one in found] == runs
+    assert [one.waited_s for one in found] == waited_s
 
 
 def test_a_busy_agent_lets_jobs_be_skipped_if_they_say_so(tmp_path: Path) -> None:
     played = case(tmp_path)
-    policy = {"on_busy": "skip", "max_per_agent": 1}
-    for number in range(2):
-        played.add(HOURLY, f"job-{number}", 10 * MINUTE, policy=policy)
+    played.add_many(2, policy={"on_busy": "skip", "max_per_agent": 1})
     found = played.run(1)
-    assert [(one.runs, dict(one.skipped)) for one in found.jobs] == [
-        (24, {}),
-        (0, {Why.AT_CAPACITY: 24}),
-    ]
+    skips = [(one.runs, dict(one.skipped)) for one in found.jobs]
+    assert skips == [(24, {}), (0, {Why.AT_CAPACITY: 24})]
     skipped = [event for event in found.events if event.status is OccurrenceStatus.SKIPPED]
     assert {(event.job, event.started_at) for event in skipped} == {("id-1", None)}
 
@@ -180,27 +172,24 @@ def test_a_busy_agent_lets_jobs_be_skipped_if_they_say_so(tmp_path: Path) -> Non
 def test_jobs_of_one_conversation_run_one_after_the_other(tmp_path: Path) -> None:
     """SPEC CRON-14; nothing is sent to the chat."""
     played = case(tmp_path)
-    chat = Target("console", "default", "5")
-    for number in range(2):
-        played.add(HOURLY, f"job-{number}", 10 * MINUTE, target=chat, policy={"session": "main"})
+    played.add_many(2, target=Target("console", "default", "5"), policy={"session": "main"})
     assert [(one.runs, one.waited_s) for one in played.run(1).jobs] == [(24, 0), (24, 600)]
 
 
-def test_what_is_overdue_runs_once_at_the_beginning(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("misfire", "runs", "skipped", "waited_s"), [
+    ("once", 31, {}, 42 * 3600),
+    ("skip", 30, {Why.MISSED: 1}, 0),
+])  # fmt: skip
+def test_what_is_overdue_runs_once_at_the_beginning_or_is_left_out(
+    tmp_path: Path, misfire: str, runs: int, skipped: dict[Why, int], waited_s: float
+) -> None:
     """SPEC CRON-6; the firing of the day between is coalesced."""
     played = case(tmp_path)
-    played.add(Cron("0 7 * * *"))
+    played.add(Cron("0 7 * * *"), policy={"misfire": misfire})
     played.overdue(by=2 * DAY - 6 * HOUR)
     found = played.one()
-    assert (found.runs, found.coalesced, found.waited_s) == (31, 1, 42 * 3600)
-
-
-def test_what_is_overdue_is_left_out_if_its_policy_says_so(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.add(Cron("0 7 * * *"), policy={"misfire": "skip"})
-    played.overdue(by=2 * DAY - 6 * HOUR)
-    found = played.one()
-    assert (found.runs, dict(found.skipped), found.coalesced) == (30, {Why.MISSED: 1}, 1)
+    assert (found.runs, dict(found.skipped), found.coalesced) == (runs, skipped, 1)
+    assert found.waited_s == waited_s
 
 
 def test_runs_that_take_longer_than_they_may_are_cut(tmp_path: Path) -> None:
@@ -227,10 +216,16 @@ def test_what_is_not_known_of_a_run_is_assumed(tmp_path: Path) -> None:
     assert (found.worked_s, found.usd) == (60, None)
 
 
-def test_jobs_that_the_settings_switch_off_are_simulated_all_the_same(tmp_path: Path) -> None:
-    played = case(tmp_path, "[scheduler]\nenabled = false\n")
-    played.add(Cron("0 7 * * *"))
-    assert played.one(3).runs == 3
+def test_jobs_that_are_off_by_the_settings_or_of_an_agent_that_is_gone_are_simulated(
+    tmp_path: Path,
+) -> None:
+    for text in ("[scheduler]\nenabled = false\n", WIDE):
+        played = case(tmp_path, text)
+        played.add(Cron("0 7 * * *"))
+        if text == WIDE:
+            spec = replace(played.jobs[0].spec, agent=AgentName("gone"))
+            played.jobs[0] = replace(played.jobs[0], spec=spec)
+        assert played.one(3).runs == 3
 
 
 def test_the_profile_of_the_settings_holds(tmp_path: Path) -> None:
@@ -240,25 +235,13 @@ def test_the_profile_of_the_settings_holds(tmp_path: Path) -> None:
     assert played.one(1).runs == 23
 
 
-def test_jobs_of_an_agent_that_is_gone_are_simulated(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.add(Cron("0 7 * * *"))
-    spec = replace(played.jobs[0].spec, agent=AgentName("gone"))
-    played.jobs[0] = replace(played.jobs[0], spec=spec)
-    assert played.one(2).runs == 2
-
-
 @pytest.mark.parametrize("state", [s for s in JobState if s is not JobState.ACTIVE])
 def test_jobs_that_are_not_active_do_nothing(tmp_path: Path, state: JobState) -> None:
     played = case(tmp_path)
+    assert played.run(30) == Forecast(SINCE, SINCE + 30 * DAY, (), ())
     played.add(Every(HOUR))
     played.jobs[0] = replace(played.jobs[0], state=state, next_run_at=None)
     assert played.one(1) == ForecastJob(played.jobs[0])
-
-
-def test_without_jobs_nothing_happens(tmp_path: Path) -> None:
-    found = case(tmp_path).run(30)
-    assert found == Forecast(SINCE, SINCE + 30 * DAY, (), ())
 
 
 def test_a_simulation_ends_when_nobody_would_read_more(
@@ -285,43 +268,31 @@ def test_how_far_it_is_is_told(tmp_path: Path) -> None:
     assert parts[-1] > 0.9
 
 
-def test_it_is_the_same_each_time(tmp_path: Path) -> None:
+def test_it_is_the_same_each_time_and_leaves_the_jobs_as_they_are(tmp_path: Path) -> None:
     played = case(tmp_path, "[lanes]\ncron = 2\n")
     for number in range(5):
         played.add(Cron("*/30 * * * *"), f"job-{number}", (7 + number) * MINUTE, usd="0.05")
     played.add(HOURLY, "jittered", policy={"jitter": 0.1, "on_busy": "skip"})
+    before = list(played.jobs)
     first = played.run(2)
     assert len(first.events) > 400
     assert played.run(2) == first
-
-
-def test_the_jobs_that_are_given_are_left_as_they_are(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.add(HOURLY)
-    before = list(played.jobs)
-    assert played.run(1).jobs[0].job is before[0]
+    assert first.jobs[0].job is before[0]
     assert played.jobs == before
 
 
-@pytest.mark.parametrize("days", [-1, 0, 3661])
-def test_days_out_of_range_are_refused(tmp_path: Path, days: int) -> None:
-    with pytest.raises(ValueError, match="days"):
-        case(tmp_path).run(days)
-
-
-@pytest.mark.parametrize("seconds", [-1, math.nan, math.inf])
-def test_runs_that_take_no_real_time_are_refused(tmp_path: Path, seconds: float) -> None:
-    played = case(tmp_path)
-    played.add(HOURLY)
-    played.assumed[JobId("id-0")] = Assumed(seconds)
-    with pytest.raises(ValueError, match="take"):
-        played.run(1)
-
-
-def test_runs_that_take_no_time_end_at_once(tmp_path: Path) -> None:
+def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    for days in (-1, 0, 3661):
+        with pytest.raises(ValueError, match="days"):
+            case(tmp_path).run(days)
     played = case(tmp_path)
     played.add(HOURLY, takes=timedelta())
+    # Runs that take no time end at once.
     assert (played.one(1).runs, played.one(1).worked_s) == (24, 0)
+    for seconds in (-1, math.nan, math.inf):
+        played.assumed[JobId("id-0")] = Assumed(seconds)
+        with pytest.raises(ValueError, match="take"):
+            played.run(1)
 
 
 def test_a_bug_of_the_services_is_no_empty_forecast(
@@ -341,8 +312,7 @@ def test_what_services_warn_of_is_not_logged_meanwhile(
     caplog.set_level(logging.DEBUG)
     log = logging.getLogger("goclaw_py.test")
     played = case(tmp_path, "[lanes]\ncron = 1\n")
-    for number in range(2):
-        played.add(HOURLY, f"job-{number}", 10 * MINUTE)
+    played.add_many(2)
     simulated = simulation._Simulation.run
 
     async def run(self: simulation._Simulation, *args: Any) -> Forecast:

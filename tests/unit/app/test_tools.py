@@ -45,50 +45,30 @@ def enum(tools: Toolbox, tool: str, argument: str) -> list[str]:
     return found
 
 
-def test_without_settings_every_agent_has_the_safe_tools(tmp_path: Path) -> None:
-    assert names(tools_of(tmp_path, "")) == USUAL
-    assert names(tools_of(tmp_path, "", "helper")) == USUAL
-
-
 def test_tools_can_be_allowed_and_denied_for_each_agent(tmp_path: Path) -> None:
-    text = """
-[agents.main.tools]
-allow = ["read_file", "list_files"]
-deny = ["list_files"]
-"""
+    text = '[agents.main.tools]\nallow = ["read_file", "list_files"]\ndeny = ["list_files"]\n'
     assert names(tools_of(tmp_path, text)) == {"read_file"}
     assert names(tools_of(tmp_path, text, "helper")) == USUAL
     assert names(tools_of(tmp_path, "[agents.main.tools]\nallow = []\n")) == set()
-
-
-def test_the_environment_has_lists_with_commas(tmp_path: Path) -> None:
+    # Without settings every agent has the safe ones; the environment has lists with commas.
+    assert names(tools_of(tmp_path, "")) == names(tools_of(tmp_path, "", "helper")) == USUAL
     env = {"GOCLAW_AGENTS__MAIN__TOOLS__ALLOW": "read_file, write_file"}
     assert names(tools_of(tmp_path, "", **env)) == {"read_file", "write_file"}
 
 
 def test_delegates_and_targets_bring_their_tools(tmp_path: Path) -> None:
-    text = """
-[agents.main.tools]
-delegates = ["researcher"]
-send_to = ["telegram:12345", "telegram.work:-100:7", "console:me"]
-"""
+    targets = ["telegram:12345", "telegram.work:-100:7", "console:me"]
+    text = f'[agents.main.tools]\ndelegates = ["researcher"]\nsend_to = {targets}\n'
     tools = tools_of(tmp_path, text)
     assert names(tools) == USUAL | {"delegate", "send_message"}
     assert enum(tools, "delegate", "agent") == ["researcher"]
-    assert enum(tools, "send_message", "to") == [
-        "telegram:12345",
-        "telegram.work:-100:7",
-        "console:me",
-    ]
+    assert enum(tools, "send_message", "to") == targets
 
 
-@pytest.mark.parametrize("given", ['["*"]', '["helper", "*"]'])
-def test_a_star_is_all_other_agents(tmp_path: Path, given: str) -> None:
-    text = f"[agents.main.tools]\ndelegates = {given}\n"
-    assert enum(tools_of(tmp_path, text), "delegate", "agent") == ["helper", "researcher"]
-
-
-def test_an_agent_that_is_alone_has_nobody_to_delegate_to(tmp_path: Path) -> None:
+def test_a_star_is_all_other_agents_unless_there_is_none(tmp_path: Path) -> None:
+    for given in ('["*"]', '["helper", "*"]'):
+        text = f"[agents.main.tools]\ndelegates = {given}\n"
+        assert enum(tools_of(tmp_path, text), "delegate", "agent") == ["helper", "researcher"]
     (tmp_path / "goclaw.toml").write_text('[agents.main.tools]\ndelegates = ["*"]\n')
     tool_factory = build_tools(load(env={"GOCLAW_HOME": str(tmp_path)}))
     assert names(tool_factory.toolbox(Desk(tmp_path).here())) == USUAL

@@ -34,9 +34,8 @@ from tests.support.collector import Collector, collector, texts
 
 pytestmark = pytest.mark.real_time
 
-RUN = NewRun(
-    RunId("run-1"), SessionKey("s"), MAIN_AGENT, Trigger.CHAT, LaneName("main"), (), None, START
-)
+LANE = LaneName("main")
+RUN = NewRun(RunId("run-1"), SessionKey("s"), MAIN_AGENT, Trigger.CHAT, LANE, (), None, START)
 
 
 @pytest.fixture(autouse=True)
@@ -124,7 +123,6 @@ def test_without_them_nothing_for_it_is_imported() -> None:
     assert "GATEWAY []" in done.stdout
 
 
-# ---------------------------------------------------------------------------- exporting
 async def test_spans_reach_a_collector_at_the_latest_at_the_end(
     monkeypatch: pytest.MonkeyPatch, backend: Collector, log_file: Path
 ) -> None:
@@ -161,22 +159,18 @@ async def test_the_service_has_the_name_that_it_is_given(
     assert backend.resources[0]["service.name"] == "mine"
 
 
-async def test_a_sampler_is_heard(monkeypatch: pytest.MonkeyPatch, backend: Collector) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.url)
-    monkeypatch.setenv("OTEL_TRACES_SAMPLER", "always_off")
-    async with tracing.tracing("1") as spans:
-        work(spans)
-    assert backend.spans == []
-
-
-async def test_several_exporters_get_all_spans(
-    monkeypatch: pytest.MonkeyPatch, backend: Collector, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("name", "value", "spans_sent"), [
+    ("OTEL_TRACES_SAMPLER", "always_off", 0),
+    ("OTEL_TRACES_EXPORTER", "otlp, console,otlp", 1),
+])  # fmt: skip
+async def test_a_sampler_and_several_exporters_are_heard(
+    monkeypatch: pytest.MonkeyPatch, backend: Collector, name: str, value: str, spans_sent: int
 ) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", backend.url)
-    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "otlp, console,otlp")
+    monkeypatch.setenv(name, value)
     async with tracing.tracing("1") as spans:
         work(spans)
-    assert len(backend.spans) == 1
+    assert len(backend.spans) == spans_sent
 
 
 async def test_a_provider_of_the_whole_process_gets_the_spans(
@@ -192,7 +186,6 @@ async def test_a_provider_of_the_whole_process_gets_the_spans(
     assert [span.name for span in memory.get_finished_spans()] == ["run"]
 
 
-# ---------------------------------------------------------------------------- trouble
 @pytest.mark.parametrize(
     "missing", ["opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http.trace_exporter"]
 )

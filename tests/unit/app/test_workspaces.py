@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from goclaw_py.app.backup.backup import _new_file
 from goclaw_py.app.backup.workspaces import (
     LeftOut,
     Staging,
@@ -45,9 +46,8 @@ def found(root: Path, leave_out: set[Path] | None = None) -> tuple[list[str], li
     return paths, list(left_out.words())
 
 
-# ---------------------------------------------------------------------------- out
-def test_files_of_all_depths_are_found(tmp_path: Path) -> None:
-    write(tmp_path, "b", "a/x", "a/deep/er/y", ".hidden/z")
+def test_files_of_all_depths_are_found_but_no_half_written_ones(tmp_path: Path) -> None:
+    write(tmp_path, "b", "a/x", "a/deep/er/y", ".hidden/z", ".0a.goclaw-tmp", ".0b.goclaw-tmp/n/y")
     assert found(tmp_path) == (["b", ".hidden/z", "a/x", "a/deep/er/y"], [])
 
 
@@ -78,11 +78,6 @@ def test_a_workspace_that_is_a_link_itself_is_the_operators_choice(tmp_path: Pat
     assert found(roots[AgentName("main")])[0] == ["x"]
 
 
-def test_half_written_files_are_left_out(tmp_path: Path) -> None:
-    write(tmp_path, "x", ".0a.goclaw-tmp", ".0b.goclaw-tmp/new/y")
-    assert found(tmp_path)[0] == ["x"]
-
-
 def test_state_settings_and_secrets_in_a_workspace_are_left_out(tmp_path: Path) -> None:
     """SEC-2: also where the whole home is a workspace."""
     settings = settings_of(
@@ -94,13 +89,9 @@ def test_state_settings_and_secrets_in_a_workspace_are_left_out(tmp_path: Path) 
     )
     write(tmp_path, "x", "state/postgres/PG_VERSION", "b.part")
     write(tmp_path / "keys", "model", "web", "bot", "github", "other")
-    paths, _ = found_of(tmp_path, settings)
-    assert paths == ["x", "keys/other"]
-
-
-def found_of(root: Path, settings: Settings) -> tuple[list[str], list[str]]:
-    skipped = never_saved(settings, root / "b.part")
-    return [path for path, _ in files_in(root, skipped, LeftOut())], []
+    skipped = never_saved(settings, tmp_path / "b.part")
+    saved = [path for path, _ in files_in(tmp_path, skipped, LeftOut())]
+    assert saved == ["x", "keys/other"]
 
 
 def test_a_folder_of_two_agents_is_saved_once(tmp_path: Path) -> None:
@@ -110,12 +101,11 @@ def test_a_folder_of_two_agents_is_saved_once(tmp_path: Path) -> None:
     assert workspaces(settings_of(tmp_path, text)) == {"a": tmp_path / "shared"}
 
 
-@pytest.mark.parametrize("path", ["a\nb", "a/" * 32 + "b", "a\udcff"])
-def test_wild_names_cannot_be_stored(path: str) -> None:
-    assert not is_storable(path)
+def test_wild_names_cannot_be_stored() -> None:
+    for path in ("a\nb", "a/" * 32 + "b", "a\udcff"):
+        assert not is_storable(path)
 
 
-# ---------------------------------------------------------------------------- secrets
 @pytest.mark.parametrize(("text", "keys"), [
     ("", []),
     ("[lanes]\nmain = 1\n[agents.main]\nbudget = {tokens = 5}", []),
@@ -138,7 +128,6 @@ def test_files_with_secrets_are_known_for_all_accounts(tmp_path: Path) -> None:
     assert secret_files(settings_of(tmp_path, text)) == {tmp_path / "two"}
 
 
-# ---------------------------------------------------------------------------- in
 def staged(root: Path, *paths: str) -> Staging:
     staging = Staging({"main": root})
     staging.prepare()
@@ -163,26 +152,24 @@ def test_new_files_take_the_place_of_all_old_ones(tmp_path: Path) -> None:
 
 
 def test_what_was_swapped_can_be_undone(tmp_path: Path) -> None:
-    write(tmp_path, "old", "both", "folder/old")
-    (tmp_path / "both").write_text("mine")
-    staging = staged(tmp_path, "both", "folder/new")
+    root = tmp_path / "w"
+    write(root, "old", "both", "folder/old")
+    (root / "both").write_text("mine")
+    staging = staged(root, "both", "folder/new")
     staging.swap()
     staging.undo()
-    assert tree(tmp_path) == ["both", "folder/old", "old"]
-    assert (tmp_path / "both").read_text() == "mine"
+    assert tree(root) == ["both", "folder/old", "old"]
+    assert (root / "both").read_text() == "mine"
+    # Folders that were made for it are gone again.
+    staged(tmp_path / "a" / "b", "x").undo()
+    assert list(tmp_path.iterdir()) == [root]
 
 
-def test_folders_that_were_made_for_it_are_gone_when_it_is_undone(tmp_path: Path) -> None:
-    staging = staged(tmp_path / "a" / "b", "x")
-    staging.undo()
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("again", ["x", "x/y"])
-def test_a_file_that_comes_twice_is_refused(tmp_path: Path, again: str) -> None:
+def test_a_file_that_comes_twice_is_refused(tmp_path: Path) -> None:
     staging = staged(tmp_path, "x")
-    with pytest.raises(OSError, match=r"exists|directory"):
-        staging.add("main", again, 0o600, iter([b"other"]))
+    for again in ("x", "x/y"):
+        with pytest.raises(OSError, match=r"exists|directory"):
+            staging.add("main", again, 0o600, iter([b"other"]))
 
 
 @pytest.mark.parametrize(("text", "agents", "said"), [
@@ -209,14 +196,31 @@ def test_files_of_an_agent_that_the_settings_do_not_name_get_their_usual_place(
     assert homes == {"main": tmp_path / "workspace", "gone": tmp_path / "workspaces" / "gone"}
 
 
-def test_a_folder_counts_as_filled_when_anything_but_our_leftovers_is_in_it(
-    tmp_path: Path,
-) -> None:
-    def look() -> Iterator[bool]:
-        yield bool(filled({"main": tmp_path / "w"}))
-        write(tmp_path / "w", ".0a.goclaw-tmp/new/x")
-        yield bool(filled({"main": tmp_path / "w"}))
-        write(tmp_path / "w", "x")
-        yield bool(filled({"main": tmp_path / "w"}))
+def test_a_folder_counts_as_filled_when_anything_but_our_leftovers_is_in_it(tmp_path: Path) -> None:
+    homes = {"main": tmp_path / "w"}
+    assert not filled(homes)
+    write(tmp_path / "w", ".0a.goclaw-tmp/new/x")
+    assert not filled(homes)
+    write(tmp_path / "w", "x")
+    assert filled(homes)
 
-    assert list(look()) == [False, False, True]
+
+def test_a_file_that_cannot_be_made_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "b.tar.gz"
+    with pytest.raises(BackupError) as refused, _new_file(file):
+        pass
+    assert str(refused.value) == f"{file}: cannot be written: No such file or directory"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO])
+def test_a_disk_that_is_full_is_told_and_nothing_is_left(tmp_path: Path, number: int) -> None:
+    file = tmp_path / "b.tar.gz"
+    with pytest.raises(BackupError, match="cannot be written"), _new_file(file):
+        raise OSError(number, os.strerror(number))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_error_of_the_system_is_not_taken_for_a_full_disk(tmp_path: Path) -> None:
+    with pytest.raises(PermissionError), _new_file(tmp_path / "b.tar.gz"):
+        raise PermissionError(errno.EACCES, "denied", "/elsewhere")
+    assert list(tmp_path.iterdir()) == []
