@@ -17,8 +17,11 @@ pytestmark = pytest.mark.real_time
 Visitor = tuple[Page, Seen]
 
 PLACES = {name: path for path, name in NAVIGATION} | {
-    "All deliveries": "/deliveries?show=sent", "New job": "/jobs/new", "Not there": "/nowhere",
-    "Heartbeat": "/heartbeats/main", "Dry run": "/heartbeats/main/dry-run",
+    "All deliveries": "/deliveries?show=sent",
+    "New job": "/jobs/new",
+    "Not there": "/nowhere",
+    "Heartbeat": "/heartbeats/main",
+    "Dry run": "/heartbeats/main/dry-run",
     **dict.fromkeys(("Job", "Session", "Run"), ""),
 }
 

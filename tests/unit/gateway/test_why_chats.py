@@ -64,9 +64,8 @@ async def allow(gateway: GatewayProcess, *, allowed: bool = True, chat: str = GR
 
 
 @CASES.question("The bot answers with a code and nothing else")
-@CASES.answer(
-    "person.asks", "Ann is not approved yet: a pairing code was sent", "goclaw pairing approve CODE"
-)
+@CASES.answer("person.asks", "Ann is not approved yet: a pairing code was sent",
+              "goclaw pairing approve CODE")  # fmt: skip
 async def only_a_code() -> Explanation:
     async with open_gateway() as gateway:
         await gateway.ask("hello")
@@ -83,11 +82,8 @@ async def code_too_old() -> Explanation:
 
 
 @CASES.question("The bot never answers one person, not even with a code")
-@CASES.answer(
-    "chat.not_listed",
-    "only those listed in allow may write (direct = allowlist)",
-    'Add "ann" to allow under [channels.telegram]',
-)
+@CASES.answer("chat.not_listed", "only those listed in allow may write (direct = allowlist)",
+              'Add "ann" to allow under [channels.telegram]')  # fmt: skip
 async def not_listed() -> Explanation:
     async with open_gateway(access=DirectPolicy.ALLOWLIST) as gateway:
         await gateway.say("hello")
@@ -108,9 +104,8 @@ async def denied_person() -> Explanation:
 
 
 @CASES.question("The bot says that only an owner may do this")
-@CASES.answer(
-    "person.guest", "Ann is a guest: they may talk, but owner commands", "goclaw pairing revoke ann"
-)
+@CASES.answer("person.guest", "Ann is a guest: they may talk, but owner commands",
+              "goclaw pairing revoke ann")  # fmt: skip
 async def guest() -> Explanation:
     async with open_gateway() as gateway:
         for chat, is_guest in (("bob", False), ("ann", True)):
@@ -122,20 +117,16 @@ async def guest() -> Explanation:
 
 
 @CASES.question("The bot is deaf: its token was changed")
-@CASES.answer(
-    "channel.stopped", "Channel telegram/default (stopped): the token is refused", "token_file"
-)
+@CASES.answer("channel.stopped", "Channel telegram/default (stopped): the token is refused",
+              "token_file")  # fmt: skip
 async def token_refused() -> Explanation:
     told = "the token is refused (401 Unauthorized)"
     return await with_health(ChannelHealth(ChannelState.STOPPED, told))
 
 
 @CASES.question("Only some of my messages are answered, and by turns")
-@CASES.answer(
-    "channel.conflict",
-    "another program takes this bot's updates",
-    "Stop the other program that uses this bot's token",
-)
+@CASES.answer("channel.conflict", "another program takes this bot's updates",
+              "Stop the other program that uses this bot's token")  # fmt: skip
 async def another_program() -> Explanation:
     told = "another program takes this bot's updates"
     return await with_health(ChannelHealth(ChannelState.CONFLICT, told))
@@ -158,20 +149,16 @@ async def heard(gateway: GatewayProcess, *, addressed: bool = True) -> Explanati
 
 
 @CASES.question("A new group gets no answer")
-@CASES.answer(
-    "chat.undecided", "The group Family waits for a decision", f"goclaw groups allow {GROUP}"
-)
+@CASES.answer("chat.undecided", "The group Family waits for a decision",
+              f"goclaw groups allow {GROUP}")  # fmt: skip
 async def undecided_group() -> Explanation:
     async with open_gateway() as gateway:
         return await heard(gateway)
 
 
 @CASES.question("A group was answered once and is not any more")
-@CASES.answer(
-    "chat.denied",
-    "The group Family is ignored: an operator has denied it",
-    f"goclaw groups allow {GROUP}",
-)
+@CASES.answer("chat.denied", "The group Family is ignored: an operator has denied it",
+              f"goclaw groups allow {GROUP}")  # fmt: skip
 async def denied_group() -> Explanation:
     async with open_gateway() as gateway:
         await heard(gateway)
@@ -194,9 +181,8 @@ async def not_mentioned() -> Explanation:
 
 
 @CASES.question("No group gets an answer")
-@CASES.answer(
-    "chat.groups_disabled", "groups = disabled in [channels.telegram]", 'Set groups = "allowlist"'
-)
+@CASES.answer("chat.groups_disabled", "groups = disabled in [channels.telegram]",
+              'Set groups = "allowlist"')  # fmt: skip
 async def groups_off() -> Explanation:
     async with open_gateway(groups=GroupPolicy.DISABLED) as gateway:
         await allow(gateway)
@@ -214,11 +200,8 @@ class Listing(GatewayProcess):
 
 
 @CASES.question("I allowed the group, and it gets no answer")
-@CASES.answer(
-    "chat.disabled_in_settings",
-    f'enabled = false is set for it under chats."{GROUP}"',
-    "Set enabled = true",
-)
+@CASES.answer("chat.disabled_in_settings", f'enabled = false is set for it under chats."{GROUP}"',
+              "Set enabled = true")  # fmt: skip
 async def settings_go_before() -> Explanation:
     async with a_process(ways=AT_ONCE, channels=strangers(), kind=Listing) as gateway:
         await allow(gateway)

@@ -36,9 +36,8 @@ async def all_is_well() -> Explanation:
         return await ask(gateway)
 
 
-@CASES.answer(
-    "gateway.dead_deliveries", "1 message could not be delivered", "goclaw outbox list --state dead"
-)
+@CASES.answer("gateway.dead_deliveries", "1 message could not be delivered",
+              "goclaw outbox list --state dead")  # fmt: skip
 async def dead_deliveries() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.channel.fail(Undeliverable("Bad Request: chat not found"), chat="ann")
@@ -126,11 +125,8 @@ async def behind_a_message() -> Explanation:
         return await ask(gateway, "outbox:2")
 
 
-@CASES.answer(
-    "waits.account",
-    "waits for a gateway with the account telegram/default",
-    "Set up telegram/default",
-)
+@CASES.answer("waits.account", "waits for a gateway with the account telegram/default",
+              "Set up telegram/default")  # fmt: skip
 async def account_is_gone() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:

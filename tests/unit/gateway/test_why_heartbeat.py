@@ -61,11 +61,8 @@ async def switched_off() -> Explanation:
         return await ask(gateway, "main")
 
 
-@CASES.answer(
-    "heartbeat.off_by_settings",
-    "the heartbeat is turned off in the settings",
-    "[heartbeat] in goclaw.toml",
-)
+@CASES.answer("heartbeat.off_by_settings", "the heartbeat is turned off in the settings",
+              "[heartbeat] in goclaw.toml")  # fmt: skip
 async def off_by_settings() -> Explanation:
     async with a_process(saying("HEARTBEAT_OK"), heartbeat_gateway(interval=None)) as gateway:
         return await ask(gateway, "main")
@@ -80,27 +77,22 @@ async def muted() -> Explanation:
 
 
 @CASES.question("The heartbeat is silent at night")
-@CASES.answer(
-    "heartbeat.quiet_hours", "It was skipped: the time was outside the active hours", "active_hours"
-)
+@CASES.answer("heartbeat.quiet_hours", "It was skipped: the time was outside the active hours",
+              "active_hours")  # fmt: skip
 async def at_night() -> Explanation:
     policy = HeartbeatPolicy(interval=EVERY, hours=ActiveHours(8 * 60, 22 * 60, "UTC"))
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, policy=policy)
 
 
 @CASES.question("The heartbeat does nothing")
-@CASES.answer(
-    "heartbeat.empty", "HEARTBEAT.md has nothing to check", "goclaw heartbeat add --agent main TEXT"
-)
+@CASES.answer("heartbeat.empty", "HEARTBEAT.md has nothing to check",
+              "goclaw heartbeat add --agent main TEXT")  # fmt: skip
 async def empty_checklist() -> Explanation:
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1, checklist="# Checklist\n")
 
 
-@CASES.answer(
-    "heartbeat.ok",
-    "Nothing needed attention, so no message was sent",
-    "goclaw heartbeat run main --dry-run",
-)
+@CASES.answer("heartbeat.ok", "Nothing needed attention, so no message was sent",
+              "goclaw heartbeat run main --dry-run")  # fmt: skip
 async def all_well() -> Explanation:
     return await after_heartbeat_runs(saying("HEARTBEAT_OK"), 1)
 
@@ -111,11 +103,8 @@ async def said_before() -> Explanation:
     return await after_heartbeat_runs(saying("The house burns."), 2, first=hello)
 
 
-@CASES.answer(
-    "heartbeat.no_route",
-    "there was no chat to send it to",
-    "Write to the agent in the chat that should get its alerts",
-)
+@CASES.answer("heartbeat.no_route", "there was no chat to send it to",
+              "Write to the agent in the chat that should get its alerts")  # fmt: skip
 async def no_chat() -> Explanation:
     return await after_heartbeat_runs(saying("The house burns."), 1)
 
@@ -126,9 +115,8 @@ async def broken() -> Explanation:
 
 
 @CASES.question("The heartbeat stopped in the middle of the day: its money is used up")
-@CASES.answer(
-    "heartbeat.budget", "the daily budget of the heartbeat is used up", "[heartbeat.budget]"
-)
+@CASES.answer("heartbeat.budget", "the daily budget of the heartbeat is used up",
+              "[heartbeat.budget]")  # fmt: skip
 async def used_up() -> Explanation:
     result = AgentResult("HEARTBEAT_OK", usage=Usage(1, 1000, 10, 0, Decimal(2)))
     policy = HeartbeatPolicy(interval=EVERY, day=Budget(usd=Decimal(1)))

@@ -48,11 +48,8 @@ async def paused() -> Explanation:
 
 
 @CASES.question("A job has switched itself off")
-@CASES.answer(
-    "job.disabled",
-    "disabled after 2 failures in a row: AgentError: the model said 400",
-    "goclaw cron resume job",
-)
+@CASES.answer("job.disabled", "disabled after 2 failures in a row: AgentError: the model said 400",
+              "goclaw cron resume job")  # fmt: skip
 async def disabled() -> Explanation:
     never = setup(auto_disable_after=2, retries=0)
     steps = (Say("hi"), BROKEN, BROKEN)
@@ -62,22 +59,16 @@ async def disabled() -> Explanation:
 
 
 @CASES.question("A reminder has not come yet, or comes at the wrong hour")
-@CASES.answer(
-    "job.not_yet",
-    "has not been due yet: it runs today 05:04:05 (UTC)",
-    "goclaw cron edit job --tz ZONE",
-)
+@CASES.answer("job.not_yet", "has not been due yet: it runs today 05:04:05 (UTC)",
+              "goclaw cron edit job --tz ZONE")  # fmt: skip
 async def not_due_yet() -> Explanation:
     async with with_job(Wanted(at(7200))) as (gateway, _):
         return await ask(gateway, "job")
 
 
 @CASES.question("A job was due while the gateway was down")
-@CASES.answer(
-    "job.missed",
-    "was skipped: no gateway was running when it was due",
-    "goclaw cron edit job --policy misfire=once",
-)
+@CASES.answer("job.missed", "was skipped: no gateway was running when it was due",
+              "goclaw cron edit job --policy misfire=once")  # fmt: skip
 async def missed() -> Explanation:
     database = MemoryDatabase()
     ways = replace(AT_ONCE, jobs=setup(misfire="skip"))
@@ -92,11 +83,8 @@ async def missed() -> Explanation:
 
 
 @CASES.question("A job ran, and nobody was told")
-@CASES.answer(
-    "job.no_route",
-    "completed, but there was no chat to send its result to",
-    "goclaw cron edit job --to TARGET",
-)
+@CASES.answer("job.no_route", "completed, but there was no chat to send its result to",
+              "goclaw cron edit job --to TARGET")  # fmt: skip
 async def nobody_to_tell() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         await make(gateway, Wanted(every(60), target=TargetKind.LAST))
@@ -104,11 +92,8 @@ async def nobody_to_tell() -> Explanation:
         return await ask(gateway, "job")
 
 
-@CASES.answer(
-    "job.undelivered",
-    "completed, but the channel refused its result",
-    "goclaw cron edit job --to TARGET",
-)
+@CASES.answer("job.undelivered", "completed, but the channel refused its result",
+              "goclaw cron edit job --to TARGET")  # fmt: skip
 async def refused_by_the_chat() -> Explanation:
     async with with_job(Wanted(every(60))) as (gateway, _):
         gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
@@ -117,11 +102,8 @@ async def refused_by_the_chat() -> Explanation:
 
 
 @CASES.question("A job that watches something is always silent")
-@CASES.answer(
-    "job.no_notify",
-    "no message was sent: its reply did not begin with [NOTIFY]",
-    "goclaw cron edit job --notify always",
-)
+@CASES.answer("job.no_notify", "no message was sent: its reply did not begin with [NOTIFY]",
+              "goclaw cron edit job --notify always")  # fmt: skip
 async def without_the_word() -> Explanation:
     wanted = Wanted(every(60), notify=Notify.CONDITIONAL)
     async with with_job(wanted, Say("hi"), Say("all quiet")) as (gateway, _):
@@ -129,11 +111,8 @@ async def without_the_word() -> Explanation:
         return await ask(gateway, "job")
 
 
-@CASES.answer(
-    "job.tells_nobody",
-    "its result is not sent, because the job has notify = never",
-    "goclaw cron edit job --notify always",
-)
+@CASES.answer("job.tells_nobody", "its result is not sent, because the job has notify = never",
+              "goclaw cron edit job --notify always")  # fmt: skip
 async def tells_nobody() -> Explanation:
     async with with_job(Wanted(every(60), notify=Notify.NEVER)) as (gateway, _):
         await asyncio.sleep(65)
@@ -141,11 +120,8 @@ async def tells_nobody() -> Explanation:
 
 
 @CASES.question("No job runs at all")
-@CASES.answer(
-    "job.scheduler_off",
-    "jobs are turned off (scheduler.enabled)",
-    "enabled = true under [scheduler]",
-)
+@CASES.answer("job.scheduler_off", "jobs are turned off (scheduler.enabled)",
+              "enabled = true under [scheduler]")  # fmt: skip
 async def scheduler_off() -> Explanation:
     off = JobSetup(JobCreationRules(DEFAULT_PROFILE, enabled=False))
     async with with_job(Wanted(every(60)), jobs=off) as (gateway, _):
@@ -186,9 +162,8 @@ async def still_running() -> Explanation:
         return await ask(gateway, "job")
 
 
-@CASES.answer(
-    "job.failed", "does not run: failed: AgentError: the model said 400", "goclaw cron run job"
-)
+@CASES.answer("job.failed", "does not run: failed: AgentError: the model said 400",
+              "goclaw cron run job")  # fmt: skip
 async def run_once_and_failed() -> Explanation:
     async with with_job(Wanted(at(60)), Say("hi"), BROKEN) as (gateway, _):
         await asyncio.sleep(120)

@@ -59,9 +59,8 @@ async def stored_without_a_gateway() -> Explanation:
 
 
 @CASES.question("The bot says that it cannot reach its model")
-@CASES.answer(
-    "waits.outage", "the message is kept and answered when the provider is back", "goclaw doctor"
-)
+@CASES.answer("waits.outage", "the message is kept and answered when the provider is back",
+              "goclaw doctor")  # fmt: skip
 async def provider_down() -> Explanation:
     down = Fail(AgentError("Sorry.", "503 from the model", retryable=True))
     async with a_process(ScriptedAgent(otherwise=lambda _: down), AT_ONCE) as gateway:
@@ -138,9 +137,8 @@ async def edited() -> Explanation:
         return await ask(gateway, f"telegram:ann/{again.external_id.removeprefix('ann:')}")
 
 
-@CASES.answer(
-    "message.unreadable", "no content that an agent can read (stickers)", "Send it as text"
-)
+@CASES.answer("message.unreadable", "no content that an agent can read (stickers)",
+              "Send it as text")  # fmt: skip
 async def sticker() -> Explanation:
     async with a_process(ways=AT_ONCE) as gateway:
         sent: InboundMessage = replace(message(""), unsupported="stickers")
@@ -153,19 +151,15 @@ async def sticker() -> Explanation:
 
 
 @CASES.question("My second message waits while the first is worked on")
-@CASES.answer(
-    "waits.session",
-    "an earlier message of its session; in progress: run",
-    "goclaw queue agent:main",
-)
+@CASES.answer("waits.session", "an earlier message of its session; in progress: run",
+              "goclaw queue agent:main")  # fmt: skip
 async def behind_another_run() -> Explanation:
     return await behind("next")
 
 
 @CASES.question("My message waits though nothing else runs in my chat")
-@CASES.answer(
-    "waits.lane", "lane main: no slot is free; in progress: run", "goclaw lanes set main 2"
-)
+@CASES.answer("waits.lane", "lane main: no slot is free; in progress: run",
+              "goclaw lanes set main 2")  # fmt: skip
 async def lane_full() -> Explanation:
     return await behind("next", chat="bob", ways=replace(AT_ONCE, main_lane=1))
 
@@ -230,19 +224,15 @@ def full(drop: Drop) -> Ways:
 
 
 @CASES.question("The bot says that it dropped my message")
-@CASES.answer(
-    "ended.queue_dropped",
-    "the queue was full, so the oldest message was dropped",
-    "goclaw inbox retry 2",
-)
+@CASES.answer("ended.queue_dropped", "the queue was full, so the oldest message was dropped",
+              "goclaw inbox retry 2")  # fmt: skip
 async def dropped() -> Explanation:
     return await behind("two", "three", ways=full(Drop.OLD), wait_s=30, about="inbox:2")
 
 
 @CASES.question("The bot says that it did not take my message")
-@CASES.answer(
-    "ended.queue_full", "the queue was full, so the new message was rejected", "/queue collect"
-)
+@CASES.answer("ended.queue_full", "the queue was full, so the new message was rejected",
+              "/queue collect")  # fmt: skip
 async def not_taken() -> Explanation:
     return await behind("two", "three", ways=full(Drop.NEW), wait_s=30, about="inbox:3")
 
@@ -274,9 +264,8 @@ async def past_its_deadline() -> Explanation:
 
 
 @CASES.question("A restart cut the answer")
-@CASES.answer(
-    "ended.shutdown", "was interrupted by a shutdown; its messages run again", "goclaw run"
-)
+@CASES.answer("ended.shutdown", "was interrupted by a shutdown; its messages run again",
+              "goclaw run")  # fmt: skip
 async def cut_by_a_restart() -> Explanation:
     database = MemoryDatabase()
     async with a_process(ScriptedAgent(Block()), AT_ONCE, database=database) as gateway:

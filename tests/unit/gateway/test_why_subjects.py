@@ -42,25 +42,15 @@ KEY = session_of("100")
 GROUP_KEY = session_of(GROUP, peer=PeerKind.GROUP)
 
 
-@pytest.mark.parametrize(
-    ("about", "subject"),
-    [
-        (KEY, KEY),
-        ("direct:100", KEY),
-        (" telegram:100 ", "telegram:100"),
-        ("person:telegram/default/100", "person:telegram/default/100"),
-        (GROUP, f"telegram:{GROUP}"),
-        ("Family", f"telegram:{GROUP}"),
-        ("fam", f"telegram:{GROUP}"),
-        (f"telegram:{GROUP}/45", "inbox:2"),
-        ("https://t.me/c/200/45", "inbox:2"),
-        ("t.me/c/200/7/45", "inbox:2"),
-        ("inbox:1", "inbox:1"),
-        ("outbox:2", "outbox:2"),
-        ("main", "heartbeat:main"),
-        ("heartbeat:main", "heartbeat:main"),
-    ],
-)
+@pytest.mark.parametrize(("about", "subject"), [
+    (KEY, KEY), ("direct:100", KEY), (" telegram:100 ", "telegram:100"),
+    ("person:telegram/default/100", "person:telegram/default/100"),
+    (GROUP, f"telegram:{GROUP}"), ("Family", f"telegram:{GROUP}"),
+    ("fam", f"telegram:{GROUP}"), (f"telegram:{GROUP}/45", "inbox:2"),
+    ("https://t.me/c/200/45", "inbox:2"), ("t.me/c/200/7/45", "inbox:2"),
+    ("inbox:1", "inbox:1"), ("outbox:2", "outbox:2"),
+    ("main", "heartbeat:main"), ("heartbeat:main", "heartbeat:main"),
+])  # fmt: skip
 async def test_things_are_found_by_what_people_call_them(
     gateway: GatewayProcess, about: str, subject: str
 ) -> None:
@@ -93,22 +83,15 @@ async def test_jobs_of_two_owners_with_one_name_are_told_apart(gateway: GatewayP
     assert (await ask(gateway, f"job:{job.id}")).subject.id == job.id
 
 
-@pytest.mark.parametrize(
-    ("about", "words"),
-    [
-        ("famly", "Did you mean 'Family'"),
-        ("reprot", "Did you mean 'report'"),
-        ("zzz", "nothing is called 'zzz': no conversation, chat, person"),
-        ("telegram:100/9999", "see: goclaw why telegram:100"),
-        ("https://t.me/c/300/1", "there is no message 1 of telegram:-100300"),
-        ("inbox:77", "nothing is called 'inbox:77'"),
-        ("run:ffff", "nothing is called 'run:ffff'"),
-        ("a\nb", "a name of 1 to 512 characters"),
-        ("x" * 513, "a name of 1 to 512 characters"),
-        ("9" * 40, "nothing is called"),
-        ("\ud800", "a name of 1 to 512 characters"),
-    ],
-)
+@pytest.mark.parametrize(("about", "words"), [
+    ("famly", "Did you mean 'Family'"), ("reprot", "Did you mean 'report'"),
+    ("zzz", "nothing is called 'zzz': no conversation, chat, person"),
+    ("telegram:100/9999", "see: goclaw why telegram:100"),
+    ("https://t.me/c/300/1", "there is no message 1 of telegram:-100300"),
+    ("inbox:77", "nothing is called 'inbox:77'"), ("run:ffff", "nothing is called 'run:ffff'"),
+    ("a\nb", "a name of 1 to 512 characters"), ("x" * 513, "a name of 1 to 512 characters"),
+    ("9" * 40, "nothing is called"), ("\ud800", "a name of 1 to 512 characters"),
+])  # fmt: skip
 async def test_what_nobody_knows_is_told_with_what_is_alike(
     gateway: GatewayProcess, about: str, words: str
 ) -> None:

@@ -25,18 +25,12 @@ def the(name: str, vitals: Vitals) -> ReadinessCheck:
     return check
 
 
-@pytest.mark.parametrize(
-    ("database", "lag_s", "draining", "ready"),
-    [
-        (True, 0.0, False, True),
-        (False, 0.0, False, False),
-        (True, 0.999, False, True),
-        (True, 4.999, False, True),
-        (True, 5.0, False, False),
-        (True, 0.0, True, False),
-        (False, 9.0, True, False),
-    ],
-)
+@pytest.mark.parametrize(("database", "lag_s", "draining", "ready"), [
+    (True, 0.0, False, True), (False, 0.0, False, False),
+    (True, 0.999, False, True), (True, 4.999, False, True),
+    (True, 5.0, False, False), (True, 0.0, True, False),
+    (False, 9.0, True, False),
+])  # fmt: skip
 def test_it_is_ready_if_nothing_fails(
     database: bool, lag_s: float, draining: bool, ready: bool
 ) -> None:
@@ -46,20 +40,17 @@ def test_it_is_ready_if_nothing_fails(
     assert [check.name for check in found.checks] == ["database", "channels", "lag", "draining"]
 
 
-@pytest.mark.parametrize(
-    ("channels", "state", "words"),
-    [
-        ((), Condition.OK, "no channel is set up"),
-        ((WORKS,), Condition.OK, "channels: 1 connected"),
-        ((STANDS_BY,), Condition.OK, "channels: 1 waiting"),
-        ((WORKS, STANDS_BY, WORKS), Condition.OK, "channels: 2 connected, 1 waiting"),
-        ((WORKS, STOPPED), Condition.DEGRADED, "channels: 1 connected, 1 stopped"),
-        ((TROUBLED,), Condition.DEGRADED, "channels: 1 reconnecting"),
-        ((STANDS_BY, BEGINS), Condition.DEGRADED, "channels: 1 starting, 1 waiting"),
-        ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
-        ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),
-    ],
-)
+@pytest.mark.parametrize(("channels", "state", "words"), [
+    ((), Condition.OK, "no channel is set up"),
+    ((WORKS,), Condition.OK, "channels: 1 connected"),
+    ((STANDS_BY,), Condition.OK, "channels: 1 waiting"),
+    ((WORKS, STANDS_BY, WORKS), Condition.OK, "channels: 2 connected, 1 waiting"),
+    ((WORKS, STOPPED), Condition.DEGRADED, "channels: 1 connected, 1 stopped"),
+    ((TROUBLED,), Condition.DEGRADED, "channels: 1 reconnecting"),
+    ((STANDS_BY, BEGINS), Condition.DEGRADED, "channels: 1 starting, 1 waiting"),
+    ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
+    ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),
+])  # fmt: skip
 def test_one_channel_that_serves_is_enough(
     channels: tuple[ChannelView, ...], state: Condition, words: str
 ) -> None:

@@ -102,16 +102,12 @@ async def test_a_session_key_of_any_characters_arrives_whole(tmp_path: Path, key
             assert (await remote.session(key)).key == key
 
 
-@pytest.mark.parametrize(
-    ("failure", "kind"),
-    [
-        (NotFound("nothing is called that"), NotFound),
-        (NoGateway("needs a gateway"), NoGateway),
-        (NodeSilent("node n1 does not answer"), NodeSilent),
-        (StoreUnavailable("the database does not answer"), StoreUnavailable),
-        (GoclawError("something else"), Refused),
-    ],
-)
+@pytest.mark.parametrize(("failure", "kind"), [
+    (NotFound("nothing is called that"), NotFound), (NoGateway("needs a gateway"), NoGateway),
+    (NodeSilent("node n1 does not answer"), NodeSilent),
+    (StoreUnavailable("the database does not answer"), StoreUnavailable),
+    (GoclawError("something else"), Refused),
+])  # fmt: skip
 async def test_an_error_is_raised_again_on_the_other_side(
     tmp_path: Path, failure: Exception, kind: type[Exception]
 ) -> None:
@@ -180,14 +176,11 @@ async def test_a_bad_request_gets_an_error_body(
         assert (answer.status_code, list(answer.json())) == (status, ["error"]), line
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "key"),
-    [
-        (f"/sessions/{fakes.SESSION}/stop", {"everythin": True}, "everythin"),
-        ("/pairing/approve", {"code": "x", "gest": True}, "gest"),
-        ("/outbox/retry", {"ids": [1], "all": True}, "all"),
-    ],
-)
+@pytest.mark.parametrize(("path", "body", "key"), [
+    (f"/sessions/{fakes.SESSION}/stop", {"everythin": True}, "everythin"),
+    ("/pairing/approve", {"code": "x", "gest": True}, "gest"),
+    ("/outbox/retry", {"ids": [1], "all": True}, "all"),
+])  # fmt: skip
 async def test_a_key_that_is_not_known_is_refused(
     path: str, body: object, key: str, api: Api
 ) -> None:
@@ -207,15 +200,11 @@ async def test_a_wrong_size_of_a_lane_is_refused_in_words(number: str, api: Api)
     assert api.control.calls == []
 
 
-@pytest.mark.parametrize(
-    ("field", "values"),
-    [
-        ("channel", ("",)),
-        ("account", ("x" * 257,)),
-        ("chat", ("-100\x00", "-100\n", "\x1b[2J", -1001)),
-        ("allowed", ("yes", 1, None)),
-    ],
-)
+@pytest.mark.parametrize(("field", "values"), [
+    ("channel", ("",)), ("account", ("x" * 257,)),
+    ("chat", ("-100\x00", "-100\n", "\x1b[2J", -1001)),
+    ("allowed", ("yes", 1, None)),
+])  # fmt: skip
 async def test_a_decision_about_a_group_must_be_clear(
     field: str, values: tuple[object, ...], api: Api
 ) -> None:

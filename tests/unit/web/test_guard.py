@@ -70,26 +70,19 @@ BEARER = ("authorization", f"Bearer {TOKEN}")
 # ---------------------------------------------------------------------------- the name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("localhost", "localhost:8420", "LocalHost:1", "localhost.", "localhost.:8420"),
-        *("127.0.0.1", "127.0.0.1:65535", "[::1]", "[::1]:8420", "[0:0:0:0:0:0:0:1]:8420"),
-        " localhost ",
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "localhost", "localhost:8420", "LocalHost:1", "localhost.", "localhost.:8420", "127.0.0.1",
+    "127.0.0.1:65535", "[::1]", "[::1]:8420", "[0:0:0:0:0:0:0:1]:8420", " localhost ",
+])  # fmt: skip
 async def test_this_machine_may_be_called_by_its_names(name: str) -> None:
     assert (await ask(host(name)))[0] == 200
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("evil.example", "evil.example:8420", "localhost.evil.example"),
-        *("127.0.0.1.evil.example", "notlocalhost", "127.0.0.2", "0.0.0.0", "[::]"),
-        *("[::ffff:127.0.0.1]", "127.1", "2130706433", "0x7f000001", "192.168.0.7"),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "evil.example", "evil.example:8420", "localhost.evil.example", "127.0.0.1.evil.example",
+    "notlocalhost", "127.0.0.2", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "127.1", "2130706433",
+    "0x7f000001", "192.168.0.7",
+])  # fmt: skip
 async def test_a_name_that_is_not_ours_is_refused_in_words(name: str) -> None:
     """DNS rebinding: the page's own name leads to this machine."""
     status, text = await ask(host(name))
@@ -99,16 +92,13 @@ async def test_a_name_that_is_not_ours_is_refused_in_words(name: str) -> None:
     assert (await ask(host(name), *forwarded))[0] == 421
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", ":8420", "localhost:", "localhost:0", "localhost:65536", "localhost:8420:8420"),
-        *("localhost:-1", "localhost:http", "evil.example@localhost", "localhost@evil.example"),
-        *("user:pass@localhost:8420", "localhost/evil", "localhost\\evil", "http://localhost"),
-        *("localhost,evil.example", "localhost evil.example", "local\u00e4host", "::1", "[::1"),
-        *("localhost\x00", "localhost\n", "."),
-    ],
-)
+@pytest.mark.parametrize("name", [
+    "", ":8420", "localhost:", "localhost:0", "localhost:65536", "localhost:8420:8420",
+    "localhost:-1", "localhost:http", "evil.example@localhost", "localhost@evil.example",
+    "user:pass@localhost:8420", "localhost/evil", "localhost\\evil", "http://localhost",
+    "localhost,evil.example", "localhost evil.example", "local\u00e4host", "::1", "[::1",
+    "localhost\x00", "localhost\n", ".",
+])  # fmt: skip
 async def test_a_host_that_is_no_name_is_a_bad_request(name: str) -> None:
     assert (await ask(host(name)))[0] == 400
 
@@ -127,22 +117,13 @@ async def test_the_address_and_the_names_of_the_settings_are_ours() -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "[::]"])
-@pytest.mark.parametrize(
-    ("name", "status"),
-    [
-        ("192.168.0.7:8420", 200),
-        ("[2001:DB8::1]", 200),
-        ("[::ffff:192.168.0.7]:80", 200),
-        ("localhost", 200),
-        ("evil.example", 421),
-        ("192.168.0.7.evil.example", 421),
-        ("192.168.7", 421),
-        ("0xc0a80007", 421),
-        ("[::]", 421),
-        ("[::]:8420", 421),
-        ("0.0.0.0", 421),
-    ],
-)
+@pytest.mark.parametrize(("name", "status"), [
+    ("192.168.0.7:8420", 200), ("[2001:DB8::1]", 200),
+    ("[::ffff:192.168.0.7]:80", 200), ("localhost", 200),
+    ("evil.example", 421), ("192.168.0.7.evil.example", 421),
+    ("192.168.7", 421), ("0xc0a80007", 421), ("[::]", 421),
+    ("[::]:8420", 421), ("0.0.0.0", 421),
+])  # fmt: skip
 async def test_where_every_address_is_served_any_is_ours_and_no_name(
     address: str, name: str, status: int
 ) -> None:
@@ -160,34 +141,25 @@ async def test_where_every_address_is_served_any_is_ours_and_no_name(
 # ---------------------------------------------------------------------------- the site
 
 
-@pytest.mark.parametrize(
-    ("name", "site"),
-    [
-        ("localhost:8420", "http://localhost:8420"),
-        ("localhost:8420", "HTTP://LOCALHOST:8420"),
-        ("localhost", "http://localhost"),
-        ("localhost:80", "http://localhost"),
-        ("localhost", "http://localhost:80"),
-        ("[::1]:8420", "http://[::1]:8420"),
-        ("bot.example.org", "https://bot.example.org"),
-        ("bot.example.org:443", "https://bot.example.org"),
-    ],
-)
+@pytest.mark.parametrize(("name", "site"), [
+    ("localhost:8420", "http://localhost:8420"), ("localhost:8420", "HTTP://LOCALHOST:8420"),
+    ("localhost", "http://localhost"), ("localhost:80", "http://localhost"),
+    ("localhost", "http://localhost:80"), ("[::1]:8420", "http://[::1]:8420"),
+    ("bot.example.org", "https://bot.example.org"),
+    ("bot.example.org:443", "https://bot.example.org"),
+])  # fmt: skip
 async def test_a_page_of_ours_may_change_something(name: str, site: str) -> None:
     assert (await ask(host(name), origin(site), method="POST", hosts=["bot.example.org"]))[0] == 200
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"])
-@pytest.mark.parametrize(
-    "site",
-    [
-        *(EVIL, "null", "", "http://localhost", "http://localhost:8421", "http://127.0.0.1:8420"),
-        *("https://localhost", "http://localhost:8420.evil.example", "localhost:8420"),
-        *("http://localhost:8420@evil.example", "http://evil.example@localhost:8420"),
-        *("http://localhost:8420/", "http://localhost:8420 http://evil.example", "file://"),
-        *("chrome-extension://localhost:8420", "javascript:alert(1)"),
-    ],
-)
+@pytest.mark.parametrize("site", [
+    EVIL, "null", "", "http://localhost", "http://localhost:8421", "http://127.0.0.1:8420",
+    "https://localhost", "http://localhost:8420.evil.example", "localhost:8420",
+    "http://localhost:8420@evil.example", "http://evil.example@localhost:8420",
+    "http://localhost:8420/", "http://localhost:8420 http://evil.example", "file://",
+    "chrome-extension://localhost:8420", "javascript:alert(1)",
+])  # fmt: skip
 async def test_pages_of_other_sites_are_not_served(site: str, method: str) -> None:
     status, text = await ask(LOCAL, origin(site), method=method)
     assert (status, "other sites" in text) == (403, True)
@@ -209,18 +181,11 @@ async def test_on_this_machine_anybody_may_read(method: str) -> None:
     assert (await ask(LOCAL, method=method))[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("site", "status"),
-    [
-        ("same-origin", 200),
-        ("none", 200),
-        ("same-site", 403),
-        ("cross-site", 403),
-        ("Same-Origin", 403),
-        ("", 403),
-        ("same-origin, cross-site", 403),
-    ],
-)
+@pytest.mark.parametrize(("site", "status"), [
+    ("same-origin", 200), ("none", 200), ("same-site", 403),
+    ("cross-site", 403), ("Same-Origin", 403), ("", 403),
+    ("same-origin, cross-site", 403),
+])  # fmt: skip
 async def test_a_browser_says_whose_page_asks(site: str, status: int) -> None:
     fetched = ("sec-fetch-site", site)
     assert (await ask(LOCAL, fetched, method="POST"))[0] == status
@@ -237,24 +202,14 @@ async def test_with_a_token_every_request_needs_it(method: str) -> None:
     assert (await ask(LOCAL, BEARER, method=method, token=TOKEN))[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("given", "status"),
-    [
-        (f"Bearer {TOKEN}", 200),
-        (f"bearer  {TOKEN} ", 200),
-        (f"Basic {TOKEN}", 401),
-        (f"Bearer {TOKEN[:-1]}", 401),
-        (f"Bearer {TOKEN}x", 401),
-        (f"Bearer {TOKEN.upper()}", 401),
-        (f"Bearer\t{TOKEN}", 401),
-        (f"Bearer {TOKEN} {TOKEN}", 401),
-        ("Bearer ", 401),
-        ("Bearer", 401),
-        (TOKEN, 401),
-        ("", 401),
-        ("Bearer \u00e4\u00ff", 401),
-    ],
-)
+@pytest.mark.parametrize(("given", "status"), [
+    (f"Bearer {TOKEN}", 200), (f"bearer  {TOKEN} ", 200),
+    (f"Basic {TOKEN}", 401), (f"Bearer {TOKEN[:-1]}", 401),
+    (f"Bearer {TOKEN}x", 401), (f"Bearer {TOKEN.upper()}", 401),
+    (f"Bearer\t{TOKEN}", 401), (f"Bearer {TOKEN} {TOKEN}", 401),
+    ("Bearer ", 401), ("Bearer", 401), (TOKEN, 401), ("", 401),
+    ("Bearer \u00e4\u00ff", 401),
+])  # fmt: skip
 async def test_only_the_token_itself_opens(given: str, status: int) -> None:
     assert (await ask(LOCAL, ("authorization", given), token=TOKEN))[0] == status
 

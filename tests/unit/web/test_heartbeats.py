@@ -187,18 +187,14 @@ async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
 # ---------------------------------------------------------------------------- on the wire
 
 
-@pytest.mark.parametrize(
-    "policy",
-    [
-        HeartbeatPolicy(),
-        replace(POLICY, target=CHAT),
-        replace(POLICY, target=replace(CHAT, thread=None)),
-        replace(POLICY, target=NoTarget.NONE, interval=None),
-        replace(POLICY, target=LastChat("telegram", "work")),
-        replace(POLICY, day=Budget(), run=Budget(turns=3, usd=Decimal("0.10"))),
-        replace(POLICY, interval=timedelta(days=366, milliseconds=1)),
-    ],
-)
+@pytest.mark.parametrize("policy", [
+    HeartbeatPolicy(), replace(POLICY, target=CHAT),
+    replace(POLICY, target=replace(CHAT, thread=None)),
+    replace(POLICY, target=NoTarget.NONE, interval=None),
+    replace(POLICY, target=LastChat("telegram", "work")),
+    replace(POLICY, day=Budget(), run=Budget(turns=3, usd=Decimal("0.10"))),
+    replace(POLICY, interval=timedelta(days=366, milliseconds=1)),
+])  # fmt: skip
 def test_any_policy_comes_back_as_it_was(policy: HeartbeatPolicy) -> None:
     seen = replace(made_view(MAIN), policy=policy)
     assert read(HeartbeatView, dump(HeartbeatAnswer, answer_of(seen))) == seen
@@ -285,13 +281,10 @@ async def test_a_checklist_is_its_text_and_its_open_items(api: Api) -> None:
     assert [item["every"] for item in answers[-1][1]["items"]] == ["every 2h"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "body"),
-    [
-        ("PUT", "/heartbeats/main/checklist", {"text": "- [ ] mine"}),
-        ("POST", "/heartbeats/main/checklist/items/1/done", {}),
-    ],
-)
+@pytest.mark.parametrize(("method", "path", "body"), [
+    ("PUT", "/heartbeats/main/checklist", {"text": "- [ ] mine"}),
+    ("POST", "/heartbeats/main/checklist/items/1/done", {}),
+])  # fmt: skip
 async def test_a_program_that_names_a_version_changes_no_other(
     method: str, path: str, body: dict[str, str], api: Api
 ) -> None:

@@ -165,18 +165,11 @@ async def test_idle_noise_does_not_keep_a_connection(client: Client) -> None:
     assert now() == pytest.approx(web_server.HEAD_S, abs=2)
 
 
-@pytest.mark.parametrize(
-    ("start", "piece"),
-    [
-        (b"", b"A" * 1024),
-        (b"GET /", b"a" * 1024),
-        (b"GET /hook HTTP/1.1\r\n", b"a: b\r\n" * 200),
-        (b"GET /hook HTTP/1.1\r\na: ", b"b" * 1024),
-        (b"GET /hook HTTP/1.1\r\n", b"b" * 1024),
-        (b"", b"\r\n" * 512),
-        (GOOD, b"\r\n" * 512),
-    ],
-)
+@pytest.mark.parametrize(("start", "piece"), [
+    (b"", b"A" * 1024), (b"GET /", b"a" * 1024), (b"GET /hook HTTP/1.1\r\n", b"a: b\r\n" * 200),
+    (b"GET /hook HTTP/1.1\r\na: ", b"b" * 1024), (b"GET /hook HTTP/1.1\r\n", b"b" * 1024),
+    (b"", b"\r\n" * 512), (GOOD, b"\r\n" * 512),
+])  # fmt: skip
 async def test_a_head_without_end_is_cut_off(
     server: Server, client: Client, start: bytes, piece: bytes
 ) -> None:
@@ -194,32 +187,22 @@ async def test_each_request_of_a_connection_has_the_limits_to_itself(client: Cli
         assert (await client.ask(long[9_000:])).status == 200
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),
-        b"hello\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"GET /hook HTTP/9.9\r\n\r\n",
-        b"GET /h ook HTTP/1.1\r\n\r\n",
-        b"GET /ho\x00ok HTTP/1.1\r\n\r\n",
-        b"GET /ho\xffok HTTP/1.1\r\n\r\n",
-        b"NOSUCH /hook HTTP/1.1\r\n\r\n",
-        b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n",
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\ncontent-length: 2x\r\n\r\n{}",
-        b"POST /hook HTTP/1.1\r\ncontent-length: " + b"9" * 40 + b"\r\n\r\n{}",
-        b"POST /hook HTTP/1.1\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}{",
-        b"POST /hook HTTP/1.1\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-        b"POST /hook HTTP/1.1\r\ntransfer-encoding: chunked, x\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\nbad header: x\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\na: b\r\n folded: c\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\na: \x01\r\n\r\n",
-        b"POST /hook HTTP/1.1\r\na: b\rc\r\n\r\n",
-    ],
-)
+@pytest.mark.parametrize("raw", [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200), b"hello\r\n\r\n", b"GET\r\n\r\n",
+    b"GET /hook HTTP/9.9\r\n\r\n", b"GET /h ook HTTP/1.1\r\n\r\n",
+    b"GET /ho\x00ok HTTP/1.1\r\n\r\n", b"GET /ho\xffok HTTP/1.1\r\n\r\n",
+    b"NOSUCH /hook HTTP/1.1\r\n\r\n", b"CONNECT evil.example:443 HTTP/1.1\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"POST /hook HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+    b"POST /hook HTTP/1.1\r\ncontent-length: 2x\r\n\r\n{}",
+    b"POST /hook HTTP/1.1\r\ncontent-length: " + b"9" * 40 + b"\r\n\r\n{}",
+    b"POST /hook HTTP/1.1\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}{",
+    b"POST /hook HTTP/1.1\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+    b"POST /hook HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    b"POST /hook HTTP/1.1\r\ntransfer-encoding: chunked, x\r\n\r\n",
+    b"POST /hook HTTP/1.1\r\nbad header: x\r\n\r\n",
+    b"POST /hook HTTP/1.1\r\na: b\r\n folded: c\r\n\r\n", b"POST /hook HTTP/1.1\r\na: \x01\r\n\r\n",
+    b"POST /hook HTTP/1.1\r\na: b\rc\r\n\r\n",
+])  # fmt: skip
 async def test_what_is_not_http_is_refused_quietly(
     tmp_path: Path, raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:

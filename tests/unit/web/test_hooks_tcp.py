@@ -106,17 +106,11 @@ def test_what_cannot_be_listened_at_is_told(taken: int, monkeypatch: pytest.Monk
     assert refused("hooks.example", 0) == f"{words}; {cure}"
 
 
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [
-        (
-            errno.EACCES,
-            "web.port = 80: this user is not allowed to listen there; set a port of 1024",
-        ),
-        (errno.EPERM, "use a reverse proxy in front of it"),
-        (errno.ENOBUFS, "cannot listen at web.host = '127.0.0.1', web.port = 80: no more"),
-    ],
-)
+@pytest.mark.parametrize(("number", "words"), [
+    (errno.EACCES, "web.port = 80: this user is not allowed to listen there; set a port of 1024"),
+    (errno.EPERM, "use a reverse proxy in front of it"),
+    (errno.ENOBUFS, "cannot listen at web.host = '127.0.0.1', web.port = 80: no more"),
+])  # fmt: skip
 def test_whatever_the_system_refuses_is_told(
     monkeypatch: pytest.MonkeyPatch, number: int, words: str
 ) -> None:

@@ -337,16 +337,11 @@ async def test_whoever_asks_arrives_as_they_are(by: Requester) -> None:
     assert await asker_of(*who, maker, given.get("chat"), peer) == by
 
 
-@pytest.mark.parametrize(
-    ("given", "maker"),
-    [
-        ("", Maker.OPERATOR),
-        ("?asker=ann", Maker.PERSON),
-        ("?asker=operator", Maker.PERSON),
-        ("?asker=ann&maker=model", Maker.MODEL),
-        ("?maker=person", Maker.PERSON),
-    ],
-)
+@pytest.mark.parametrize(("given", "maker"), [
+    ("", Maker.OPERATOR), ("?asker=ann", Maker.PERSON),
+    ("?asker=operator", Maker.PERSON), ("?asker=ann&maker=model", Maker.MODEL),
+    ("?maker=person", Maker.PERSON),
+])  # fmt: skip
 async def test_whoever_asks_as_somebody_is_a_person_unless_they_say_otherwise(
     given: str, maker: Maker, api: Api
 ) -> None:
@@ -360,37 +355,29 @@ GOOD = {"schedule": {"kind": "cron", "expression": "0 9 * * *"}}
 TEA = GOOD | {"payload": {"kind": "message", "text": "tea"}}
 
 
-@pytest.mark.parametrize(
-    ("body", "part"),
-    [
-        ({}, "schedule"),
-        ({"schedule": {"kind": "weekly"}}, "schedule"),
-        ({"schedule": {"kind": "every", "every_ms": 0}}, "interval"),
-        ({"schedule": {"kind": "every", "every_ms": 10**30}}, "at most"),
-        ({"schedule": {"kind": "every", "every_ms": "60000"}}, "every_ms"),
-        ({"schedule": {"kind": "at", "at": "2026-02-02T09:00:00"}}, "offset"),
-        (GOOD, "prompt"),
-        (GOOD | {"payload": {"kind": "prompt", "text": ""}}, "prompt"),
-        (GOOD | {"payload": {"kind": "prompt", "text": "x" * 100_001}}, "payload"),
-        (GOOD | {"payload": {"kind": "command", "argv": []}}, "command"),
-        (TEA | {"schedule": {"kind": "cron", "expression": "1" * 257}}, "256 characters"),
-        (GOOD | {"payload": {"kind": "shell", "text": "x"}}, "payload"),
-        (TEA | {"slug": "../x"}, "slug"),
-        (TEA | {"slog": "x"}, "slog"),
-        (TEA | {"zone": "Mars"}, "Mars"),
-        (TEA | {"source": "nowhere"}, "source"),
-        (TEA | {"policy": {"min_interval_s": -1}}, "min_interval_s"),
-        (TEA | {"policy": {"colour": "red"}}, "colour"),
-        (TEA | {"policy": {"turns": {"a": 1}}}, "policy"),
-        (TEA | {"max_runs": 0}, "max_runs"),
-        (TEA | {"max_runs": "3"}, "max_runs"),
-        (TEA | {"not_after": "2026-02-02T09:00:00"}, "not_after"),
-        (TEA | {"next_run_at": "0001-01-01T00:00:00+14:00"}, "UTC"),
-        (TEA | {"target": "nowhere"}, "target"),
-        (TEA | {"target": {"channel": "a"}}, "target"),
-        (TEA | {"session": "agent:main:x"}, "session"),
-    ],
-)
+@pytest.mark.parametrize(("body", "part"), [
+    ({}, "schedule"), ({"schedule": {"kind": "weekly"}}, "schedule"),
+    ({"schedule": {"kind": "every", "every_ms": 0}}, "interval"),
+    ({"schedule": {"kind": "every", "every_ms": 10**30}}, "at most"),
+    ({"schedule": {"kind": "every", "every_ms": "60000"}}, "every_ms"),
+    ({"schedule": {"kind": "at", "at": "2026-02-02T09:00:00"}}, "offset"),
+    (GOOD, "prompt"),
+    (GOOD | {"payload": {"kind": "prompt", "text": ""}}, "prompt"),
+    (GOOD | {"payload": {"kind": "prompt", "text": "x" * 100_001}}, "payload"),
+    (GOOD | {"payload": {"kind": "command", "argv": []}}, "command"),
+    (TEA | {"schedule": {"kind": "cron", "expression": "1" * 257}}, "256 characters"),
+    (GOOD | {"payload": {"kind": "shell", "text": "x"}}, "payload"),
+    (TEA | {"slug": "../x"}, "slug"), (TEA | {"slog": "x"}, "slog"),
+    (TEA | {"zone": "Mars"}, "Mars"), (TEA | {"source": "nowhere"}, "source"),
+    (TEA | {"policy": {"min_interval_s": -1}}, "min_interval_s"),
+    (TEA | {"policy": {"colour": "red"}}, "colour"),
+    (TEA | {"policy": {"turns": {"a": 1}}}, "policy"),
+    (TEA | {"max_runs": 0}, "max_runs"), (TEA | {"max_runs": "3"}, "max_runs"),
+    (TEA | {"not_after": "2026-02-02T09:00:00"}, "not_after"),
+    (TEA | {"next_run_at": "0001-01-01T00:00:00+14:00"}, "UTC"),
+    (TEA | {"target": "nowhere"}, "target"), (TEA | {"target": {"channel": "a"}}, "target"),
+    (TEA | {"session": "agent:main:x"}, "session"),
+])  # fmt: skip
 async def test_a_job_that_makes_no_sense_is_refused_in_words(
     body: object, part: str, api: Api
 ) -> None:
@@ -400,24 +387,14 @@ async def test_a_job_that_makes_no_sense_is_refused_in_words(
     assert (await api("GET", "/jobs"))[1] == {"jobs": [], "total": 0}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *(
-            "/jobs/%2e%2e",
-            "/jobs/a%00",
-            "/jobs/a%0A",
-            "/jobs/X",
-            "/jobs?limit=0",
-            "/jobs?limit=1001",
-        ),
-        *("/jobs?offset=-1", "/jobs?kind=weekly", "/jobs?state=lost", "/jobs?name=%00"),
-        *("/jobs?target=here", "/jobs?chat=here", "/jobs?asker=%0A", "/jobs/x/upcoming?count=101"),
-        *("/jobs/nobody/stats", "/jobs/nobody/stats?since=yesterday"),
-        "/jobs/nobody/stats?since=2026-01-01T00:00:00",
-        "/scheduler/stats?since=0001-01-01T00:00:00%2B14:00",
-    ],
-)
+@pytest.mark.parametrize("path", [
+    "/jobs/%2e%2e", "/jobs/a%00", "/jobs/a%0A", "/jobs/X", "/jobs?limit=0", "/jobs?limit=1001",
+    "/jobs?offset=-1", "/jobs?kind=weekly", "/jobs?state=lost", "/jobs?name=%00",
+    "/jobs?target=here", "/jobs?chat=here", "/jobs?asker=%0A", "/jobs/x/upcoming?count=101",
+    "/jobs/nobody/stats", "/jobs/nobody/stats?since=yesterday",
+    "/jobs/nobody/stats?since=2026-01-01T00:00:00",
+    "/scheduler/stats?since=0001-01-01T00:00:00%2B14:00",
+])  # fmt: skip
 async def test_a_bad_question_is_refused(path: str, api: Api) -> None:
     status, answer = await api("GET", path)
     assert (status, "error" in answer) == (422, True)

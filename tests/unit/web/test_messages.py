@@ -44,21 +44,15 @@ async def test_a_message_that_is_not_accepted_says_why(api: Api) -> None:
     assert (status, answer["code"]) == (500, "DISPATCH_FAILED")
 
 
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        ({}, "prompt is required"),
-        ({"prompt": ""}, "prompt is required"),
-        ({"prompt": " \n"}, "prompt is required"),
-        ({"message": ""}, "prompt is required"),
-        ({"text": "x"}, "text: unknown key"),
-        ({"prompt": "x", "quue": True}, "quue: unknown key"),
-        ({"prompt": 5}, "prompt: must be a text"),
-        ({"message": 5}, "message: must be a text"),
-        ({"prompt": "a", "message": "b"}, "prompt: give prompt or message, not both"),
-        ({"prompt": "", "message": "b"}, "prompt: give prompt or message, not both"),
-    ],
-)
+@pytest.mark.parametrize(("body", "text"), [
+    ({}, "prompt is required"), ({"prompt": ""}, "prompt is required"),
+    ({"prompt": " \n"}, "prompt is required"), ({"message": ""}, "prompt is required"),
+    ({"text": "x"}, "text: unknown key"),
+    ({"prompt": "x", "quue": True}, "quue: unknown key"),
+    ({"prompt": 5}, "prompt: must be a text"), ({"message": 5}, "message: must be a text"),
+    ({"prompt": "a", "message": "b"}, "prompt: give prompt or message, not both"),
+    ({"prompt": "", "message": "b"}, "prompt: give prompt or message, not both"),
+])  # fmt: skip
 async def test_what_a_message_says_is_one_text(body: object, text: str, api: Api) -> None:
     assert await api("POST", PATH, body) == (400, {"error": text})
     assert api.control.calls == []

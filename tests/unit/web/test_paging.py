@@ -50,14 +50,11 @@ async def walk(http: httpx.AsyncClient, path: str) -> list[object]:
     raise AssertionError("there is no last page")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        *("runs", "sessions", "inbox", "outbox", "outbox?state=dead&run=0190-aaaa", "people"),
-        *("chats", "heard", "heartbeat-runs", "heartbeats/main/runs"),
-        "runs/timeline?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00%2B02:00",
-    ],
-)
+@pytest.mark.parametrize("path", [
+    "runs", "sessions", "inbox", "outbox", "outbox?state=dead&run=0190-aaaa", "people", "chats",
+    "heard", "heartbeat-runs", "heartbeats/main/runs",
+    "runs/timeline?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00%2B02:00",
+])  # fmt: skip
 @pytest.mark.usefixtures("control")
 async def test_pages_follow_each_other_to_the_end(path: str, api: Api) -> None:
     path = f"/api/{path}{'&' if '?' in path else '?'}"
@@ -76,26 +73,18 @@ async def test_the_next_page_is_asked_for_as_the_first_was(api: Api) -> None:
 PLACE = "before: this is no place in this list"
 
 
-@pytest.mark.parametrize(
-    ("path", "word"),
-    [
-        ("/runs?before=", "before"),
-        ("/runs?before=%00", "before"),
-        ("/runs?before=x", PLACE),
-        (f"/chats?before={CURSOR}", PLACE),
-        (f"/runs?before={'A' * 9000}", "before"),
-        ("/outbox?before=-1", "before"),
-        ("/outbox?before=99999999999999999999", "before"),
-        (f"/inbox?before={CURSOR}", "before"),
-        ("/runs?trigger=x", "trigger"),
-        ("/runs?outcome=good", "outcome"),
-        ("/runs/timeline", "since"),
-        ("/runs/timeline?since=2026-01-01T00:00:00&until=2026-01-02T00:00:00Z", "since"),
-        ("/runs/timeline?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "until"),
-        ("/runs/timeline?since=0001-01-01T00:00:00%2B14:00&until=2026-01-01T00:00:00Z", "since"),
-        ("/runs/timeline?since=x&until=y", "since"),
-    ],
-)
+@pytest.mark.parametrize(("path", "word"), [
+    ("/runs?before=", "before"), ("/runs?before=%00", "before"),
+    ("/runs?before=x", PLACE), (f"/chats?before={CURSOR}", PLACE),
+    (f"/runs?before={'A' * 9000}", "before"), ("/outbox?before=-1", "before"),
+    ("/outbox?before=99999999999999999999", "before"),
+    (f"/inbox?before={CURSOR}", "before"), ("/runs?trigger=x", "trigger"),
+    ("/runs?outcome=good", "outcome"), ("/runs/timeline", "since"),
+    ("/runs/timeline?since=2026-01-01T00:00:00&until=2026-01-02T00:00:00Z", "since"),
+    ("/runs/timeline?since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z", "until"),
+    ("/runs/timeline?since=0001-01-01T00:00:00%2B14:00&until=2026-01-01T00:00:00Z", "since"),
+    ("/runs/timeline?since=x&until=y", "since"),
+])  # fmt: skip
 @pytest.mark.usefixtures("control")
 async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str, api: Api) -> None:
     status, answer = await api("GET", path)

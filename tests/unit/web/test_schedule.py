@@ -110,16 +110,13 @@ async def test_a_schedule_is_made_shown_and_deleted() -> None:
     assert await api.error("DELETE", "/daily-standup") == unknown
 
 
-@pytest.mark.parametrize(
-    ("schedule", "meant", "shown"),
-    [
-        (often(intervalMinutes=90), Every(timedelta(minutes=90)), "intervalMinutes"),
-        (often(intervalMinutes=60.5), Every(timedelta(seconds=3630)), "everyMs"),
-        (often(everyMs=3_600_001), Every(timedelta(seconds=3600.001)), "everyMs"),
-        (daily(expression="@daily"), Cron("@daily"), "expression"),
-        (once("2026-01-02T14:00:00+01:00"), At(FRIDAY + timedelta(hours=1)), "at"),
-    ],
-)
+@pytest.mark.parametrize(("schedule", "meant", "shown"), [
+    (often(intervalMinutes=90), Every(timedelta(minutes=90)), "intervalMinutes"),
+    (often(intervalMinutes=60.5), Every(timedelta(seconds=3630)), "everyMs"),
+    (often(everyMs=3_600_001), Every(timedelta(seconds=3600.001)), "everyMs"),
+    (daily(expression="@daily"), Cron("@daily"), "expression"),
+    (once("2026-01-02T14:00:00+01:00"), At(FRIDAY + timedelta(hours=1)), "at"),
+])  # fmt: skip
 async def test_every_kind_of_schedule_is_understood(
     schedule: dict[str, Any], meant: object, shown: str, api: Api
 ) -> None:
@@ -237,40 +234,36 @@ async def test_a_prompt_and_a_schedule_are_required(api: Api) -> None:
         assert await api.error("PUT", "/y", BODY | {"schedule": schedule}) == required, schedule
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"prompt": 5}, "prompt: must be a text"),
-        ({"prompt": ["a"]}, "prompt: must be a text"),
-        ({"prompt": True}, "prompt: must be a text"),
-        ({"prompt": "a\ud800b"}, "prompt: must be a text that UTF-8 can hold: without half of"),
-        ({"prompt": "x" * 100_001}, "prompt: String should have at most 100000 characters"),
-        ({"enabled": "yes"}, "enabled: must be true or false"),
-        ({"enabled": 1}, "enabled: must be true or false"),
-        ({"enabeld": False}, "enabeld: unknown key"),
-        ({"slug": "other"}, "slug: must be that of the path"),
-        ({"sessionConfig": {"persistsession": 1}}, "sessionConfig.persistsession: unknown key"),
-        ({"sessionConfig": {"persistSession": "no"}}, "sessionConfig.persistSession: must be true"),
-        ({"sessionConfig": {"model": 5}}, "sessionConfig.model: must be a text"),
-        ({"sessionConfig": []}, "sessionConfig: Input should be a valid dictionary"),
-        (daily(timezone=5), "schedule.timezone: must be a text"),
-        (daily(timezone="Mars/Olympus"), "schedule: unknown time zone 'Mars/Olympus'"),
-        (daily(timzone="UTC"), "schedule.timzone: unknown key"),
-        (daily(expression="\ud800"), "Invalid cron expression"),
-        (daily(intervalMinutes=60), "schedule.intervalMinutes: is not for type cron"),
-        (once("2026-01-01T00:00:00Z"), "schedule: that time is over"),
-        (once("2026-02-02T09:00:00"), "schedule: '2026-02-02T09:00:00': must be a time in ISO"),
-        (once("tomorrow"), "schedule: 'tomorrow': must be a time in ISO 8601 with its offset"),
-        (often(intervalMinutes="5"), "schedule.intervalMinutes: must be a number"),
-        (often(intervalMinutes=True), "schedule.intervalMinutes: must be a number"),
-        (often(intervalMinutes=1e30), "schedule.intervalMinutes: may be at most 5270400"),
-        (often(intervalMinutes=60.00000003), "schedule.intervalMinutes: must be a whole number of"),
-        (often(everyMs="5"), "schedule.everyMs: must be a whole number"),
-        (often(everyMs=3_600_000.5), "schedule.everyMs: must be a whole number"),
-        (often(everyMs=10**30), "schedule: invalid interval 'every_ms': an interval is at most"),
-        (often(everyMs=3_600_000, intervalMinutes=60), "schedule: give intervalMinutes or everyMs"),
-    ],
-)
+@pytest.mark.parametrize(("change", "text"), [
+    ({"prompt": 5}, "prompt: must be a text"), ({"prompt": ["a"]}, "prompt: must be a text"),
+    ({"prompt": True}, "prompt: must be a text"),
+    ({"prompt": "a\ud800b"}, "prompt: must be a text that UTF-8 can hold: without half of"),
+    ({"prompt": "x" * 100_001}, "prompt: String should have at most 100000 characters"),
+    ({"enabled": "yes"}, "enabled: must be true or false"),
+    ({"enabled": 1}, "enabled: must be true or false"),
+    ({"enabeld": False}, "enabeld: unknown key"),
+    ({"slug": "other"}, "slug: must be that of the path"),
+    ({"sessionConfig": {"persistsession": 1}}, "sessionConfig.persistsession: unknown key"),
+    ({"sessionConfig": {"persistSession": "no"}}, "sessionConfig.persistSession: must be true"),
+    ({"sessionConfig": {"model": 5}}, "sessionConfig.model: must be a text"),
+    ({"sessionConfig": []}, "sessionConfig: Input should be a valid dictionary"),
+    (daily(timezone=5), "schedule.timezone: must be a text"),
+    (daily(timezone="Mars/Olympus"), "schedule: unknown time zone 'Mars/Olympus'"),
+    (daily(timzone="UTC"), "schedule.timzone: unknown key"),
+    (daily(expression="\ud800"), "Invalid cron expression"),
+    (daily(intervalMinutes=60), "schedule.intervalMinutes: is not for type cron"),
+    (once("2026-01-01T00:00:00Z"), "schedule: that time is over"),
+    (once("2026-02-02T09:00:00"), "schedule: '2026-02-02T09:00:00': must be a time in ISO"),
+    (once("tomorrow"), "schedule: 'tomorrow': must be a time in ISO 8601 with its offset"),
+    (often(intervalMinutes="5"), "schedule.intervalMinutes: must be a number"),
+    (often(intervalMinutes=True), "schedule.intervalMinutes: must be a number"),
+    (often(intervalMinutes=1e30), "schedule.intervalMinutes: may be at most 5270400"),
+    (often(intervalMinutes=60.00000003), "schedule.intervalMinutes: must be a whole number of"),
+    (often(everyMs="5"), "schedule.everyMs: must be a whole number"),
+    (often(everyMs=3_600_000.5), "schedule.everyMs: must be a whole number"),
+    (often(everyMs=10**30), "schedule: invalid interval 'every_ms': an interval is at most"),
+    (often(everyMs=3_600_000, intervalMinutes=60), "schedule: give intervalMinutes or everyMs"),
+])  # fmt: skip
 async def test_what_makes_no_sense_is_refused_and_nothing_is_stored(
     change: dict[str, Any], text: str
 ) -> None:
@@ -284,13 +277,10 @@ async def test_what_makes_no_sense_is_refused_and_nothing_is_stored(
         await api("PUT", "/x", BODY)
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        *("every day", "61 * * * *", "* * * *", "0 0 30 2 *", "0 9 * * * *", "\u0000", "*"),
-        *("9" * 2000, "0 9 * * " + "1" * 249),
-    ],
-)
+@pytest.mark.parametrize("expression", [
+    "every day", "61 * * * *", "* * * *", "0 0 30 2 *", "0 9 * * * *", "\u0000", "*", "9" * 2000,
+    "0 9 * * " + "1" * 249,
+])  # fmt: skip
 async def test_an_expression_that_means_nothing_is_refused(expression: str) -> None:
     """``caco`` has five fields."""
     body = BODY | daily(expression=expression)
@@ -301,49 +291,28 @@ HOUR = "Minimum interval is 60 minutes (1 hour)"
 TEN_S = "Minimum interval is 10 seconds"
 
 
-@pytest.mark.parametrize(
-    ("profile", "schedule", "least"),
-    [
-        ("caco", often(intervalMinutes=59), HOUR),
-        ("caco", often(intervalMinutes=0), HOUR),
-        ("caco", often(intervalMinutes=-5), HOUR),
-        ("caco", often(everyMs=3_599_999), HOUR),
-        ("caco", often(everyMs=-1), HOUR),
-        ("oxydra", often(everyMs=59_000), "Minimum interval is 1 minute"),
-        ("goclaw", often(everyMs=999), "Minimum interval is 1 second"),
-        ("goclaw", often(everyMs=0), "Minimum interval is 1 second"),
-        (
-            "caco",
-            daily(expression="*/30 * * * *"),
-            f"Cron expression runs every 30 minutes. {HOUR}",
-        ),
-        ("caco", daily(expression="0,59 * * * *"), f"Cron expression runs every 1 minute. {HOUR}"),
-        (
-            "halo",
-            daily(expression="*/5 * * * * *"),
-            f"Cron expression runs every 5 seconds. {TEN_S}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("profile", "schedule", "least"), [
+    ("caco", often(intervalMinutes=59), HOUR), ("caco", often(intervalMinutes=0), HOUR),
+    ("caco", often(intervalMinutes=-5), HOUR), ("caco", often(everyMs=3_599_999), HOUR),
+    ("caco", often(everyMs=-1), HOUR),
+    ("oxydra", often(everyMs=59_000), "Minimum interval is 1 minute"),
+    ("goclaw", often(everyMs=999), "Minimum interval is 1 second"),
+    ("goclaw", often(everyMs=0), "Minimum interval is 1 second"),
+    ("caco", daily(expression="*/30 * * * *"), f"Cron expression runs every 30 minutes. {HOUR}"),
+    ("caco", daily(expression="0,59 * * * *"), f"Cron expression runs every 1 minute. {HOUR}"),
+    ("halo", daily(expression="*/5 * * * * *"), f"Cron expression runs every 5 seconds. {TEN_S}"),
+])  # fmt: skip
 async def test_the_minimum_is_that_of_the_profile(
     profile: str, schedule: dict[str, Any], least: str
 ) -> None:
     assert await Api(profile).error("PUT", "/x", BODY | schedule) == (400, least)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (1, "1 second"),
-        (0.5, "0.5 seconds"),
-        (90, "90 seconds"),
-        (60, "1 minute"),
-        (3600, "60 minutes (1 hour)"),
-        (5400, "90 minutes"),
-        (7200, "120 minutes (2 hours)"),
-        (366 * 86_400, "527040 minutes (8784 hours)"),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "text"), [
+    (1, "1 second"), (0.5, "0.5 seconds"), (90, "90 seconds"),
+    (60, "1 minute"), (3600, "60 minutes (1 hour)"), (5400, "90 minutes"),
+    (7200, "120 minutes (2 hours)"), (366 * 86_400, "527040 minutes (8784 hours)"),
+])  # fmt: skip
 def test_a_minimum_is_told_as_people_say_it(seconds: float, text: str) -> None:
     assert least_interval(seconds) == f"Minimum interval is {text}"
 

@@ -384,18 +384,13 @@ async def test_the_dry_run_shows_each_check_and_asks_no_model(
     assert {call[0] for call in hearts.calls} == {"view", "dry_run"}
 
 
-@pytest.mark.parametrize(
-    ("skip", "passed", "words"),
-    [
-        (Skip.DISABLED, 0, "the heartbeat is off"),
-        (Skip.NO_FILE, 1, "there is no HEARTBEAT.md"),
-        (Skip.UNREADABLE, 1, "cannot be read"),
-        (Skip.EMPTY, 1, "has nothing to check"),
-        (Skip.NOTHING_DUE, 1, "no item of HEARTBEAT.md is due"),
-        (None, 2, "someone is talking to the agent"),
-        (Skip.BUDGET, 3, "the daily budget of the heartbeat is used up"),
-    ],
-)
+@pytest.mark.parametrize(("skip", "passed", "words"), [
+    (Skip.DISABLED, 0, "the heartbeat is off"), (Skip.NO_FILE, 1, "there is no HEARTBEAT.md"),
+    (Skip.UNREADABLE, 1, "cannot be read"), (Skip.EMPTY, 1, "has nothing to check"),
+    (Skip.NOTHING_DUE, 1, "no item of HEARTBEAT.md is due"),
+    (None, 2, "someone is talking to the agent"),
+    (Skip.BUDGET, 3, "the daily budget of the heartbeat is used up"),
+])  # fmt: skip
 async def test_the_dry_run_says_which_check_it_ends_at(
     skip: Skip | None, passed: int, words: str, browser: Browser, hearts: FakeHeartbeats
 ) -> None:

@@ -81,19 +81,13 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs
     await browser.says("/jobs?name=bad", "no job runs", off)
 
 
-@pytest.mark.parametrize(
-    ("query", "slugs"),
-    [
-        ("state=paused", ["two"]),
-        ("state=active&agent=helper", ["three"]),
-        ("agent=main", ["one", "two"]),
-        ("name=THRE", ["three"]),
-        ("state=bogus&agent=%00%22&name=%00", ["one", "two", "three"]),
-        ("page=0", ["one", "two", "three"]),
-        ("page=x", ["one", "two", "three"]),
-        ("state=failed", []),
-    ],
-)
+@pytest.mark.parametrize(("query", "slugs"), [
+    ("state=paused", ["two"]), ("state=active&agent=helper", ["three"]),
+    ("agent=main", ["one", "two"]), ("name=THRE", ["three"]),
+    ("state=bogus&agent=%00%22&name=%00", ["one", "two", "three"]),
+    ("page=0", ["one", "two", "three"]), ("page=x", ["one", "two", "three"]),
+    ("state=failed", []),
+])  # fmt: skip
 async def test_the_list_is_narrowed(
     query: str, slugs: list[str], browser: Browser, desk: Jobs
 ) -> None:
@@ -278,33 +272,30 @@ async def test_with_whom_a_chat_is_is_found_where_it_is_known(
     assert (await job_of(control.made)).spec.peer is PeerKind.GROUP
 
 
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        ({"expression": ""}, "expression: enter a schedule."),
-        ({"expression": "99 * * * *"}, "Invalid cron expression"),
-        ({"expression": "1 h", "kind": "every"}, "Invalid interval"),
-        ({"expression": "2020-01-01 09:00", "kind": "at"}, "that time is over"),
-        ({"expression": "someday", "kind": "at"}, "is not a time"),
-        ({"kind": "sometimes"}, "kind: must be one of at, every, cron."),
-        ({"zone": "Berlin"}, "did you mean Europe/Berlin?"),
-        ({"text": " "}, "prompt: "),
-        ({"does": "command"}, "does: must be prompt or message."),
-        ({"target": "nobody"}, "target: must be last, none"),
-        ({"notify": "loudly"}, "notify: must be one of"),
-        ({"slug": "Ä"}, "slug: must be 1 to 64"),
-        ({"retries": "many"}, "retries: must be a whole number"),
-        ({"retries": "-1"}, "retries: must be a whole number"),
-        ({"run_timeout_s": "nan"}, "run_timeout_s: must be a number"),
-        ({"usd": "much"}, "usd: must be a number"),
-        ({"on_busy": "panic"}, "on_busy: must be one of"),
-        ({"session": "key"}, "session: a session key needs"),
-        ({"max_runs": "0"}, "max_runs: must be at least 1."),
-        ({"max_runs": "9" * 5000}, "max_runs: must be a whole number"),
-        ({"not_after": "yesterday"}, "not_after: 'yesterday' is not a time"),
-        ({"name": "a\x00b"}, "name: must not contain control characters."),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "sentence"), [
+    ({"expression": ""}, "expression: enter a schedule."),
+    ({"expression": "99 * * * *"}, "Invalid cron expression"),
+    ({"expression": "1 h", "kind": "every"}, "Invalid interval"),
+    ({"expression": "2020-01-01 09:00", "kind": "at"}, "that time is over"),
+    ({"expression": "someday", "kind": "at"}, "is not a time"),
+    ({"kind": "sometimes"}, "kind: must be one of at, every, cron."),
+    ({"zone": "Berlin"}, "did you mean Europe/Berlin?"),
+    ({"text": " "}, "prompt: "),
+    ({"does": "command"}, "does: must be prompt or message."),
+    ({"target": "nobody"}, "target: must be last, none"),
+    ({"notify": "loudly"}, "notify: must be one of"),
+    ({"slug": "Ä"}, "slug: must be 1 to 64"),
+    ({"retries": "many"}, "retries: must be a whole number"),
+    ({"retries": "-1"}, "retries: must be a whole number"),
+    ({"run_timeout_s": "nan"}, "run_timeout_s: must be a number"),
+    ({"usd": "much"}, "usd: must be a number"),
+    ({"on_busy": "panic"}, "on_busy: must be one of"),
+    ({"session": "key"}, "session: a session key needs"),
+    ({"max_runs": "0"}, "max_runs: must be at least 1."),
+    ({"max_runs": "9" * 5000}, "max_runs: must be a whole number"),
+    ({"not_after": "yesterday"}, "not_after: 'yesterday' is not a time"),
+    ({"name": "a\x00b"}, "name: must not contain control characters."),
+])  # fmt: skip
 async def test_a_form_that_cannot_be_comes_back_as_it_was_typed(
     wrong: dict[str, str], sentence: str, browser: Browser, desk: Jobs
 ) -> None:
@@ -438,17 +429,14 @@ async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Bro
     assert ("<html" in said, said.count("<li>")) == (False, 5)
 
 
-@pytest.mark.parametrize(
-    ("query", "said"),
-    [
-        ("", "Enter a schedule"),
-        ("expression=<script>", "Invalid cron expression '<script>'"),
-        ("kind=every&expression=0s", "must be positive"),
-        ("expression=*+*+*+*+*&zone=Mars", "Unknown time zone 'Mars'"),
-        ("expression=0+0+30+2+*", "never runs"),
-        ("expression=0+9+*+*+*&not_after=in+1h", "all its times are in the past"),
-    ],
-)
+@pytest.mark.parametrize(("query", "said"), [
+    ("", "Enter a schedule"),
+    ("expression=<script>", "Invalid cron expression '<script>'"),
+    ("kind=every&expression=0s", "must be positive"),
+    ("expression=*+*+*+*+*&zone=Mars", "Unknown time zone 'Mars'"),
+    ("expression=0+0+30+2+*", "never runs"),
+    ("expression=0+9+*+*+*&not_after=in+1h", "all its times are in the past"),
+])  # fmt: skip
 async def test_the_preview_says_what_is_wrong_in_a_sentence(
     query: str, said: str, browser: Browser
 ) -> None:

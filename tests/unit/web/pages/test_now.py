@@ -62,32 +62,25 @@ async def test_a_lane_names_its_first_runs_and_how_many_more_there_are(
     assert [said.count(f'href="/runs/run-00{n}"') for n in (3, 4)] == [2, 1]
 
 
-@pytest.mark.parametrize(
-    ("fields", "place"),
-    [
-        ({}, "/?notice=stopped"),
-        ({"run": "0190-aaaa"}, "/runs/0190-aaaa?notice=stopped"),
-        ({"run": "/evil.example"}, "/runs/%2Fevil.example?notice=stopped"),
-        ({"key": "a:b&c"}, "/sessions/view?key=a%3Ab%26c&notice=stopped"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "place"), [
+    ({}, "/?notice=stopped"),
+    ({"run": "0190-aaaa"}, "/runs/0190-aaaa?notice=stopped"),
+    ({"run": "/evil.example"}, "/runs/%2Fevil.example?notice=stopped"),
+    ({"key": "a:b&c"}, "/sessions/view?key=a%3Ab%26c&notice=stopped"),
+])  # fmt: skip
 async def test_a_stop_leads_back_to_the_page_of_its_button(
     browser: Browser, fields: dict[str, str], place: str
 ) -> None:
     await browser.leads("/stop", place, session="s", **fields)
 
 
-@pytest.mark.parametrize(
-    ("warning", "pages"),
-    [
-        ("1 group waits for your decision; see: goclaw groups list", [("/people", "People")]),
-        ("2 messages; see: goclaw outbox list --state dead", [("/deliveries", "Deliveries")]),
-        ("heartbeat of a_1: away; see: goclaw heartbeat why a_1", [("/heartbeats", "Heartbeats")]),
-        ("the disk is full; see: goclaw doctor", []),
-        ("telegram: see: goclaw groups list <b>", []),
-        ("the disk is full", []),
-    ],
-)
+@pytest.mark.parametrize(("warning", "pages"), [
+    ("1 group waits for your decision; see: goclaw groups list", [("/people", "People")]),
+    ("2 messages; see: goclaw outbox list --state dead", [("/deliveries", "Deliveries")]),
+    ("heartbeat of a_1: away; see: goclaw heartbeat why a_1", [("/heartbeats", "Heartbeats")]),
+    ("the disk is full; see: goclaw doctor", []), ("telegram: see: goclaw groups list <b>", []),
+    ("the disk is full", []),
+])  # fmt: skip
 async def test_a_warning_leads_to_the_page_of_its_command(
     browser: Browser, control: FakeControl, warning: str, pages: list[tuple[str, str]]
 ) -> None:

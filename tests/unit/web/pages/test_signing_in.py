@@ -100,15 +100,11 @@ async def test_the_way_back_keeps_what_the_address_has_asked_for(locked: Browser
         await locked.leads("/login", "/?notice=welcome", token=TOKEN, next=elsewhere)
 
 
-@pytest.mark.parametrize(
-    ("referer", "wanted"),
-    [
-        ("http://localhost:8420/sessions/view?key=a", "/sessions/view?key=a"),
-        ("http://localhost:8420", "/"),
-        ("http://[", "/"),
-        ("", "/"),
-    ],
-)
+@pytest.mark.parametrize(("referer", "wanted"), [
+    ("http://localhost:8420/sessions/view?key=a", "/sessions/view?key=a"),
+    ("http://localhost:8420", "/"), ("http://[", "/"),
+    ("", "/"),
+])  # fmt: skip
 async def test_a_form_of_who_is_signed_out_leads_to_the_question(
     world: World, locked: Browser, referer: str, wanted: str
 ) -> None:
@@ -132,13 +128,10 @@ async def test_style_and_script_need_no_token(locked: Browser) -> None:
         assert (await locked.get(f"/static/{name}")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "wanted",
-    [
-        *("", "//evil.example", "https://evil.example/", "/\\evil.example", "//[", "jobs"),
-        *("/\t/evil.example", "javascript:alert(1)", "/jobs\r\nset-cookie: a=b"),
-    ],
-)
+@pytest.mark.parametrize("wanted", [
+    "", "//evil.example", "https://evil.example/", "/\\evil.example", "//[", "jobs",
+    "/\t/evil.example", "javascript:alert(1)", "/jobs\r\nset-cookie: a=b",
+])  # fmt: skip
 def test_nobody_is_sent_to_another_site(wanted: str) -> None:
     assert own_place(wanted) == "/"
 

@@ -240,17 +240,14 @@ async def test_a_database_that_is_away_is_said_and_not_a_broken_page(
 PERSON = {"channel": "telegram", "account": "default", "sender": "42"}
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "call"),
-    [
-        ("/stop", {"session": "s"}, ("stop", "s", False)),
-        ("/stop", {"session": "s", "everything": "yes"}, ("stop", "s", True)),
-        ("/sessions/reset", {"key": "local"}, ("reset", fakes.SESSION)),
-        ("/people/approve", {"code": " AB12 ", "role": "guest"}, ("approve", "AB12", True)),
-        ("/people/approve", {"code": "AB12", "role": "owner"}, ("approve", "AB12", False)),
-        ("/people/revoke", PERSON, ("revoke", *PERSON.values())),
-    ],
-)
+@pytest.mark.parametrize(("path", "fields", "call"), [
+    ("/stop", {"session": "s"}, ("stop", "s", False)),
+    ("/stop", {"session": "s", "everything": "yes"}, ("stop", "s", True)),
+    ("/sessions/reset", {"key": "local"}, ("reset", fakes.SESSION)),
+    ("/people/approve", {"code": " AB12 ", "role": "guest"}, ("approve", "AB12", True)),
+    ("/people/approve", {"code": "AB12", "role": "owner"}, ("approve", "AB12", False)),
+    ("/people/revoke", PERSON, ("revoke", *PERSON.values())),
+])  # fmt: skip
 async def test_a_button_does_what_it_says(
     browser: Browser, control: FakeControl, path: str, fields: dict[str, str], call: object
 ) -> None:
@@ -261,15 +258,12 @@ async def test_a_button_does_what_it_says(
     assert (await browser.get(answer.headers["location"])).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("path", "row", "called"),
-    [
-        ("/deliveries/outbox/retry", fakes.DEAD.id, "retry_outbox"),
-        ("/deliveries/outbox/drop", fakes.DEAD.id, "drop_outbox"),
-        ("/deliveries/inbox/retry", fake_post.LOST.row.id, "retry_dead_letters"),
-        ("/deliveries/inbox/drop", fake_post.LOST.row.id, "dismiss_dead_letters"),
-    ],
-)
+@pytest.mark.parametrize(("path", "row", "called"), [
+    ("/deliveries/outbox/retry", fakes.DEAD.id, "retry_outbox"),
+    ("/deliveries/outbox/drop", fakes.DEAD.id, "drop_outbox"),
+    ("/deliveries/inbox/retry", fake_post.LOST.row.id, "retry_dead_letters"),
+    ("/deliveries/inbox/drop", fake_post.LOST.row.id, "dismiss_dead_letters"),
+])  # fmt: skip
 async def test_messages_are_tried_again_or_given_up(
     browser: Browser, control: FakeControl, path: str, row: int, called: str
 ) -> None:
@@ -285,20 +279,14 @@ async def test_all_failures_are_tried_again_at_once(browser: Browser, control: F
     assert {"retry_outbox", "retry_dead_letters"} <= {name for name, *_ in control.calls}
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
-        ("/stop", {}),
-        ("/deliveries/outbox/retry", {"id": "x"}),
-        ("/deliveries/outbox/retry", {"id": "-1"}),
-        ("/deliveries/outbox/retry", {"id": "9" * 30}),
-        ("/deliveries/inbox/drop", {}),
-        ("/people/approve", {"code": ""}),
-        ("/people/approve", {"code": "AB12", "role": "king"}),
-        ("/people/revoke", {"channel": "telegram"}),
-        ("/people/groups", {"channel": "t", "account": "a", "chat": "c", "allowed": "maybe"}),
-    ],
-)
+@pytest.mark.parametrize(("path", "fields"), [
+    ("/stop", {}), ("/deliveries/outbox/retry", {"id": "x"}),
+    ("/deliveries/outbox/retry", {"id": "-1"}), ("/deliveries/outbox/retry", {"id": "9" * 30}),
+    ("/deliveries/inbox/drop", {}), ("/people/approve", {"code": ""}),
+    ("/people/approve", {"code": "AB12", "role": "king"}),
+    ("/people/revoke", {"channel": "telegram"}),
+    ("/people/groups", {"channel": "t", "account": "a", "chat": "c", "allowed": "maybe"}),
+])  # fmt: skip
 async def test_a_form_that_lacks_something_changes_nothing(
     browser: Browser, control: FakeControl, path: str, fields: dict[str, str]
 ) -> None:
