@@ -113,9 +113,7 @@ def place(found: Locator) -> FloatRect:
     return box
 
 
-def test_a_name_that_turns_the_direction_turns_nothing_beside_it(
-    bare: Page, dash: Dashboard
-) -> None:
+def test_a_name_that_turns_around_turns_nothing_beside_it(bare: Page, dash: Dashboard) -> None:
     job = dash.make_job(f"before {TURNED}after")
     bare.goto("/jobs")
     row = bare.locator(f"#job-{job}")

@@ -83,9 +83,7 @@ def test_a_job_is_made_run_paused_changed_and_deleted(page: Page, dash: Dashboar
     assert dash.client.get(f"/api/jobs/{job}").status_code == 404
 
 
-def test_a_second_window_shows_what_was_done_in_the_first(
-    page: Page, window: Window, dash: Dashboard
-) -> None:
+def test_a_second_window_shows_what_was_done(page: Page, window: Window, dash: Dashboard) -> None:
     """Without being loaded again, and what was opened there stays open."""
     job = dash.make_job("Feed the cat")
     other = window[0].new_page()

@@ -12,9 +12,7 @@ from tests.support.process import wait_for
 pytestmark = pytest.mark.real_time
 
 
-def test_a_message_that_could_not_be_sent_is_sent_when_it_is_tried_again(
-    page: Page, dash: Dashboard
-) -> None:
+def test_a_message_that_was_not_sent_is_sent_when_tried_again(page: Page, dash: Dashboard) -> None:
     row = dash.undelivered("the plants are dry")
     page.goto("/deliveries")
     line = page.locator(f"#out-{row}")
@@ -47,9 +45,7 @@ def test_a_message_is_given_up_only_after_a_question(page: Page, dash: Dashboard
     assert not any("nobody needs this" in text for text in dash.bot.texts(ANN))
 
 
-def test_a_message_without_an_answer_is_answered_again_or_dismissed(
-    page: Page, dash: Dashboard
-) -> None:
+def test_a_message_without_an_answer_is_retried_or_dismissed(page: Page, dash: Dashboard) -> None:
     dash.say("fail", chat="hopeless")
     assert dash.ended("hopeless") == "failed"
     page.goto("/deliveries")

@@ -91,9 +91,7 @@ def test_the_page_with_the_question_is_for_everybody(
         assert overflow(page) <= 0
 
 
-def test_pages_tell_that_the_gateway_is_away_and_when_it_is_back(
-    locked: Locked, chromium: Browser
-) -> None:
+def test_pages_tell_when_the_gateway_is_away_and_back(locked: Locked, chromium: Browser) -> None:
     """Who was signed in still is."""
     with visit(chromium, locked.url, DESK) as (context, seen):
         now, chat = context.new_page(), context.new_page()
@@ -117,9 +115,7 @@ def test_pages_tell_that_the_gateway_is_away_and_when_it_is_back(
         seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE")
 
 
-def test_a_page_whose_sign_in_has_ended_says_so_and_leads_back(
-    locked: Locked, chromium: Browser
-) -> None:
+def test_a_page_whose_sign_in_has_ended_leads_back(locked: Locked, chromium: Browser) -> None:
     """As after 30 days, or with another token: what it asks for next is refused."""
     with visit(chromium, locked.url, DESK) as (context, seen):
         now, chat = context.new_page(), context.new_page()

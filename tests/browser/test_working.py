@@ -107,9 +107,7 @@ def test_now_shows_a_run_as_it_begins_and_stops_it(page: Page, dash: Dashboard) 
     assert dash.ended("watched") == "cancelled"
 
 
-def test_now_tells_what_a_request_waits_for_and_drops_it_after_a_question(
-    page: Page, dash: Dashboard
-) -> None:
+def test_now_tells_what_a_request_waits_for_and_drops_it(page: Page, dash: Dashboard) -> None:
     """LANE-7."""
     for chat in ("first", "second"):
         dash.say("slow 600", chat=chat)

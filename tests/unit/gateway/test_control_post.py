@@ -34,9 +34,7 @@ def control(world: World) -> Control:
 # ---------------------------------------------------------------------------- outbox
 
 
-async def test_a_dead_message_is_shown_and_tried_again_at_once(
-    world: World, control: Control
-) -> None:
+async def test_a_dead_message_is_shown_and_tried_again(world: World, control: Control) -> None:
     """SPEC IO-3."""
     await world.put(say("never arrives"))
     row = await world.claimed()
@@ -52,9 +50,7 @@ async def test_a_dead_message_is_shown_and_tried_again_at_once(
     assert again.next_attempt_at == at(100)
 
 
-async def test_a_dropped_message_is_not_sent_until_it_is_tried_again(
-    world: World, control: Control
-) -> None:
+async def test_a_dropped_message_waits_until_it_is_retried(world: World, control: Control) -> None:
     (waits,) = await world.put(say("waits"))
     assert await control.drop_outbox([waits.id, waits.id + 1]) == 1
     assert (await control.outbox_row(waits.id)).state is OutboxState.DROPPED
@@ -74,9 +70,7 @@ async def test_an_unknown_message_is_named(control: Control) -> None:
 # ---------------------------------------------------------------------------- inbox
 
 
-async def test_a_message_that_failed_is_listed_until_it_is_dismissed(
-    world: World, control: Control
-) -> None:
+async def test_a_failed_message_is_listed_until_dismissed(world: World, control: Control) -> None:
     (failed, waits) = await world.accept(ANN, BOB)
     await world.a.settle([failed.id], Outcome.DROPPED, reason=Reason.QUEUE_DROPPED, now=at(5))
     (letter,) = await control.dead_letters()
@@ -89,9 +83,7 @@ async def test_a_message_that_failed_is_listed_until_it_is_dismissed(
     assert (await control.dead_letter(failed.id)).row.outcome is Outcome.DROPPED
 
 
-async def test_a_message_that_failed_runs_again_when_it_is_tried_again(
-    world: World, control: Control
-) -> None:
+async def test_a_failed_message_runs_again_when_retried(world: World, control: Control) -> None:
     (failed, waits) = await world.accept(ANN, BOB)
     await world.a.settle([failed.id], Outcome.LOST, reason=Reason.CRASHED, now=at(5))
     notices = Heard()
@@ -138,9 +130,7 @@ async def test_a_group_can_be_allowed_before_it_is_seen(world: World, control: C
     assert known.peer is PeerKind.GROUP
 
 
-async def test_who_asks_is_told_without_the_hash_of_their_code(
-    world: World, control: Control
-) -> None:
+async def test_who_asks_is_told_without_their_code_hash(world: World, control: Control) -> None:
     """SPEC SEC-2."""
     request = pairing("50", "hash", now=at(90)).request
     await world.a.accept([], node=A, now=at(90), pairings=[pairing("50", "hash", now=at(90))])

@@ -232,9 +232,7 @@ async def test_a_lane_that_is_unknown_or_a_wrong_size_is_refused(gateway: Gatewa
     assert main.concurrency == 2
 
 
-async def test_active_is_all_that_is_not_done_with_what_it_waits_for(
-    gateway: GatewayProcess,
-) -> None:
+async def test_active_is_all_undone_with_what_it_waits_for(gateway: GatewayProcess) -> None:
     """SPEC OPS-4."""
     await gateway.say("one", "two")
     await until(lambda: len(gateway.dispatcher.runs()) == 2)
@@ -285,9 +283,7 @@ async def test_a_queue_shows_what_was_dropped_and_why() -> None:
         assert [row.message.text for row in seen.messages] == ["works", "waits"]
 
 
-async def test_without_a_gateway_a_queue_is_what_the_database_knows(
-    gateway: GatewayProcess,
-) -> None:
+async def test_without_a_gateway_a_queue_is_what_is_stored(gateway: GatewayProcess) -> None:
     await gateway.say("one", "two")
     await asyncio.sleep(5)
     seen = await offline(gateway).queue("ann")
@@ -298,9 +294,7 @@ async def test_without_a_gateway_a_queue_is_what_the_database_knows(
         await offline(gateway).queue("carl")
 
 
-async def test_a_gateway_shows_a_run_of_another_process_in_a_session(
-    gateway: GatewayProcess,
-) -> None:
+async def test_a_gateway_shows_a_run_of_another_process(gateway: GatewayProcess) -> None:
     """SPEC NODE-1: the database is shared."""
     await begin(gateway, "elsewhere", SessionKey("agent:main:api:x"))
     seen = await gateway.control.queue("api:x")

@@ -51,15 +51,11 @@ GROUP_KEY = session_of(GROUP, peer=PeerKind.GROUP)
     ("inbox:1", "inbox:1"), ("outbox:2", "outbox:2"),
     ("main", "heartbeat:main"), ("heartbeat:main", "heartbeat:main"),
 ])  # fmt: skip
-async def test_things_are_found_by_what_people_call_them(
-    gateway: GatewayProcess, about: str, subject: str
-) -> None:
+async def test_things_have_these_names(gateway: GatewayProcess, about: str, subject: str) -> None:
     assert str((await ask(gateway, about)).subject) == subject
 
 
-async def test_runs_jobs_and_nodes_are_found_by_parts_of_their_names(
-    gateway: GatewayProcess,
-) -> None:
+async def test_runs_jobs_and_nodes_are_found_by_their_names(gateway: GatewayProcess) -> None:
     (run, _) = await gateway.store.runs()
     for about in (run.id, f"run:{run.id}"):
         assert (await ask(gateway, about)).subject.id == run.id
@@ -92,9 +88,7 @@ async def test_jobs_of_two_owners_with_one_name_are_told_apart(gateway: GatewayP
     ("a\nb", "a name of 1 to 512 characters"), ("x" * 513, "a name of 1 to 512 characters"),
     ("9" * 40, "nothing is called"), ("\ud800", "a name of 1 to 512 characters"),
 ])  # fmt: skip
-async def test_what_nobody_knows_is_told_with_what_is_alike(
-    gateway: GatewayProcess, about: str, words: str
-) -> None:
+async def test_unknown_names_are_refused(gateway: GatewayProcess, about: str, words: str) -> None:
     with pytest.raises(NotFound) as told:
         await ask(gateway, about)
     assert words in str(told.value)

@@ -167,9 +167,7 @@ BAD = {
 
 
 @pytest.mark.parametrize(("status", "requests"), BAD.items())
-async def test_a_bad_request_gets_an_error_body(
-    status: int, requests: tuple[str, ...], api: Api
-) -> None:
+async def test_bad_requests_are_refused(status: int, requests: tuple[str, ...], api: Api) -> None:
     for line in requests:
         method, path, content = [*line.split(" ", 2), ""][:3]
         answer = await api.client.request(method, f"/api/{path}", content=content, headers=JSON)
@@ -181,9 +179,7 @@ async def test_a_bad_request_gets_an_error_body(
     ("/pairing/approve", {"code": "x", "gest": True}, "gest"),
     ("/outbox/retry", {"ids": [1], "all": True}, "all"),
 ])  # fmt: skip
-async def test_a_key_that_is_not_known_is_refused(
-    path: str, body: object, key: str, api: Api
-) -> None:
+async def test_an_unknown_key_is_refused(path: str, body: object, key: str, api: Api) -> None:
     """Ignored, a misspelled key would do something else than was asked."""
     assert await api("POST", path, body) == (422, {"error": f"{key}: unknown key"})
 
@@ -205,9 +201,7 @@ async def test_a_wrong_size_of_a_lane_is_refused_in_words(number: str, api: Api)
     ("chat", ("-100\x00", "-100\n", "\x1b[2J", -1001)),
     ("allowed", ("yes", 1, None)),
 ])  # fmt: skip
-async def test_a_decision_about_a_group_must_be_clear(
-    field: str, values: tuple[object, ...], api: Api
-) -> None:
+async def test_a_decision_must_be_clear(field: str, values: tuple[object, ...], api: Api) -> None:
     """SPEC CHAN-5, SEC-3."""
     body = {"channel": "telegram", "account": "default", "chat": "-1001", "allowed": True}
     for value in values:

@@ -96,9 +96,7 @@ async def test_what_is_no_http_is_told_as_all_errors_are() -> None:
             assert list(json.loads(body)) == ["error"]
 
 
-async def test_what_is_too_much_is_told_as_all_errors_are(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_too_much_is_told_as_all_errors_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 1)
     async with served(WebAccess("127.0.0.1")) as client:
         answer = await client.get("/healthz")

@@ -13,9 +13,7 @@ from goclaw_py.web.hooks import HookConflict, collect_hooks
 from tests.unit.web.hooks_harness import GOOD, Client, Server, Sink, hook, serving, until
 
 
-async def test_a_hook_gets_method_headers_and_body_and_its_answer_goes_back(
-    sink: Sink, server: Server
-) -> None:
+async def test_a_hook_gets_all_and_its_answer_goes_back(sink: Sink, server: Server) -> None:
     sink.answer = WebAnswer(202, "ja, wirklich: ü")
     answer = await server.ask(
         b"POST /hook HTTP/1.1\r\nHost: x\r\nX-Secret: Abc\r\nContent-Length: 4\r\n\r\n\x00{}\xff"
@@ -52,9 +50,7 @@ async def test_the_hook_decides_about_methods(sink: Sink, client: Client, method
         "http://x/hooks", "/" + "a" * 5000,
     ],
 )  # fmt: skip
-async def test_any_other_path_is_not_found_without_a_word(
-    sink: Sink, client: Client, target: str
-) -> None:
+async def test_other_paths_are_not_found(sink: Sink, client: Client, target: str) -> None:
     """SEC-1: and whoever tries gets no connection to keep."""
     answer = await client.ask(f"OPTIONS {target} HTTP/1.1\r\nhost: x\r\n\r\n".encode())
     assert (answer.status, answer.body) == (404, b"")
@@ -63,9 +59,7 @@ async def test_any_other_path_is_not_found_without_a_word(
 
 
 @pytest.mark.parametrize("target", ["/hook?", "/hook?a=/b&c", "/%68oo%6B", "/hook#x", "/hook?#x"])
-async def test_the_path_is_compared_without_query_and_decoded_once(
-    sink: Sink, server: Server, target: str
-) -> None:
+async def test_a_path_is_decoded_once(sink: Sink, server: Server, target: str) -> None:
     assert (await server.ask(GOOD.replace(b"/hook", target.encode()))).status == 200
     assert len(sink.requests) == 1
 
@@ -106,9 +100,7 @@ async def test_a_body_of_just_the_limit_is_taken(tmp_path: Path) -> None:
     assert [request.body for request in sink.requests] == [b"12345"] * 2
 
 
-async def test_a_connection_serves_many_requests_and_outlasts_a_proxys_patience(
-    sink: Sink, client: Client
-) -> None:
+async def test_a_connection_serves_many_requests_for_long(sink: Sink, client: Client) -> None:
     """Caddy keeps idle connections for two minutes; it must be the one that hangs up."""
     for _ in range(3):
         assert (await client.ask(GOOD)).status == 200
@@ -150,9 +142,7 @@ async def test_whoever_expects_to_be_told_to_continue_is_told(client: Client) ->
 
 
 @pytest.mark.parametrize("status", [204, 304])
-async def test_an_answer_that_has_no_body_announces_none(
-    sink: Sink, client: Client, status: int
-) -> None:
+async def test_no_body_is_announced(sink: Sink, client: Client, status: int) -> None:
     sink.answer = WebAnswer(status)
     for _ in range(2):
         answer = await client.ask(GOOD)

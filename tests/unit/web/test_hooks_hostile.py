@@ -82,9 +82,7 @@ async def test_a_body_that_turns_out_too_long_is_refused_in_words(tmp_path: Path
 
 
 @pytest.mark.parametrize("drips", [False, True])
-async def test_a_body_that_does_not_come_is_given_up(
-    sink: Sink, client: Client, *, drips: bool
-) -> None:
+async def test_a_late_body_is_given_up(sink: Sink, client: Client, *, drips: bool) -> None:
     await client.send(announced(60))
     dripping = asyncio.create_task(drip(client, b"x" * (60 if drips else 3), every_s=1))
     answer = await client.answer()
@@ -135,9 +133,7 @@ async def test_a_client_that_leaves_before_the_answer_does_no_harm(
 
 
 @pytest.mark.parametrize("start", [b"", b"P", b"POST /hook HTTP/1.1\r\nhost: x\r\n", GOOD[:-5]])
-async def test_a_request_that_is_never_completed_ends_after_a_while(
-    client: Client, start: bytes
-) -> None:
+async def test_a_request_without_end_ends_after_a_while(client: Client, start: bytes) -> None:
     await client.send(start)
     assert await client.closed()
     assert now() == pytest.approx(web_server.HEAD_S, abs=0.5)
@@ -219,9 +215,7 @@ async def test_what_is_not_http_is_refused_quietly(
 
 
 @pytest.mark.parametrize("to", [b"websocket", b"h2c"])
-async def test_a_wish_for_another_protocol_is_not_heard(
-    sink: Sink, server: Server, to: bytes
-) -> None:
+async def test_other_protocols_are_not_heard(sink: Sink, server: Server, to: bytes) -> None:
     wish = b"connection: upgrade\r\nupgrade: " + to + b"\r\n"
     answer = await server.ask(b"GET /hook HTTP/1.1\r\nhost: x\r\n" + wish + b"\r\n")
     assert answer.status == 200

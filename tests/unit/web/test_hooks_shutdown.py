@@ -101,9 +101,7 @@ async def test_a_body_that_still_comes_is_not_waited_for(tmp_path: Path) -> None
     await nothing_is_left(server)
 
 
-async def test_a_hook_that_ignores_its_cancellation_does_not_keep_the_server(
-    tmp_path: Path,
-) -> None:
+async def test_a_hook_that_ignores_its_end_does_not_keep_the_server(tmp_path: Path) -> None:
     sink = Sink(gate=asyncio.Event(), stubborn_s=60)
     server = a_server(tmp_path, hook(sink))
     async with server.client() as client:
@@ -128,9 +126,7 @@ async def test_nobody_connects_any_more(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3])
-async def test_a_server_may_be_stopped_or_cancelled_while_it_starts(
-    tmp_path: Path, turns: int
-) -> None:
+async def test_a_server_may_be_stopped_while_it_starts(tmp_path: Path, turns: int) -> None:
     for cancelled in (False, True):
         server = a_server(tmp_path, hook(Sink()))
         for _ in range(turns):

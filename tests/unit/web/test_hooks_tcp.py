@@ -43,9 +43,7 @@ def test_the_usual_address_can_be_reached_and_named() -> None:
         assert not listener.getblocking()
 
 
-def test_a_name_that_has_several_addresses_means_the_ipv4_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_with_several_addresses_means_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(listen_tcp("localhost", 0)) as listener:
         assert listener.getsockname()[0] in ("127.0.0.1", "::1")
     both = [
@@ -111,9 +109,7 @@ def test_what_cannot_be_listened_at_is_told(taken: int, monkeypatch: pytest.Monk
     (errno.EPERM, "use a reverse proxy in front of it"),
     (errno.ENOBUFS, "cannot listen at web.host = '127.0.0.1', web.port = 80: no more"),
 ])  # fmt: skip
-def test_whatever_the_system_refuses_is_told(
-    monkeypatch: pytest.MonkeyPatch, number: int, words: str
-) -> None:
+def test_other_refusals_are_told(monkeypatch: pytest.MonkeyPatch, number: int, words: str) -> None:
     def refuse(*_arguments: object, **_options: object) -> None:
         raise OSError(number, "no more")
 

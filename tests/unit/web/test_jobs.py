@@ -378,9 +378,7 @@ TEA = GOOD | {"payload": {"kind": "message", "text": "tea"}}
     (TEA | {"target": "nowhere"}, "target"), (TEA | {"target": {"channel": "a"}}, "target"),
     (TEA | {"session": "agent:main:x"}, "session"),
 ])  # fmt: skip
-async def test_a_job_that_makes_no_sense_is_refused_in_words(
-    body: object, part: str, api: Api
-) -> None:
+async def test_a_job_without_sense_is_refused(body: object, part: str, api: Api) -> None:
     """SPEC CRON-2, SEC-3."""
     status, answer = await api("POST", "/jobs", body)
     assert (status, part in answer["error"]) == (422, True), answer

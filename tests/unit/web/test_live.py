@@ -138,9 +138,7 @@ async def test_a_stream_that_the_gateway_ends_is_over(tmp_path: Path) -> None:
             await anext(events)
 
 
-async def test_a_reader_that_stands_still_stops_the_gateways_iterator_and_no_more(
-    tmp_path: Path,
-) -> None:
+async def test_a_reader_that_stands_still_stops_only_its_iterator(tmp_path: Path) -> None:
     """What it does not read stays in the gateway's own buffer, which has a limit."""
     async with connected(tmp_path) as (made, remote):
         asked = 0

@@ -78,9 +78,7 @@ async def test_the_errors_of_a_message_are_raised_again_on_the_other_side(tmp_pa
             await remote.send_message(fakes.SESSION, "x", queue=True)
 
 
-async def test_sessions_of_jobs_show_slug_and_next_run(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_sessions_of_jobs_show_next_run(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     every = JobDraft(Every(timedelta(hours=2)), Prompt("x"), slug="standup")
     job = await api.control.jobs.create(every, Requester(None))
     gone = job_session(job.spec.agent, JobId("019c0000-0000-7000-8000-000000000000"))

@@ -91,9 +91,7 @@ async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str, ap
     assert (status, answer["error"].startswith(word)) == (422, True)
 
 
-async def test_the_client_over_the_socket_reads_on_too(
-    tmp_path: Path, control: FakeControl
-) -> None:
+async def test_the_client_of_the_socket_reads_on_too(tmp_path: Path, control: FakeControl) -> None:
     async with connected(tmp_path) as (made, remote):
         made.control.rows = control.rows
         assert await remote.runs(before=fakes.ACTIVE.cursor) == [fakes.ENDED]

@@ -113,9 +113,7 @@ async def test_a_confirmation_that_was_lost_is_repeated(
     assert len(tries) == 3
 
 
-async def test_stopping_the_server_ends_streams_at_once_and_the_terminal_is_told(
-    tmp_path: Path,
-) -> None:
+async def test_stopping_the_server_ends_streams_and_tells_terminals(tmp_path: Path) -> None:
     made = Gateway(tmp_path / "gateway.sock")
     made.start()
     async with RemoteControl(made.path) as remote:
@@ -247,9 +245,7 @@ async def test_a_foreign_server_is_not_understood(tmp_path: Path) -> None:
                 await remote.people()
 
 
-async def test_a_gateway_that_hangs_is_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_hanging_gateway_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goclaw_py.cli.client.control.TIMEOUT_S", 0.05)
     listener = listen_unix(tmp_path / "gateway.sock")
     try:

@@ -23,9 +23,7 @@ pytestmark = pytest.mark.real_time
     UsageQuery((Grouping.JOB,), until=date(2026, 1, 1), days=3),
     UsageQuery((Grouping.JOB,), since=date(2025, 12, 31), until=date(2026, 1, 1)),
 ])  # fmt: skip
-async def test_a_question_arrives_as_it_was_and_so_does_its_answer(
-    tmp_path: Path, query: UsageQuery
-) -> None:
+async def test_questions_and_answers_arrive_as_they_were(tmp_path: Path, query: UsageQuery) -> None:
     async with connected(tmp_path) as (made, remote):
         assert await remote.usage(query) == fake_usage.BY_DAY
     assert made.control.calls == [("usage", query)]
@@ -40,9 +38,7 @@ async def test_an_answer_without_rows_or_money_comes_back_too(tmp_path: Path) ->
             assert await remote.usage(UsageQuery()) == report
 
 
-async def test_what_only_the_gateways_clock_tells_to_be_wrong_is_the_same_error(
-    tmp_path: Path,
-) -> None:
+async def test_what_the_gateways_clock_tells_is_the_same_error(tmp_path: Path) -> None:
     async with connected(tmp_path) as (_, remote):
         with pytest.raises(BadUsageQuery) as error:
             await remote.usage(UsageQuery(since=date(2030, 1, 1)))
@@ -99,9 +95,7 @@ async def test_the_json_is_made_for_programs(api: Api) -> None:
     *(({"tz": tz}, "tz: ") for tz in ("Nowhere", "CET", "", "../../etc/passwd", "\x00")),
     ({"tz": "x" * 65}, "tz: "),
 ])  # fmt: skip
-async def test_a_question_that_makes_no_sense_is_refused(
-    params: dict[str, str], says: str, api: Api
-) -> None:
+async def test_a_senseless_question_is_refused(params: dict[str, str], says: str, api: Api) -> None:
     got = await api.client.get("/api/usage", params=params)
     assert got.status_code == 422
     assert says in wire.read(wire.ApiError, got.content).error

@@ -96,9 +96,7 @@ async def test_each_agent_has_a_card_in_words(browser: Browser) -> None:
     )
 
 
-async def test_what_is_missing_is_said_with_what_to_do(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_what_is_missing_has_its_advice(browser: Browser, hearts: FakeHeartbeats) -> None:
     hearts.heartbeat_runs = []
     await browser.says("/heartbeats", "There has been no heartbeat run yet.")
     hearts.texts[MAIN] = []
@@ -192,9 +190,7 @@ async def test_an_agent_that_there_is_not_is_404(agent: str, browser: Browser) -
         await browser.refuses(f"/heartbeats/{agent}/{action}", 404)
 
 
-async def test_what_is_no_action_or_no_form_is_refused(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_what_is_no_form_is_refused(browser: Browser, hearts: FakeHeartbeats) -> None:
     await browser.refuses("/heartbeats/main/explode", 404)
     await browser.refuses("/heartbeats/main/checklist/burn", 404)
     headers = {**ORIGIN, "content-type": "text/plain"}
@@ -207,9 +203,7 @@ async def test_what_is_no_action_or_no_form_is_refused(
 # ---------------------------------------------------------------------------- doing
 
 
-async def test_a_heartbeat_run_by_hand_is_shown_once_it_has_begun(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_a_heartbeat_run_by_hand_is_shown(browser: Browser, hearts: FakeHeartbeats) -> None:
     """SPEC HB-11."""
     place = "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
     await browser.leads("/heartbeats/main/run", place)
@@ -229,9 +223,7 @@ async def test_a_heartbeat_is_switched(browser: Browser, hearts: FakeHeartbeats)
         assert hearts.views[MAIN].heartbeat.switched is switched
 
 
-async def test_the_card_offers_only_what_makes_sense(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_the_card_offers_what_makes_sense(browser: Browser, hearts: FakeHeartbeats) -> None:
     await browser.says("/heartbeats/main", "Turn off", 'href="/heartbeats/main/dry-run"')
     await hearts.switch(MAIN, on=False)
     said = await browser.says("/heartbeats/main", "Turn on", "Use the settings")
@@ -281,9 +273,7 @@ async def test_the_checklist_shows_what_is_done_too(browser: Browser, file: File
     assert f'<textarea id="text" name="text" rows="12" spellcheck="false">\n{LIST}<' in text
 
 
-async def test_an_item_is_added_and_ticked_off_by_its_number(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_items_are_added_and_ticked_off(browser: Browser, hearts: FakeHeartbeats) -> None:
     path = "/heartbeats/main/checklist"
     state = seen((await hearts.checklist(MAIN)).text)
     await browser.leads(f"{path}/done", SAVED, number=1, seen=state)
@@ -373,9 +363,7 @@ async def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_shown(
 # ---------------------------------------------------------------------------- the dry run
 
 
-async def test_the_dry_run_shows_each_check_and_asks_no_model(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_the_dry_run_shows_checks_only(browser: Browser, hearts: FakeHeartbeats) -> None:
     """SPEC HB-11."""
     asked = 'Would it ask the agent? <span class="badge good">yes'
     said = await browser.says("/heartbeats/main/dry-run", asked)
@@ -404,9 +392,7 @@ async def test_the_dry_run_says_which_check_it_ends_at(
     assert "Prompt for the agent" not in said
 
 
-async def test_the_dry_run_says_what_skips_regular_heartbeat_runs(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_the_dry_run_says_what_skips_others(browser: Browser, hearts: FakeHeartbeats) -> None:
     night = replace(hearts.views[HELPER], now=AT.replace(hour=23))
     muted = replace(night.heartbeat, muted_until=night.now + timedelta(hours=1))
     hearts.views[HELPER] = replace(night, heartbeat=muted)

@@ -88,9 +88,7 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs
     ("page=0", ["one", "two", "three"]), ("page=x", ["one", "two", "three"]),
     ("state=failed", []),
 ])  # fmt: skip
-async def test_the_list_is_narrowed(
-    query: str, slugs: list[str], browser: Browser, desk: Jobs
-) -> None:
+async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, desk: Jobs) -> None:
     await made(desk, "one")
     await made(desk, "two", paused=True)
     await made(desk, "three", agent=AgentName("helper"))
@@ -127,9 +125,7 @@ async def test_run_now_asks_for_a_run(browser: Browser, desk: Jobs) -> None:
 
 
 @pytest.mark.parametrize("refused", list(RunNow))
-async def test_a_run_that_is_refused_is_explained(
-    refused: RunNow, browser: Browser, desk: Jobs
-) -> None:
+async def test_a_refused_run_is_explained(refused: RunNow, browser: Browser, desk: Jobs) -> None:
     job = await made(desk)
     desk.hand.answer = refused
     said = (page._REFUSED[refused], "Prompt for the agent")
@@ -149,9 +145,7 @@ async def test_a_job_is_paused_resumed_and_deleted(browser: Browser, desk: Jobs)
     await browser.refuses(f"/jobs/{job.id}/delete", 404)
 
 
-async def test_what_cannot_be_done_is_said_on_the_page_of_the_job(
-    browser: Browser, desk: Jobs
-) -> None:
+async def test_what_cannot_be_done_is_said_on_its_page(browser: Browser, desk: Jobs) -> None:
     job = await made(desk, "once", schedule=At(FRIDAY + timedelta(hours=1)), paused=True)
     desk.clock.at += timedelta(hours=2)
     await browser.refuses(f"/jobs/{job.id}/resume", 422, "that time is over")
@@ -263,9 +257,7 @@ async def test_a_message_needs_no_agent(browser: Browser, desk: Jobs) -> None:
     assert (await job_of(desk)).spec.payload == FixedMessage("Tea!")
 
 
-async def test_with_whom_a_chat_is_is_found_where_it_is_known(
-    browser: Browser, control: FakeControl
-) -> None:
+async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeControl) -> None:
     known = next(chat for chat in control.known_chats if chat.peer is PeerKind.GROUP)
     target = f"{known.channel}.{known.account}:{known.chat}"
     assert (await browser.send_form("/jobs/new", **NEW | {"target": target})).status_code == 303
@@ -314,9 +306,7 @@ async def test_a_short_name_that_is_taken_is_409(browser: Browser, desk: Jobs) -
     await browser.refuses("/jobs/new", 409, taken, **NEW | {"slug": "standup"})
 
 
-async def test_operators_make_as_many_jobs_as_they_want(
-    browser: Browser, control: FakeControl
-) -> None:
+async def test_operators_make_as_many_as_they_want(browser: Browser, control: FakeControl) -> None:
     """SPEC CRON-15."""
     control.made = Jobs(most=1)
     await made(control.made)
@@ -359,9 +349,7 @@ async def test_an_edit_changes_what_was_changed(browser: Browser, desk: Jobs) ->
     assert (spec.policy, spec.payload) == ({"jitter": 0.05, "turns": 5}, Prompt("Anything?"))
 
 
-async def test_another_zone_moves_a_time_that_was_written_by_the_clock(
-    browser: Browser, desk: Jobs
-) -> None:
+async def test_another_zone_moves_a_time_by_the_clock(browser: Browser, desk: Jobs) -> None:
     job = await made(desk, schedule=At(FRIDAY + timedelta(days=1)))
     path, form = await form_of(browser, job)
     assert form["expression"] == "2026-01-03 13:00"
@@ -379,9 +367,7 @@ async def test_a_command_stays_what_it_is(browser: Browser, desk: Jobs) -> None:
     assert (spec.payload, spec.name) == (Program(("echo", "a b")), "Echo")
 
 
-async def test_what_somebody_else_has_changed_is_not_overwritten_unseen(
-    browser: Browser, desk: Jobs
-) -> None:
+async def test_what_others_changed_is_not_overwritten_unseen(browser: Browser, desk: Jobs) -> None:
     job = await made(desk)
     path, form = await form_of(browser, job)
     await desk.service.edit(job.id, JobChange(name="Theirs"), BY)
@@ -392,9 +378,7 @@ async def test_what_somebody_else_has_changed_is_not_overwritten_unseen(
     assert (await job_of(desk)).spec.name == "Mine"
 
 
-async def test_a_job_that_vanished_while_it_was_edited_can_be_made_anew(
-    browser: Browser, desk: Jobs
-) -> None:
+async def test_a_job_that_vanished_can_be_made_anew(browser: Browser, desk: Jobs) -> None:
     job = await made(desk)
     path, form = await form_of(browser, job)
     await desk.service.delete(job.id, BY)
@@ -406,9 +390,7 @@ async def test_a_job_that_vanished_while_it_was_edited_can_be_made_anew(
     assert (anew.spec.name, anew.id != job.id) == ("Mine", True)
 
 
-async def test_an_edit_that_cannot_be_comes_back_as_it_was_typed(
-    browser: Browser, desk: Jobs
-) -> None:
+async def test_a_wrong_edit_comes_back_as_it_was_typed(browser: Browser, desk: Jobs) -> None:
     job = await made(desk)
     path, form = await form_of(browser, job)
     text = await browser.refuses(path, 422, **form | {"expression": "nonsense"})
@@ -437,9 +419,7 @@ async def test_the_preview_reads_an_expression_and_shows_five_times(browser: Bro
     ("expression=0+0+30+2+*", "never runs"),
     ("expression=0+9+*+*+*&not_after=in+1h", "all its times are in the past"),
 ])  # fmt: skip
-async def test_the_preview_says_what_is_wrong_in_a_sentence(
-    query: str, said: str, browser: Browser
-) -> None:
+async def test_the_preview_says_what_is_wrong(query: str, said: str, browser: Browser) -> None:
     await browser.says(f"/jobs/preview?{query}", said)
     assert "<script>" not in (await browser.get(f"/jobs/preview?{query}")).text
 
@@ -492,9 +472,7 @@ async def test_a_page_without_its_database_says_so(browser: Browser) -> None:
 
 @pytest.mark.usefixtures("away")
 @pytest.mark.parametrize("path", ["/jobs/new", "/jobs/standup/edit"])
-async def test_a_form_that_could_not_be_saved_comes_back_as_it_was_typed(
-    path: str, browser: Browser
-) -> None:
+async def test_a_form_that_is_not_saved_comes_back_as_typed(path: str, browser: Browser) -> None:
     long = "a long prompt\n" * 1000 + "its end"
     for more in ({}, {"do": "preview", "zone": ""}):
         answer = await browser.send_form(path, **NEW | {"text": long} | more)

@@ -17,9 +17,7 @@ from tests.unit.web.pages.conftest import Browser
 MAIN = LaneView(LaneName("main"), 1, 1, 1, 5, 3, 1, 0)
 
 
-async def test_now_shows_who_works_and_who_waits_for_what(
-    browser: Browser, control: FakeControl
-) -> None:
+async def test_now_shows_who_works_and_who_waits(browser: Browser, control: FakeControl) -> None:
     runs = (fakes.RUNNING, fakes.WAITING)
     control.snapshot = replace(fakes.STATUS, lanes=(MAIN,), runs=runs)
     lane = 'aria-label="1 of 1 slots in use"'
@@ -53,9 +51,7 @@ async def test_health_tells_how_each_gateway_is(browser: Browser, control: FakeC
     assert 'id="nodes"' not in await browser.says("/health")
 
 
-async def test_a_lane_names_its_first_runs_and_how_many_more_there_are(
-    browser: Browser, control: FakeControl
-) -> None:
+async def test_a_lane_names_its_first_runs_only(browser: Browser, control: FakeControl) -> None:
     runs = tuple(replace(fakes.RUNNING, id=RunId(f"run-{n:03}")) for n in range(107))
     control.snapshot = replace(fakes.STATUS, runs=runs)
     said = await browser.says("/", "and 103 more", "7 more are not shown")
@@ -68,9 +64,7 @@ async def test_a_lane_names_its_first_runs_and_how_many_more_there_are(
     ({"run": "/evil.example"}, "/runs/%2Fevil.example?notice=stopped"),
     ({"key": "a:b&c"}, "/sessions/view?key=a%3Ab%26c&notice=stopped"),
 ])  # fmt: skip
-async def test_a_stop_leads_back_to_the_page_of_its_button(
-    browser: Browser, fields: dict[str, str], place: str
-) -> None:
+async def test_a_stop_leads_back(browser: Browser, fields: dict[str, str], place: str) -> None:
     await browser.leads("/stop", place, session="s", **fields)
 
 

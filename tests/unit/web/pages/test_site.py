@@ -73,9 +73,7 @@ def check_that_nothing_runs(text: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_is_whole_and_loads_nothing_from_elsewhere(
-    browser: Browser, path: str
-) -> None:
+async def test_a_page_is_whole_and_loads_nothing_else(browser: Browser, path: str) -> None:
     answer = await browser.get(path)
     assert answer.status_code == 200
     check_that_nothing_runs(answer.text)
@@ -213,9 +211,7 @@ async def test_health_tells_how_to_get_a_channel_where_there_is_none_but_its_own
     assert "@BotFather" in (await browser.get("/health")).text
 
 
-async def test_what_is_gone_is_said_as_a_page_to_people_and_as_json_to_programs(
-    browser: Browser,
-) -> None:
+async def test_what_is_gone_is_said_to_people_and_to_programs(browser: Browser) -> None:
     for path, words in (("/runs/nothing", "no run"), ("/nowhere", "there is no such page")):
         shown = await browser.get(path)
         assert shown.status_code == 404
@@ -227,9 +223,7 @@ async def test_what_is_gone_is_said_as_a_page_to_people_and_as_json_to_programs(
         assert words in told.json()["error"]
 
 
-async def test_a_database_that_is_away_is_said_and_not_a_broken_page(
-    browser: Browser, control: FakeControl
-) -> None:
+async def test_a_database_that_is_away_is_said(browser: Browser, control: FakeControl) -> None:
     control.failure = fakes.unavailable()
     await browser.says("/", "the database does not answer", status=503)
 
