@@ -29,12 +29,7 @@ TOKEN = "0123456789abcdef-secret"
 GOOD = {"authorization": f"Bearer {TOKEN}"}
 EVIL = "http://evil.example"
 
-UNKNOWN = {
-    "row_id": "987654321",
-    "number": "99",
-    "occurrence": "nobody",
-    "heartbeat_run": "nobody",
-}
+UNKNOWN = {"row_id": "987654321", "number": "99", "occurrence": "nobody", "heartbeat_run": "nobody"}
 """Ids that nothing has; elsewhere ``nobody``."""
 
 MADE_OR_EMPTY = {

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 from collections import Counter
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
@@ -111,17 +109,6 @@ def test_every_answer_is_as_it_is_described(schema: BaseSchema, mode: str) -> No
         # There is nothing wrong that could be asked where any text may stand.
         assert asked[operation.label] or (mode == "negative" and not len(operation.body))
     assert len(asked) > (70 if mode == "positive" else 55)
-
-
-async def test_a_method_that_is_not_allowed_is_told_which_are() -> None:
-    app = make_api(FakeControl(), FakeTerminals(), health=FakeHealth())
-    transport = httpx.ASGITransport(app)
-    async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
-        for path, operations in app.openapi()["paths"].items():
-            answer = await client.request("TRACE", re.sub(r"\{.*?\}", "x", path))
-            allowed = set(answer.headers["allow"].split(", "))
-            assert answer.status_code == 405, path
-            assert {method.upper() for method in operations} <= allowed, path
 
 
 def test_nothing_is_left_behind() -> None:

@@ -84,8 +84,14 @@ async def test_every_row_and_every_number_comes_back(
     """DB-5. Texts with all that COPY has to escape are among the rows."""
     before = await all_rows(filled)
     assert [table for table, rows in before.items() if not rows] == [], "fill these tables too"
-    saved = await save(settings_of(filled, tmp_path / "a"), file)
+    mask = os.umask(0)
+    try:
+        saved = await save(settings_of(filled, tmp_path / "a"), file)
+    finally:
+        os.umask(mask)
     assert saved.tables == {table: len(rows) for table, rows in before.items()}
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600, "only its owner can read it"
+    assert list(file.parent.glob("*.part")) == list(file.parent.glob(".*.part")) == []
 
     restored = await bring_back(settings_of(other, tmp_path / "b"), file)
     assert (restored.backup, restored.migrated) == (saved, ())
@@ -102,18 +108,6 @@ async def test_each_table_that_a_migration_makes_is_known(postgres_database: Dat
     """What is not known would be in no backup."""
     there = await tables(postgres_database.address)
     assert sorted({*there} - {"schema_migrations"}) == migrate.tables(migrate.known())
-
-
-async def test_only_its_owner_can_read_a_backup(
-    filled: Address, file: Path, tmp_path: Path
-) -> None:
-    before = os.umask(0)
-    try:
-        await save(settings_of(filled, tmp_path), file)
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert list(file.parent.glob("*.part")) == list(file.parent.glob(".*.part")) == []
 
 
 async def test_a_backup_while_others_write_is_of_one_moment(
@@ -229,23 +223,6 @@ async def test_a_backup_of_a_newer_release_is_refused(
     with pytest.raises(BackupError, match="newer than this release: its schema is at") as refused:
         examine(file, quiet)
     assert "\n" not in str(refused.value)
-
-
-async def test_a_database_of_a_newer_release_is_saved_by_that_release_only(
-    filled: Address, file: Path, tmp_path: Path
-) -> None:
-    await run_sql(filled, "insert into schema_migrations values (999, 'next', 'x')")
-    with pytest.raises(MigrationError, match="newer than this release"):
-        await save(settings_of(filled, tmp_path), file)
-    assert not file.exists()
-
-
-async def test_an_empty_database_has_nothing_to_back_up(
-    empty_database: Database, file: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(BackupError, match="nothing to back up"):
-        await save(settings_of(empty_database.address, tmp_path), file)
-    assert not file.exists()
 
 
 # ---------------------------------------------------------------------------- what is in the way
@@ -459,10 +436,18 @@ async def test_rows_that_the_schema_does_not_take_leave_nothing(
     assert await tables(other) == []
 
 
-async def test_a_database_that_is_away_is_unavailable(tmp_path: Path, file: Path) -> None:
-    nowhere = Address(host=str(tmp_path), user="x", database="y")
-    with pytest.raises(StoreUnavailable):
-        await save(settings_of(nowhere, tmp_path), file)
+async def test_a_database_that_cannot_be_saved_is_told_and_leaves_no_file(
+    filled: Address, other: Address, tmp_path: Path, file: Path
+) -> None:
+    await run_sql(filled, "insert into schema_migrations values (999, 'next', 'x')")
+    cases: list[tuple[Address, type[Exception], str]] = [
+        (filled, MigrationError, "newer than this release"),
+        (other, BackupError, "nothing to back up"),
+        (Address(host=str(tmp_path), user="x", database="y"), StoreUnavailable, "does not answer"),
+    ]
+    for address, error, words in cases:
+        with pytest.raises(error, match=words):
+            await save(settings_of(address, tmp_path), file)
     assert not file.exists()
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real_time
 CLOCK = SystemClock()
 
 
-async def test_a_server_that_is_well(postgres_database: Database) -> None:
+async def test_a_server_that_is_well_and_then_takes_no_changes(postgres_database: Database) -> None:
     found = await check_up(postgres_database.address, CLOCK)
     assert found.is_current
     assert found.server.version >= 140_000
@@ -28,6 +28,12 @@ async def test_a_server_that_is_well(postgres_database: Database) -> None:
     assert not found.pooled
     assert found.server.faults(["any"]) == []
     assert 0 < found.server.used < found.server.most
+    name = postgres_database.address.database
+    sql = f"alter database {name} set default_transaction_read_only = on"
+    await run_sql(postgres_database.address, sql)
+    found = await check_up(postgres_database.address, CLOCK)
+    assert found.server.is_read_only
+    assert found.notices
 
 
 async def test_a_database_without_tables_is_left_as_it_is(empty_database: Database) -> None:
@@ -35,15 +41,6 @@ async def test_a_database_without_tables_is_left_as_it_is(empty_database: Databa
         found = await check_up(empty_database.address, CLOCK)
         assert found.schema is not None
         assert (found.schema.current, found.is_current) == (0, False)
-
-
-async def test_a_database_that_takes_no_changes(postgres_database: Database) -> None:
-    name = postgres_database.address.database
-    sql = f"alter database {name} set default_transaction_read_only = on"
-    await run_sql(postgres_database.address, sql)
-    found = await check_up(postgres_database.address, CLOCK)
-    assert found.server.is_read_only
-    assert found.notices
 
 
 async def test_a_user_who_may_make_nothing(postgres_database: Database) -> None:

@@ -12,14 +12,7 @@ from goclaw_py.jobs.models import WorkItem
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.sources.github import GitHubSource, IssueRules
 from goclaw_py.sources.github_http import RepositoryAddress
-from tests.support.github import (
-    FRIEND_TOKEN,
-    OWNER,
-    OWNER_TOKEN,
-    READER_TOKEN,
-    STRANGER,
-    Fault,
-)
+from tests.support.github import FRIEND_TOKEN, OWNER, OWNER_TOKEN, READER_TOKEN, STRANGER, Fault
 from tests.support.work import FORGOTTEN, ONE, TWO, GitHubRig, github_rig, github_source
 
 pytestmark = pytest.mark.real_time
@@ -64,12 +57,16 @@ async def test_people_see_who_works_on_an_issue_and_what_came_of_it(rig: GitHubR
     assert rig.github.said(issue.number) == ["Done.\n\nI have repaired it."]
     assert (issue.labels, issue.state) == (["bug"], "open")
 
-
-async def test_what_failed_is_marked(rig: GitHubRig) -> None:
-    issue = rig.github.open_issue("It is broken")
+    failed = rig.github.open_issue("It is broken, too")
     await rig.processes[0].done(await take(rig), ok=False, text="No idea.")
-    assert rig.github.said(issue.number) == ["Failed.\n\nNo idea."]
-    assert (issue.labels, issue.state) == (["failed"], "open")
+    assert rig.github.said(failed.number) == ["Failed.\n\nNo idea."]
+    assert (failed.labels, failed.state) == (["failed"], "open")
+
+    deleted = rig.github.open_issue("It is gone")
+    item = await take(rig)
+    deleted.deleted = True
+    with pytest.raises(WorkSourceError, match=f"issue {deleted.number} is gone"):
+        await rig.processes[0].done(item, ok=True, text="")
 
 
 @pytest.mark.parametrize("ok", [True, False])
@@ -133,11 +130,12 @@ async def test_the_claim_counts_however_many_comments_there_are(rig: GitHubRig) 
     assert (await take(rig)).title == "a long talk"
 
 
-async def test_strangers_can_claim_nothing(rig: GitHubRig) -> None:
+async def test_only_those_who_may_write_can_claim(rig: GitHubRig) -> None:
     """Everybody may write such a comment under a public issue."""
     issue = rig.github.open_issue("chore")
     rig.github.say(issue.number, CLAIM.format(job="other"), STRANGER)
-    assert (await take(rig)).title == "chore"
+    assert await source(rig, token=FRIEND_TOKEN).take(TWO) is not None
+    assert await rig.processes[0].take(ONE) is None
 
 
 async def test_what_a_model_says_is_no_claim(rig: GitHubRig) -> None:
@@ -146,13 +144,6 @@ async def test_what_a_model_says_is_no_claim(rig: GitHubRig) -> None:
     await rig.processes[0].done(await take(rig), ok=False, text=CLAIM.format(job="evil"))
     issue.labels = ["goclaw"]
     assert await rig.processes[0].take(TWO) is not None
-
-
-async def test_programs_of_different_users_respect_each_other(rig: GitHubRig) -> None:
-    rig.github.open_issue("chore")
-    friend = source(rig, token=FRIEND_TOKEN)
-    assert await friend.take(TWO) is not None
-    assert await rig.processes[0].take(ONE) is None
 
 
 async def test_of_two_claims_the_older_one_counts(rig: GitHubRig) -> None:
@@ -200,34 +191,23 @@ async def test_the_rest_of_a_claim_that_was_cut_off_is_removed(rig: GitHubRig) -
     assert "0" * 32 not in claim
 
 
-async def test_an_issue_that_is_deleted_meanwhile_is_told(rig: GitHubRig) -> None:
-    issue = rig.github.open_issue("chore")
-    item = await take(rig)
-    issue.deleted = True
-    with pytest.raises(WorkSourceError, match=f"issue {issue.number} is gone"):
-        await rig.processes[0].done(item, ok=True, text="")
-
-
 # ---------------------------------------------------------------------------- refusals, troubles
 
 
-async def test_a_wrong_token_is_told(rig: GitHubRig) -> None:
+async def test_what_the_settings_cannot_reach_is_told_and_leaves_no_claim(rig: GitHubRig) -> None:
+    issue = rig.github.open_issue("chore")
     wrong = "wrong-token-0123456789"
     assert await refused(rig, token=wrong) == "GitHub refuses the token: Bad credentials"
-
-
-async def test_a_token_that_may_not_write_is_told_and_leaves_no_claim(rig: GitHubRig) -> None:
-    issue = rig.github.open_issue("chore")
     said = await refused(rig, token=READER_TOKEN)
     assert said.startswith("the token may not do this in acme/shop: Resource not accessible")
-    assert rig.github.said(issue.number) == []
-
-
-async def test_a_repository_that_is_not_there_is_told(rig: GitHubRig) -> None:
     said = await refused(rig, repo="acme/none")
     assert said == "acme/none is not there, has no issues, or is hidden from this token"
     rig.github.has_issues = False
     assert (await refused(rig)).startswith("acme/shop is not there, has no issues")
+    place = RepositoryAddress("acme/shop", OWNER_TOKEN, "http://127.0.0.1:9", pause_s=0.001)
+    with pytest.raises(WorkSourceError, match="GitHub cannot be reached: ClientConnectorError"):
+        await GitHubSource(place, IssueRules(), rig.clock).take(ONE)
+    assert rig.github.said(issue.number) == []
 
 
 @pytest.mark.parametrize(
@@ -282,12 +262,10 @@ async def test_what_passes_is_waited_for(rig: GitHubRig, fault: Fault) -> None:
     rig.github.faults += [fault, fault]
     await rig.processes[0].done(item, ok=True, text="done")
     assert (issue.labels, rig.github.said(issue.number)) == ([], ["Done.\n\ndone"])
-
-
-async def test_what_does_not_pass_is_told_after_three_requests(rig: GitHubRig) -> None:
+    asked = len(rig.github.seen)
     rig.github.faults += [Fault(500)] * 4
     assert await refused(rig) == "GitHub does not work now (status 500)"
-    assert len(rig.github.seen) == 3
+    assert len(rig.github.seen) == asked + 3
 
 
 async def test_a_claim_that_was_made_without_an_answer_is_no_rival(rig: GitHubRig) -> None:
@@ -309,12 +287,6 @@ async def test_a_claim_is_taken_back_if_the_issue_cannot_be_labelled(rig: GitHub
     rig.github.faults.append(Fault(422, method="POST", path="/labels"))
     assert "does not accept this" in await refused(rig)
     assert rig.github.said(issue.number) == []
-
-
-async def test_a_server_that_is_not_there_is_told(rig: GitHubRig) -> None:
-    place = RepositoryAddress("acme/shop", OWNER_TOKEN, "http://127.0.0.1:9", pause_s=0.001)
-    with pytest.raises(WorkSourceError, match="GitHub cannot be reached: ClientConnectorError"):
-        await GitHubSource(place, IssueRules(), rig.clock).take(ONE)
 
 
 async def test_the_token_is_shown_nowhere(rig: GitHubRig, caplog: pytest.LogCaptureFixture) -> None:

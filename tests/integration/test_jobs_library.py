@@ -10,8 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py import At, Due, Every, JobScheduler
-from goclaw_py.model.errors import TooManyJobs
+from goclaw_py import At, Due, JobScheduler
 from tests.support.guides import programs
 from tests.support.postgres import Database
 
@@ -43,40 +42,6 @@ async def test_the_program_of_the_guide_prints_what_the_guide_says(
         assert (done.stdout, done.stderr, done.returncode) == (PROGRAM.prints, "", 0)
 
 
-async def test_two_services_run_each_occurrence_once(postgres_database: Database) -> None:
-    stores = [await postgres_database.open() for _ in range(2)]
-    services = [JobScheduler(store) for store in stores]
-    begun: list[Due] = []
-    finished = asyncio.Event()
-
-    async def handler(due: Due) -> str:
-        begun.append(due)
-        await asyncio.sleep(0.05)
-        if len(begun) >= 60:
-            finished.set()
-        return due.text
-
-    for jobs in services:
-        jobs.on_due(handler)
-        await jobs.start()
-    for number in range(20):
-        policy = {"anchor": "start"}
-        await services[0].add(
-            f"job-{number}", Every(timedelta(seconds=1)), str(number), max_runs=3, policy=policy
-        )
-    async with asyncio.timeout(60):
-        await finished.wait()
-    for jobs in services:
-        await jobs.stop()
-    rows = [row for n in range(20) for row in await services[0].run_log(f"job-{n}")]
-    stats = await services[0].stats()
-    for store in stores:
-        await store.close()
-    assert sorted(due.occurrence for due in begun) == sorted(row.id for row in rows)
-    assert {row.status.value for row in rows} == {"ok"}
-    assert (stats.runs, stats.ok) == (60, 60)
-
-
 async def test_what_a_stop_gave_back_runs_in_the_other_process_at_once(
     postgres_database: Database,
 ) -> None:
@@ -106,13 +71,3 @@ async def test_what_a_stop_gave_back_runs_in_the_other_process_at_once(
     for store in stores:
         await store.close()
     assert (row.status, row.output) == ("ok", "\ufffd and \ufffd")
-
-
-async def test_only_so_many_jobs_are_stored(postgres_database: Database) -> None:
-    store = await postgres_database.open()
-    jobs = JobScheduler(store, max_jobs=1)
-    await jobs.add("one", Every(timedelta(hours=1)))
-    with pytest.raises(TooManyJobs):
-        await jobs.add("two", Every(timedelta(hours=1)))
-    await jobs.stop()
-    await store.close()

@@ -93,9 +93,6 @@ async def test_a_server_that_is_not_there_is_tried_three_times_and_told(
     assert len([record for record in caplog.records if record.name.startswith("goclaw_py")]) == 2
 
 
-# ---------------------------------------------------------------------------- keys, life cycle
-
-
 async def test_a_server_of_ones_own_is_asked_without_a_key(agents: ModelAgents) -> None:
     await agents.make(api_key=None).run(request("hi"), Events())
     assert agents.server.seen[0].headers["authorization"] == "Bearer none"

@@ -110,9 +110,7 @@ async def test_a_run_stops_once_its_time_is_over(agent: ModelAgent, order: str) 
     assert cleaned.is_set() is order.startswith("tool")
 
 
-async def test_what_a_run_has_said_before_it_ran_out_is_in_its_entries(
-    agents: ModelAgents,
-) -> None:
+async def test_what_a_run_has_said_before_it_ran_out_is_in_its_entries(agents: ModelAgents) -> None:
     _, events = await runs_out(agents, Budget(turns=2))
     make = events.steps[-1].entries
     assert make is not None

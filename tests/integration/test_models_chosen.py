@@ -78,10 +78,7 @@ async def test_another_model_of_the_same_provider_answers_once(
 
 async def test_it_works_with_the_settings_of_the_agent(agents: ModelAgents) -> None:
     agent = agents.make(
-        model="small",
-        headers={"X-Team": "blue"},
-        temperature=0.25,
-        system_prompt="You are terse.",
+        model="small", headers={"X-Team": "blue"}, temperature=0.25, system_prompt="You are terse."
     )
     await ask(agent, "say a", "big")
     (seen,) = agents.server.seen
@@ -126,20 +123,11 @@ async def test_a_model_that_nobody_knows_is_told_in_friendly_words(
     assert agents.server.seen == []
 
 
-async def test_a_provider_without_a_key_is_told_with_the_variable_to_set(
-    agents: ModelAgents,
-) -> None:
-    error = await refused(agents.make(), "groq:llama")
-    assert "set GROQ_API_KEY" in error.friendly
-    assert not error.retryable
-
-
-async def test_a_model_that_its_provider_does_not_know_is_no_failure_that_passes(
-    agents: ModelAgents,
-) -> None:
-    error = await refused(agents.make(), "status 404")
-    assert "does not exist" in error.friendly
-    assert not error.retryable
+async def test_what_waiting_does_not_cure_is_told(agents: ModelAgents) -> None:
+    for model, words in (("groq:llama", "set GROQ_API_KEY"), ("status 404", "does not exist")):
+        error = await refused(agents.make(), model)
+        assert words in error.friendly
+        assert not error.retryable
 
 
 async def test_the_models_to_fall_back_on_stay_the_same(

@@ -18,7 +18,7 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, TextDelta
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, Role
+from goclaw_py.ports.agent import AgentResult, HistoryEntry
 from tests.support import model_server_openai as openai
 from tests.support.model_server import ModelServer, Seen
 from tests.support.toolbox import Functions
@@ -161,17 +161,6 @@ async def test_a_conversation_may_go_on_for_ever(server: SummingServer, talk: Ta
     assert "summary 1" in server.questions[1]
 
 
-async def test_calls_of_tools_stay_with_their_results(server: SummingServer, talk: Talk) -> None:
-    for number in range(6):
-        await talk.say(f'tool look_up {{"word":"w{number}"}}')
-    assert any("(look_up gave: meaning of w0)" in question for question in server.questions)
-    for seen in server.others:
-        called = [c["id"] for m in seen.body["messages"] for c in m.get("tool_calls", ())]
-        given = [m["tool_call_id"] for m in seen.body["messages"] if m["role"] == "tool"]
-        assert called == given
-    assert len(server.others) == 12
-
-
 async def test_if_it_cannot_be_summed_up_the_begin_is_left_out_of_this_run_only(
     server: SummingServer, talk: Talk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,19 +177,6 @@ async def test_if_it_cannot_be_summed_up_the_begin_is_left_out_of_this_run_only(
     server.most = 8
     await talk.say("say seven")
     assert talk.compacted != []
-
-
-async def test_a_long_conversation_is_summed_up_in_parts_that_fit(
-    server: SummingServer, talk: Talk
-) -> None:
-    for number in range(20):
-        text = f"number {number} {'x' * 60}"
-        talk.history += HistoryEntry(Role.USER, text), HistoryEntry(Role.ASSISTANT, text)
-    await talk.say("say done")
-    assert len(server.questions) > 3
-    assert all(len(question) < 400 for question in server.questions)
-    assert "summary 2" in server.questions[2]
-    assert talk.compacted[0].summary == f"summary {len(server.questions)}"
 
 
 async def test_what_the_server_finds_too_long_is_compacted_harder_and_tried_once_more(

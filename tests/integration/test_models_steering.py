@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.ports.agent import HistoryEntry, Role, TextPart
+from goclaw_py.ports.agent import Role, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from tests.support.harness import Ways, a_process
 from tests.support.model_agents import ModelAgents
@@ -86,17 +86,6 @@ async def test_the_history_of_a_steered_run_is_readable_and_reads_back_what_the_
         {"role": "assistant", "content": "the rest"},
         {"role": "user", "content": "say bye"},
     ]
-
-
-async def test_another_loop_can_read_the_history_of_a_steered_run(
-    server: ModelServer, agent: ModelAgent
-) -> None:
-    result = await agent.run(
-        request(TOOL, take=Coming("say the rest"), tools=Functions(look_up)), Events()
-    )
-    plain = [HistoryEntry(entry.role, entry.text) for entry in result.entries]
-    await agent.run(request("say bye", history=plain), Events())
-    assert server.seen[2].texts == [TOOL, "looking", "say the rest", "the rest", "say bye"]
 
 
 def test_work_without_a_word_before_a_message_makes_no_empty_entry() -> None:

@@ -70,9 +70,7 @@ async def traces(one: Connection) -> list[dict[str, object]]:
     return [dict(row) for row in rows]
 
 
-async def test_a_pooler_in_session_mode_is_as_good_as_the_server(
-    empty_database: Database,
-) -> None:
+async def test_a_pooler_in_session_mode_is_as_good_as_the_server(empty_database: Database) -> None:
     """It refuses most settings at the start of a connection, so ours are made later."""
     with pooler(empty_database.address, "session", {}) as address:
         await ensure_fit(address)

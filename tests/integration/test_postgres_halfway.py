@@ -15,25 +15,9 @@ from goclaw_py.ports.store import Draft, InboxRow, SeenChat, Summary
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.pool import DatabaseError
 from goclaw_py.store.sql import queries
-from tests.integration.postgres_work import (
-    changes_all_or_nothing,
-    refusing,
-    until_somebody_waits,
-)
+from tests.integration.postgres_work import changes_all_or_nothing, refusing, until_somebody_waits
 from tests.support.postgres import Database
-from tests.support.stores import (
-    ANN,
-    PLACES,
-    T0,
-    A,
-    a_node,
-    at,
-    end,
-    entry,
-    inbox,
-    key_of,
-    new_run,
-)
+from tests.support.stores import ANN, PLACES, T0, A, a_node, at, end, entry, inbox, key_of, new_run
 
 pytestmark = pytest.mark.real_time
 

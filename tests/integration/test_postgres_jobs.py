@@ -48,8 +48,6 @@ async def test_to_claim_what_is_not_due_writes_nothing(postgres_database: Databa
         await store.close()
 
 
-# ---------------------------------------------------------------------------- halfway
-
 TABLES = ("cron_jobs", "job_runs", "owner_zones", "runs", "outbox", "sessions", "nodes")
 
 
@@ -112,10 +110,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "cron_jobs job_runs runs nodes",
     ),
     "leave": (lambda b: b.store.leave(A, now=at(1)), "cron_jobs job_runs nodes"),
-    "delete": (
-        lambda b: b.store.delete_job(JobId("job-work"), forget=True),
-        "cron_jobs job_runs",
-    ),
+    "delete": (lambda b: b.store.delete_job(JobId("job-work"), forget=True), "cron_jobs job_runs"),
     "move": (
         lambda b: b.store.move_chat("telegram", "default", old="100", new="300", now=at(5)),
         "cron_jobs job_runs owner_zones",
@@ -132,9 +127,6 @@ async def test_a_change_that_fails_at_one_table_changes_no_other(
 ) -> None:
     """CRON-5: the same as when the process or the server dies there."""
     await changes_all_or_nothing(postgres_database, lambda: CHANGES[name][0](busy), TABLES, table)
-
-
-# ---------------------------------------------------------------------------- at the same time
 
 
 async def test_who_claims_while_others_do_does_not_wait_for_them(

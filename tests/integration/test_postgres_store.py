@@ -46,6 +46,14 @@ async def store(postgres_database: Database) -> AsyncIterator[PostgresStore]:
         yield store
 
 
+@pytest.fixture
+async def borrowed(postgres_database: Database) -> AsyncIterator[Pool]:
+    """A pool of a single connection."""
+    pool = await Pool.open(postgres_database.address, min_size=1, max_size=1)
+    yield pool
+    await pool.close()
+
+
 async def end_connections(database: Database) -> None:
     """What an administrator's restart does to everybody who is connected."""
     address = replace(database.address, database="postgres")
@@ -99,9 +107,7 @@ async def test_notices_resume_and_what_was_missed_is_made_up(
     await until(heard.expect(Notice.OUTBOX))
 
 
-async def test_a_hearer_that_raises_does_not_end_the_listening(
-    store: PostgresStore,
-) -> None:
+async def test_a_hearer_that_raises_does_not_end_the_listening(store: PostgresStore) -> None:
     told: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
 
@@ -120,29 +126,23 @@ async def test_a_hearer_that_raises_does_not_end_the_listening(
 
 
 async def test_a_connection_that_ends_inside_a_transaction_is_told_as_unavailable(
-    postgres_database: Database,
+    borrowed: Pool, postgres_database: Database
 ) -> None:
-    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
 
     async def lose_it() -> None:
         async with borrowed.transaction() as transaction:
             await end_connections(postgres_database)
             await transaction.row("select 1")
 
-    try:
-        with pytest.raises(StoreUnavailable):
-            await lose_it()
-        async with borrowed.connection() as again:
-            row = await again.row("select 1 as one")
-        assert row is not None
-        assert row["one"] == 1
-    finally:
-        await borrowed.close()
+    with pytest.raises(StoreUnavailable):
+        await lose_it()
+    async with borrowed.connection() as again:
+        row = await again.row("select 1 as one")
+    assert row is not None
+    assert row["one"] == 1
 
 
-async def test_a_mistake_of_ours_is_not_told_as_unavailable(
-    postgres_database: Database,
-) -> None:
+async def test_a_mistake_of_ours_is_not_told_as_unavailable(postgres_database: Database) -> None:
     async with connection(postgres_database.address) as direct:
         with pytest.raises(asyncpg.PostgresSyntaxError):
             await direct.fetch("selec 1")
@@ -153,22 +153,18 @@ async def test_a_mistake_of_ours_is_not_told_as_unavailable(
 
 
 async def test_a_failed_transaction_leaves_nothing_and_the_connection_in_order(
-    postgres_database: Database,
+    borrowed: Pool,
 ) -> None:
-    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
 
     async def fail() -> None:
         async with borrowed.transaction() as transaction:
             await transaction.fetch("insert into leases (name) values ($1)", "x")
             raise ZeroDivisionError
 
-    try:
-        with pytest.raises(ZeroDivisionError):
-            await fail()
-        async with borrowed.connection() as same:
-            assert await same.fetch("select * from leases") == []
-    finally:
-        await borrowed.close()
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    async with borrowed.connection() as same:
+        assert await same.fetch("select * from leases") == []
 
 
 async def test_a_read_only_server_is_unavailable(postgres_database: Database) -> None:
@@ -190,9 +186,7 @@ async def test_a_read_only_server_is_unavailable(postgres_database: Database) ->
         await postgres_database.open()
 
 
-async def test_too_many_connections_are_told_as_unavailable(
-    postgres_database: Database,
-) -> None:
+async def test_too_many_connections_are_told_as_unavailable(postgres_database: Database) -> None:
     name = postgres_database.address.database
     # Rights of a superuser would pass by the limit.
     await run_sql(
@@ -225,17 +219,13 @@ async def test_a_statement_has_a_time_limit(
 
 
 async def test_waiting_for_a_free_connection_has_a_time_limit(
-    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+    borrowed: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
     monkeypatch.setattr(pool, "CONNECT_S", 0.05)
-    try:
-        async with borrowed.connection():
-            with pytest.raises(StoreUnavailable):
-                async with borrowed.connection():
-                    pytest.fail("there was only one connection")
-    finally:
-        await borrowed.close()
+    async with borrowed.connection():
+        with pytest.raises(StoreUnavailable):
+            async with borrowed.connection():
+                pytest.fail("there was only one connection")
 
 
 async def test_a_cancelled_statement_leaves_the_store_usable(store: PostgresStore) -> None:
@@ -251,10 +241,9 @@ async def test_a_cancelled_statement_leaves_the_store_usable(store: PostgresStor
 
 
 async def test_who_is_cancelled_waits_only_shortly_for_a_connection_that_is_stuck(
-    postgres_database: Database, monkeypatch: pytest.MonkeyPatch
+    borrowed: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "RELEASE_S", 0.1)
-    borrowed = await Pool.open(postgres_database.address, min_size=1, max_size=1)
     async with borrowed.connection() as stuck:
         row = await stuck.row("select pg_backend_pid() as pid")
     assert row is not None
@@ -269,19 +258,16 @@ async def test_who_is_cancelled_waits_only_shortly_for_a_connection_that_is_stuc
             assert await fresh.fetch("select 1 from pg_database limit 1")
     finally:
         os.kill(row["pid"], signal.SIGCONT)
-        await borrowed.close()
 
 
-async def test_a_closed_store_is_unavailable(postgres_database: Database) -> None:
+async def test_a_closed_store_is_unavailable(postgres_database: Database, tmp_path: Path) -> None:
+    """As one where nobody answers."""
+    with pytest.raises(StoreUnavailable):
+        await PostgresStore.open(host=str(tmp_path), user="goclaw", database="goclaw")
     store = await postgres_database.open()
     await store.close()
     with pytest.raises(StoreUnavailable):
         await store.ping()
-
-
-async def test_a_store_cannot_be_opened_where_nobody_answers(tmp_path: Path) -> None:
-    with pytest.raises(StoreUnavailable):
-        await PostgresStore.open(host=str(tmp_path), user="goclaw", database="goclaw")
 
 
 # ---------------------------------------------------------------------------- a server of its own
@@ -303,25 +289,6 @@ async def address_of(server: EmbeddedPostgres) -> tuple[Address, int]:
     started = await asyncio.to_thread(server.start)
     address = Address(host=started.host, user=started.user, database=started.database)
     return address, started.pid
-
-
-async def test_the_store_survives_a_restart_of_the_server(own_server: EmbeddedPostgres) -> None:
-    """DB-4: nothing lost or doubled."""
-    address, _ = await address_of(own_server)
-    async with connection(address) as direct:
-        await migrate.migrate(direct)
-    async with opened(Database(address)) as store:
-        heard = Heard()
-        store.on_notice(heard.append)
-        await store.accept([inbox(1)], node=A, now=T0)
-        await asyncio.to_thread(own_server.stop)
-        with pytest.raises(StoreUnavailable):
-            await store.accept([inbox(2)], node=A, now=T0)
-        await address_of(own_server)
-        await available_again(store)
-        await store.accept([inbox(1), inbox(2)], node=A, now=T0)
-        assert len(await store.claim_pending(A, now=T0, places=PLACES)) == 2
-        await until(heard.expect(*Notice))
 
 
 async def test_a_server_that_hangs_is_unavailable_within_the_time_limits(

@@ -68,21 +68,6 @@ async def test_a_new_token_in_its_file_is_taken_without_a_restart(
         assert await line.channel.send(reply())
 
 
-async def test_ids_that_start_anew_are_taken(polling: Line) -> None:
-    """They do so after a week without updates."""
-    async with polling.receiving():
-        polling.api.say(ANN, "one")
-        await polling.inbox.until_accepted("one")
-        await polling.api.wait_confirmed()
-        polling.api.renumber(1000)
-        polling.api.say(ANN, "two")
-        await polling.inbox.until_accepted("two")
-        polling.api.say(ANN, "three")
-        await polling.inbox.until_accepted("three")
-        await polling.api.wait_confirmed()
-    assert polling.inbox.texts == ["one", "two", "three"]
-
-
 async def test_the_token_is_in_no_log_and_no_error(
     line: Line, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

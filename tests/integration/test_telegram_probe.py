@@ -48,23 +48,17 @@ async def test_a_bot_that_works_tells_its_name_and_its_privacy_mode(
     assert set(api.counts()) <= {"getMe", "getWebhookInfo"}, "it changes nothing"
 
 
-async def test_a_wrong_token_is_refused(api: BotApi, tmp_path: Path) -> None:
-    settings = _settings(
-        api, tmp_path, GOCLAW_TELEGRAM_TOKEN="123456789:AAbbCCwrongwrongwrongwrongwrongwrong"
-    )
-    assert isinstance(await _asked(settings), ChannelRefused)
-
-
-async def test_a_server_that_does_not_answer_is_told_after_a_while(
+async def test_what_is_wrong_is_told_after_a_while(
     api: BotApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wrong = "123456789:AAbbCCwrongwrongwrongwrongwrongwrong"
+    refused = await _asked(_settings(api, tmp_path, GOCLAW_TELEGRAM_TOKEN=wrong))
+    assert isinstance(refused, ChannelRefused)
     monkeypatch.setattr(composition, "PROBE_S", 0.3)
     api.fault(Fault("getMe", FaultKind.DELAY, seconds=30))
-    answer = await _asked(_settings(api, tmp_path))
-    assert isinstance(answer, NotSent)
-    assert "no answer within" in str(answer)
-
-
-async def test_a_console_alone_asks_nobody(tmp_path: Path) -> None:
+    silent = await _asked(_settings(api, tmp_path))
+    assert isinstance(silent, NotSent)
+    assert "no answer within" in str(silent)
+    # A console alone asks nobody.
     env = {"HOME": str(tmp_path), "GOCLAW_HOME": str(tmp_path)}
     assert await composition.probe_channels(load(env=env)) == []
