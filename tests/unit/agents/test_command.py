@@ -73,36 +73,35 @@ async def test_a_character_that_is_cut_between_two_reads_is_whole(tmp_path: Path
 ECHO = python("import sys; print(sys.argv[1:], sys.stdin.read(), end='')")
 
 
-async def test_the_instructions_of_a_run_stand_before_its_prompt_and_are_marked(
+BRIEF = ("Be brief.", " ")
+ANN = ("Ann is 7.",)
+BOTH = "<instructions>\nBe brief.\n\nFacts to remember:\n- Ann is 7.\n</instructions>"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "prompt", "system", "pinned", "said"),
+    [
+        ((), "Hi", (), (), "[] Hi"),
+        ((), "Hi", BRIEF, ANN, f"[] {BOTH}\n\nHi"),
+        (("--system", "{system}"), "Hi {system}", ("Say {prompt}.", ), (),
+         "['--system', 'Say {prompt}.'] Hi {system}"),
+        (("{prompt}", ), "Hi", BRIEF, (),
+         str(["<instructions>\nBe brief.\n</instructions>\n\nHi"]) + " "),
+    ],
+    ids=["none", "before the prompt", "in an argument", "before a prompt in an argument"],
+)  # fmt: skip
+async def test_the_instructions_of_a_run_have_a_place_and_are_marked(
     tmp_path: Path,
+    arguments: tuple[str, ...],
+    prompt: str,
+    system: tuple[str, ...],
+    pinned: tuple[str, ...],
+    said: str,
 ) -> None:
     """SPEC AGENT-7: the prompt stays as it is, apart from them."""
-    asked = replace(
-        request("Hello?", tmp_path), system=("Be brief.", " "), pinned=("Ann is 7.", "So is Bo.")
-    )
-    result = await agent(CommandSpec(ECHO)).run(asked, lambda _: None)
-    assert result.text == (
-        "[] <instructions>\nBe brief.\n\nFacts to remember:\n- Ann is 7.\n- So is Bo.\n"
-        "</instructions>\n\nHello?"
-    )
-    assert result.entries[0].text == "Hello?"
-
-
-async def test_they_go_where_an_argument_has_a_place_for_them(tmp_path: Path) -> None:
-    asked = replace(request("Hi {system}", tmp_path), system=("Say {prompt}.",))
-    spec = CommandSpec((*ECHO, "--system", "{system}"))
-    result = await agent(spec).run(asked, lambda _: None)
-    assert result.text == "['--system', 'Say {prompt}.'] Hi {system}"
-
-
-async def test_they_stand_before_a_prompt_that_is_an_argument_too(tmp_path: Path) -> None:
-    asked = replace(request("Hi", tmp_path), system=("Brief.",))
-    result = await agent(CommandSpec((*ECHO, "{prompt}"))).run(asked, lambda _: None)
-    assert result.text.strip() == str(["<instructions>\nBrief.\n</instructions>\n\nHi"])
-
-
-async def test_without_any_the_prompt_is_all(tmp_path: Path) -> None:
-    assert (await ask(CommandSpec(ECHO), "Hi", tmp_path)).text == "[] Hi"
+    asked = replace(request(prompt, tmp_path), system=system, pinned=pinned)
+    result = await agent(CommandSpec((*ECHO, *arguments))).run(asked, lambda _: None)
+    assert (result.text, result.entries[0].text) == (said, prompt)
 
 
 @pytest.mark.parametrize(
@@ -192,33 +191,32 @@ def lines(*values: object, **paths: object) -> CommandSpec:
     )
 
 
-async def test_the_pieces_of_json_lines_are_the_reply(tmp_path: Path) -> None:
-    spec = lines(
-        {"type": "start", "text": 7},
-        "a line of a log",
-        {"message": {"content": [{"type": "text", "text": "Hel"}, {"type": "tool"}]}},
-        {"item": {"text": "lo"}},
-        [1],
-        text=("message.content.*.text", "item.text"),
-    )
-    assert (await ask(spec, "", tmp_path)).text == "Hello"
-
-
-async def test_conditions_tell_which_lines_are_meant(tmp_path: Path) -> None:
-    spec = lines(
-        {"type": "message", "role": "user", "content": "my own question"},
-        {"type": "message", "role": "assistant", "content": "One."},
-        {"type": "item", "item": {"type": "reasoning", "text": "hm"}},
-        {"type": "item", "item": {"type": "agent_message", "text": "Two."}},
-        text=("type=message role=assistant content", "item.type=agent_message item.text"),
-        join="\n\n",
-    )
-    assert (await ask(spec, "", tmp_path)).text == "One.\n\nTwo."
-
-
-async def test_the_whole_reply_wins_over_the_pieces(tmp_path: Path) -> None:
-    spec = lines({"t": "dra"}, {"t": "ft"}, {"result": "Final."}, text=("t",), result="result")
-    assert (await ask(spec, "", tmp_path)).text == "Final."
+@pytest.mark.parametrize(
+    ("spec", "reply"),
+    [
+        (lines({"type": "start", "text": 7}, "a line of a log",
+         {"message": {"content": [{"type": "text", "text": "Hel"}, {"type": "tool"}]}},
+         {"item": {"text": "lo"}}, [1], text=("message.content.*.text", "item.text")), "Hello"),
+        (
+            lines(
+                {"type": "message", "role": "user", "content": "my own question"},
+                {"type": "message", "role": "assistant", "content": "One."},
+                {"type": "item", "item": {"type": "reasoning", "text": "hm"}},
+                {"type": "item", "item": {"type": "agent_message", "text": "Two."}},
+                text=("type=message role=assistant content", "item.type=agent_message item.text"),
+                join="\n\n",
+            ),
+            "One.\n\nTwo.",
+        ),
+        (lines({"t": "dra"}, {"t": "ft"}, {"result": "Final."}, text=("t",), result="result"),
+         "Final."),
+    ],
+    ids=["pieces", "conditions", "the whole reply wins"],
+)  # fmt: skip
+async def test_the_lines_that_are_meant_are_the_reply(
+    tmp_path: Path, spec: CommandSpec, reply: str
+) -> None:
+    assert (await ask(spec, "", tmp_path)).text == reply
 
 
 async def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:

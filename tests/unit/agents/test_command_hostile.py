@@ -53,10 +53,16 @@ async def test_what_it_complains_of_is_logged_without_its_keys(tmp_path: Path) -
     assert str(caught.value).endswith("bad key ***, not ***")
 
 
-async def test_one_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
-    spec = CommandSpec(python(NOTE + "time.sleep(60)"), timeout_s=0.5)
+@pytest.mark.parametrize("prompt", ["", PROMPT], ids=["short", "long"])
+@pytest.mark.parametrize(
+    "code",
+    ["time.sleep(60)", "os.close(0); os.close(1); os.close(2); time.sleep(60)"],
+    ids=["silent", "closes its output"],
+)
+async def test_one_that_takes_too_long_is_stopped(tmp_path: Path, code: str, prompt: str) -> None:
+    """Also if it neither reads a long prompt nor ends."""
     began = time.monotonic()
-    error = await refused(spec, "", tmp_path)
+    error = await refused(CommandSpec(python(NOTE + code), timeout_s=1), prompt, tmp_path)
     assert "too long" in error.friendly
     assert time.monotonic() - began < 10
     assert survivors(tmp_path) == []
@@ -70,17 +76,22 @@ async def test_one_that_closes_its_output_and_works_on_is_waited_for(tmp_path: P
     assert survivors(tmp_path) == []
 
 
-async def test_one_that_closes_its_output_and_never_ends_is_stopped(tmp_path: Path) -> None:
-    code = "os.close(0); os.close(1); os.close(2); time.sleep(60)"
-    error = await refused(CommandSpec(python(NOTE + code), timeout_s=1), "", tmp_path)
-    assert "too long" in error.friendly
-    assert survivors(tmp_path) == []
-
-
-async def test_binary_output_is_no_error_and_what_is_no_text_is_marked(tmp_path: Path) -> None:
-    code = "sys.stdout.buffer.write(bytes(range(256)) * 2000)"
-    result = await ask(CommandSpec(python(NOTE + code)), "", tmp_path)
-    assert result.text == bytes(range(256)).decode(errors="replace") * 2000
+@pytest.mark.parametrize(
+    ("code", "prompt", "text"),
+    [
+        (
+            "sys.stdout.buffer.write(bytes(range(256)) * 2000)",
+            "",
+            bytes(range(256)).decode(errors="replace") * 2000,
+        ),
+        ("print('no need')", PROMPT, "no need\n"),
+    ],
+    ids=["binary output", "does not read a long prompt"],
+)
+async def test_what_is_odd_but_no_failure(
+    tmp_path: Path, code: str, prompt: str, text: str
+) -> None:
+    assert (await ask(CommandSpec(python(NOTE + code)), prompt, tmp_path)).text == text
     assert survivors(tmp_path) == []
 
 
@@ -91,18 +102,6 @@ async def test_binary_lines_are_passed_over_where_json_is_expected(tmp_path: Pat
 
 
 # ---------------------------------------------------------------------------- a long prompt
-
-
-async def test_one_that_does_not_read_a_long_prompt_is_no_failure(tmp_path: Path) -> None:
-    spec = CommandSpec(python(NOTE + "print('no need')"))
-    assert (await ask(spec, PROMPT, tmp_path)).text == "no need\n"
-    assert survivors(tmp_path) == []
-
-
-async def test_one_that_neither_reads_a_long_prompt_nor_ends_is_stopped(tmp_path: Path) -> None:
-    spec = CommandSpec(python(NOTE + "time.sleep(60)"), timeout_s=1)
-    assert "too long" in (await refused(spec, PROMPT, tmp_path)).friendly
-    assert survivors(tmp_path) == []
 
 
 async def test_one_that_answers_while_it_reads_a_long_prompt_stops_nothing(tmp_path: Path) -> None:
@@ -263,18 +262,19 @@ async def test_what_a_program_leaves_behind_ends_with_it(
     assert survivors(tmp_path, least=2) == []
 
 
-async def test_what_it_leaves_behind_ends_with_one_that_fails_too(tmp_path: Path) -> None:
-    code = LEFT.format(leave="os.setsid()", work="time.sleep(60)") + "sys.exit(1)"
-    error = await refused(CommandSpec(python(NOTE + code)), "", tmp_path)
-    assert error.friendly == "The agent program failed (exit code 1)."
-    assert survivors(tmp_path, least=2) == []
-
-
-async def test_what_it_leaves_behind_may_not_flood_either(tmp_path: Path) -> None:
-    code = LEFT.format(leave="os.setsid()", work="os.write(1, b'x' * 65536)")
-    assert (
-        "far too much" in (await refused(CommandSpec(python(NOTE + code)), "", tmp_path)).friendly
-    )
+@pytest.mark.parametrize(
+    ("work", "end", "words"),
+    [
+        ("time.sleep(60)", "sys.exit(1)", "The agent program failed (exit code 1)."),
+        ("os.write(1, b'x' * 65536)", "", "far too much"),
+    ],
+    ids=["one that fails", "a flood"],
+)
+async def test_what_it_leaves_behind_ends_with_a_failure_too(
+    tmp_path: Path, work: str, end: str, words: str
+) -> None:
+    code = NOTE + LEFT.format(leave="os.setsid()", work=work) + end
+    assert words in (await refused(CommandSpec(python(code)), "", tmp_path)).friendly
     assert survivors(tmp_path, least=2) == []
 
 

@@ -70,15 +70,8 @@ def assistant(text: str) -> HistoryEntry:
 
 
 def test_a_unit_is_what_people_said_with_all_that_was_answered() -> None:
-    history = [
-        assistant("a notice"),
-        user("one"),
-        assistant("1"),
-        assistant("and more"),
-        user("two"),
-        user("hurry"),
-        assistant("2"),
-    ]
+    said = {"a": assistant("a"), "u": user("u")}
+    history = [said[who] for who in "auaauua"]
     assert [each.entries for each in units(history)] == [1, 3, 3]
     assert units([]) == []
 
