@@ -19,6 +19,7 @@ from goclaw_py.scheduler.views import LaneView
 from tests.property.histories import Dice, Setting
 from tests.property.naive import Halt, Naive
 from tests.property.naive_records import HOLDING, RUNNING, STOPPING, Told, Wish, Wrong
+from tests.unit.scheduler.shell import nothing_is_left
 
 GRACE_S = 3.0
 JITTER_S = 1 / 1024
@@ -344,18 +345,6 @@ class Pair:
 
     def told_so_far(self) -> str:
         return "\n".join(self.story)
-
-
-def nothing_is_left(scheduler: RunScheduler) -> None:
-    """Hold that a scheduler remembers nothing of what it was told."""
-    machine = scheduler._machine
-    assert scheduler.next_timer() is None
-    assert (machine.sessions, machine.kin, machine.collector._sessions) == ({}, {}, {})
-    assert (len(machine.timers), len(machine.collector.timers)) == (0, 0)
-    for lane in machine.lanes.values():
-        assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
-    for agent in machine.agents.values():
-        assert (agent.active, agent.line) == (0, {})
 
 
 def numbers(lane: LaneView) -> tuple[object, ...]:

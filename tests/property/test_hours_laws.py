@@ -84,15 +84,6 @@ def test_it_opens_when_the_model_opens(
     )
 
 
-@given(st.data(), clocks, clocks, zones)
-def test_a_window_and_the_rest_of_the_day_share_nothing_and_leave_nothing_out(
-    data: st.DataObject, start: str, end: str, zone: str
-) -> None:
-    assume(start != end)
-    at = data.draw(instants(zone))
-    assert read_hours(start, end, zone).holds(at) is not read_hours(end, start, zone).holds(at)
-
-
 @given(st.data(), zones)
 def test_the_whole_day_always_holds_and_opens_at_midnight(data: st.DataObject, zone: str) -> None:
     hours = ActiveHours(0, 1440, zone)

@@ -46,34 +46,20 @@ STATUS = st.sampled_from(["active", "paused", "completed", "disabled"]) | ANYTHI
 COUNT = st.integers() | st.integers(-2, 60) | ANYTHING
 TEXT = st.text(max_size=300) | ANYTHING
 
-OPTIONAL: dict[str, dict[str, Any]] = {
-    "create": {
-        "goal": TEXT,
-        "cadence_type": KIND,
-        "cadence_value": VALUE,
-        "name": TEXT,
-        "timezone": ZONE,
-        "notification": NOTIFICATION,
-        "max_turns": COUNT,
-    },
-    "search": {
-        "name": TEXT,
-        "status": STATUS,
-        "cadence_type": KIND,
-        "notification": NOTIFICATION,
-        "limit": COUNT,
-        "offset": COUNT,
-    },
-    "edit": {
-        "name": TEXT,
-        "goal": TEXT,
-        "cadence_type": KIND,
-        "cadence_value": VALUE,
-        "timezone": ZONE,
-        "notification": NOTIFICATION,
-        "status": STATUS,
-    },
-    "delete": {},
+ARGUMENTS: dict[str, st.SearchStrategy[Any]] = {
+    **dict.fromkeys(["goal", "name"], TEXT),
+    **dict.fromkeys(["max_turns", "limit", "offset"], COUNT),
+    "cadence_type": KIND,
+    "cadence_value": VALUE,
+    "timezone": ZONE,
+    "notification": NOTIFICATION,
+    "status": STATUS,
+}
+OPTIONAL = {
+    "create": "goal cadence_type cadence_value name timezone notification max_turns",
+    "search": "name status cadence_type notification limit offset",
+    "edit": "name goal cadence_type cadence_value timezone notification status",
+    "delete": "",
 }
 SOUND = st.fixed_dictionaries(
     {"goal": st.just("x"), "cadence_type": st.sampled_from(["cron", "once", "interval"])},
@@ -86,7 +72,8 @@ def calls(there: str) -> st.SearchStrategy[tuple[str, dict[str, Any]]]:
     """A tool with arguments; ``there`` is the id of a schedule that exists."""
     asked = {"schedule_id": st.just(there) | st.just(there[:6]) | TEXT}
     kinds = [st.tuples(st.just("create"), SOUND)]
-    for tool, optional in OPTIONAL.items():
+    for tool, names in OPTIONAL.items():
+        optional = {name: ARGUMENTS[name] for name in names.split()}
         needed = asked if tool in ("edit", "delete") else {}
         anything = st.fixed_dictionaries({}, optional=needed | optional)
         complete = st.fixed_dictionaries(needed, optional=optional)

@@ -60,6 +60,20 @@ def told(effects: Iterable[Effect]) -> list[str]:
     return lines
 
 
+def nothing_is_left(scheduler: RunScheduler) -> None:
+    """Hold that a scheduler remembers nothing of what it was told."""
+    machine = scheduler._machine
+    assert scheduler.idle
+    assert scheduler.next_timer() is None
+    assert (machine.sessions, machine.kin, machine.aliases) == ({}, {}, {})
+    assert (len(machine.timers), len(machine.collector.timers)) == (0, 0)
+    assert machine.collector._sessions == {}
+    for lane in machine.lanes.values():
+        assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
+    for agent in machine.agents.values():
+        assert (agent.active, agent.line) == (0, {})
+
+
 class Shell:
     """Ids, sessions and lanes are plain strings here, so that tests read like a story."""
 
@@ -167,18 +181,7 @@ class Shell:
         return next(lane for lane in self.scheduler.lanes() if lane.name == name)
 
     def assert_nothing_left(self) -> None:
-        machine = self.scheduler._machine
-        assert self.scheduler.idle
-        assert self.scheduler.next_timer() is None
-        assert machine.sessions == {}
-        assert machine.kin == {}
-        assert machine.collector.all() == []
-        assert len(machine.timers) == 0
-        for lane in machine.lanes.values():
-            assert (lane.active, lane.waiting, len(lane.line)) == (0, 0, 0)
-        assert machine.aliases == {}
-        for agent in machine.agents.values():
-            assert (agent.active, agent.line) == (0, {})
+        nothing_is_left(self.scheduler)
 
     def _noted(self, stop: StopResult) -> StopResult:
         self._note(stop.effects)

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import Shell, ask, told
+from tests.unit.scheduler.shell import Shell, ask
 
 CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
 TWO = QueuePolicy(concurrency=2)
@@ -49,20 +49,6 @@ def test_a_child_is_rejected_when_a_message_leaves_its_session_no_room_beside_it
     shell.submit("throttled", "group")
     assert shell.ended == {"child": CIRCLE}
     finish_all(shell)
-
-
-def test_a_lane_that_shrinks_to_runs_that_wait_seats_a_child_inside_its_parent() -> None:
-    """SPEC LANE-8, LANE-9. It waited for one of two to end, and then for both."""
-    shell = Shell({"main": 1, "subagent": 2})
-    shell.submit("chat", "one")
-    shell.submit("agent", "two", lane="subagent")
-    shell.submit("free", "three", lane="subagent")
-    ask(shell, "of chat", "chat", "four", lane="subagent")
-    ask(shell, "of agent", "agent", "five", lane="main")
-    assert [shell.state(name) for name in ("of chat", "of agent")] == [RunState.READY] * 2
-    assert len(told(shell.resize("subagent", 1))) == 1
-    finish_all(shell)
-    assert set(shell.ended.values()) == {(Outcome.COMPLETED, None)}
 
 
 def test_a_child_is_rejected_when_its_agents_slot_goes_to_one_that_waits_for_its_parent() -> None:
@@ -145,22 +131,6 @@ def test_two_runs_that_ask_for_children_in_each_others_full_lane_both_go_on() ->
     shell.assert_nothing_left()
 
 
-def test_a_child_in_another_lane_queues_while_somebody_there_can_still_end() -> None:
-    """SPEC LANE-8: only a circle lets a child into a slot that is not of its lane."""
-    shell = Shell({"main": 1, "subagent": 2})
-    shell.submit("chat", "one")
-    shell.submit("agent", "two", lane="subagent")
-    shell.submit("free", "three", lane="subagent")
-    ask(shell, "a", "chat", lane="subagent")
-    ask(shell, "b", "agent", lane="main")
-    assert shell.started == ["chat", "agent", "free"]
-    shell.done("free")
-    assert shell.started[3:] == ["a"]
-    shell.done_all("a", "chat")
-    assert shell.started[4:] == ["b"]
-    assert shell.view("b").lane == "main"
-
-
 def test_a_child_in_its_parents_own_busy_session_is_rejected() -> None:
     """SPEC LANE-8, QUEUE-1: it could start only after its parent had ended."""
     shell = Shell({"main": 9})
@@ -194,14 +164,3 @@ def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:
     assert shell.state("other") is RunState.RUNNING
     shell.done("other")
     shell.assert_nothing_left()
-
-
-def test_a_circle_through_two_agents_is_rejected() -> None:
-    shell = Shell({"main": 9}, agents={"a": 1, "b": 1})
-    shell.submit("a run", "one", agent="a")
-    shell.submit("b run", "two", agent="b")
-    assert ask(shell, "a child", "a run", agent="b") == []
-    rejected = ["end b child: rejected, waits_for_itself"]
-    assert ask(shell, "b child", "b run", agent="a") == rejected
-    shell.done("b run")
-    assert shell.state("a child") is RunState.RUNNING

@@ -8,55 +8,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pytest
-
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, INTERRUPT, TYPING, Shell
-
-
-def test_who_has_started_waits_for_nothing() -> None:
-    shell = Shell({"main": 9})
-    for name in ("running", "stopping", "finishing", "abandoned"):
-        shell.submit(name, name)
-    shell.stop("abandoned")
-    shell.wait(10)
-    shell.stop("stopping")
-    shell.finish("finishing")
-    runs = shell.scheduler.runs(shell.now)
-    assert {run.id: run.state for run in runs} == {run.id: RunState(run.id) for run in runs}
-    assert {run.waits_for for run in runs} == {None}
-
-
-def test_an_age_is_that_of_the_state_and_not_of_the_request() -> None:
-    shell = Shell({"main": 1})
-    shell.submit("busy", "other")
-    shell.submit("a", sender="ann", policy=TYPING)
-    seen: list[tuple[RunState, float]] = []
-
-    def look() -> None:
-        shell.wait(0.5)
-        seen.append((shell.view("a").state, shell.view("a").for_s))
-
-    look()
-    shell.wait(0.3)
-    look()
-    shell.done("busy")
-    look()
-    shell.stop()
-    look()
-    shell.finish("a")
-    look()
-    states = ["collecting", "ready", "running", "stopping", "finishing"]
-    assert [state for state, _ in seen] == states
-    assert [age for _, age in seen] == pytest.approx([0.5] * 5)
-
-
-def test_a_run_shows_its_session_agent_and_lane() -> None:
-    shell = Shell()
-    shell.submit("a", "agent:bob:cron:job", agent="bob", lane="cron")
-    view = shell.view("a")
-    assert (view.session, view.agent, view.lane) == ("agent:bob:cron:job", "bob", "cron")
 
 
 def test_lanes_are_shown_in_the_order_of_their_making() -> None:
@@ -92,15 +45,10 @@ def test_a_session_shows_the_policy_of_its_newest_request_while_it_lives() -> No
     assert shell.scheduler.policy(key) is None
 
 
-def test_an_idle_scheduler_shows_nothing() -> None:
-    shell = Shell()
-    assert shell.scheduler.runs(0) == ()
-    assert shell.scheduler.idle
-    assert not shell.scheduler.has_session(SessionKey("chat"))
-
-
 def test_a_burst_is_something_of_its_session() -> None:
     shell = Shell()
+    assert not shell.scheduler.has_session(SessionKey("chat"))
+    assert (shell.scheduler.runs(0), shell.scheduler.idle) == ((), True)
     shell.submit("a", sender="ann", policy=TYPING)
     assert shell.scheduler.has_session(SessionKey("chat"))
     assert not shell.scheduler.idle
@@ -149,11 +97,5 @@ def test_a_run_must_not_wait_for_what_needs_its_end() -> None:
     asked = ("same lane", "same session", "elsewhere")
     would = shell.scheduler.would_wait_for
     assert [would(RunId("run"), RunId(name)) for name in asked] == [True, True, False]
-
-
-def test_nobody_waits_for_what_is_over_or_unknown() -> None:
-    shell = Shell()
-    shell.submit("run")
-    would = shell.scheduler.would_wait_for
     assert not would(RunId("run"), RunId("nobody"))
     assert not would(RunId("nobody"), RunId("run"))
