@@ -17,15 +17,7 @@ from tests.botapi.control import Control
 from tests.botapi.faults import DELIVERY, Fault, FaultKind
 from tests.chaos.books import IN_BOOKS, Books, books
 from tests.chaos.checker import Chat, Left, Verdict, Wrong, check_round, last_answer_at
-from tests.chaos.script import (
-    ABOUT_EDITS,
-    ABOUT_SENDS,
-    BEFORE,
-    HOLD_S,
-    Saying,
-    Script,
-    Trigger,
-)
+from tests.chaos.script import ABOUT_EDITS, ABOUT_SENDS, BEFORE, HOLD_S, Saying, Script, Trigger
 from tests.support.process import Home, Program, emulator, home, telegram, wait_for
 
 PUBLIC = "https://bot.example.org"

@@ -224,10 +224,7 @@ BREACHES = {
         Rule.ONE_OUTCOME,
         good(messages=(FIRST, SECOND, replace(STOP, outcome=None))),
     ),
-    "completed without an answer": (
-        Rule.ANSWERED,
-        good(posts=GOOD.posts[1:], seen=GOOD.seen[1:]),
-    ),
+    "completed without an answer": (Rule.ANSWERED, good(posts=GOOD.posts[1:], seen=GOOD.seen[1:])),
     "answered by a run that did not complete": (
         Rule.ANSWERED,
         good(runs=(run("r1", 1, 2, "failed"), *GOOD.runs[1:])),
@@ -272,10 +269,7 @@ BREACHES = {
         Rule.WORK_OVERLAPS,
         worked_beside(worked(1.0, 2.1), "interrupted"),
     ),
-    "a process that is cut off and works on": (
-        Rule.WORK_OVERLAPS,
-        worked_beside(worked(1.0, 2.1)),
-    ),
+    "a process that is cut off and works on": (Rule.WORK_OVERLAPS, worked_beside(worked(1.0, 2.1))),
     "an agent that is told to end too late": (
         Rule.WORK_OVERLAPS,
         worked_beside(worked(1.0, 9.0, told=2.1)),
@@ -361,9 +355,7 @@ ALLOWED = {
     "stopped by somebody": cancelled("stopped"),
     "stopped by a newer message": cancelled("newer_message", stop=None),
     "a stop without an answer where a process fell": good(
-        nobody_fell=False,
-        posts=(*GOOD.posts[:2], TOLD),
-        seen=(*GOOD.seen[:2], GOOD.seen[3]),
+        nobody_fell=False, posts=(*GOOD.posts[:2], TOLD), seen=(*GOOD.seen[:2], GOOD.seen[3])
     ),
     "a draft of a lost run that is closed": good(
         runs=(run("r0", 0, 1, "lost"), *GOOD.runs),

@@ -86,11 +86,6 @@ class Played:
         for at, *words in self.trace:
             yield f"{at:10.4f} " + " ".join(map(str, words))
 
-    @property
-    def went_well(self) -> bool:
-        """Whether the invariants hold."""
-        return not self.breaches and not self.bugs
-
 
 def play(planned: Plan | int, folder: Path) -> Played:
     """Play a plan, or that of a seed. ``folder`` is empty, or was used for nothing else."""

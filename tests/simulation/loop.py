@@ -153,10 +153,7 @@ class SimulatedLoop(VirtualLoop):
             self.broken.append(f"{facts['message']}: {error!r}")
 
     def call_soon(
-        self,
-        callback: Callable[[*Ts], object],
-        *args: *Ts,
-        context: Context | None = None,
+        self, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.Handle:
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
         if process is None:

@@ -61,9 +61,7 @@ STOPPED = scene(
 SENT_UNHEARD = scene(_first("chat send ann", Fate(unheard=True)))
 """Nobody knows whether an answer has arrived."""
 
-KILLED_WHILE_IT_SENDS = scene(
-    _first("chat send ann", Fate(halt_s=FOR_EVER, halt_after=True)),
-)
+KILLED_WHILE_IT_SENDS = scene(_first("chat send ann", Fate(halt_s=FOR_EVER, halt_after=True)))
 """An answer has arrived, and who sent it knows nothing any more."""
 
 BOTH_WOULD_SEND = scene(
@@ -80,14 +78,10 @@ ACCEPTED_UNHEARD = scene(
 )
 """Nobody knows whether a message was stored; it is brought again, with a new one behind it."""
 
-KILLED_AS_IT_ACCEPTS = scene(
-    _first("accept", Fate(halt_s=FOR_EVER, halt_after=True)),
-)
+KILLED_AS_IT_ACCEPTS = scene(_first("accept", Fate(halt_s=FOR_EVER, halt_after=True)))
 """A message is stored, and who stored it knows nothing any more."""
 
-HELD_UP = scene(
-    _first("claim_next", Fate(steps=(9, 0)), "g1"),
-)
+HELD_UP = scene(_first("claim_next", Fate(steps=(9, 0)), "g1"))
 """Both gateways find an answer due; the first one lets the other one go first."""
 
 KILLED_AT_WORK = scene(_first("begin_run", Fate(halt_s=FOR_EVER, halt_after=True)), shared=True)

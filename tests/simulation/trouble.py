@@ -120,11 +120,7 @@ class Trouble:
         return not self.on or self.chance.random() > 0.2 * self.weight
 
     async def call(
-        self,
-        process: Process,
-        call: str,
-        effect: Callable[[], T],
-        lost: Callable[[str], Exception],
+        self, process: Process, call: str, effect: Callable[[], T], lost: Callable[[str], Exception]
     ) -> T:
         """Let a call of the store or of a channel have its fate.
 
