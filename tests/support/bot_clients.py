@@ -15,10 +15,7 @@ from tests.botapi.server import TOKEN
 
 Open = Callable[[TelegramSettings], Awaitable[BotClient]]
 
-CLIENTS: Mapping[Library, Open] = {
-    Library.PTB: PtbClient.open,
-    Library.AIOGRAM: AiogramClient.open,
-}
+CLIENTS: Mapping[Library, Open] = {Library.PTB: PtbClient.open, Library.AIOGRAM: AiogramClient.open}
 
 
 @asynccontextmanager

@@ -369,10 +369,7 @@ class GatewayProcess:
         return ChatRules(
             agent=MAIN_AGENT,
             access=AccessRules(
-                direct=ways.access,
-                group=ways.groups,
-                mention=ways.mention,
-                trusted=channel.trusted,
+                direct=ways.access, group=ways.groups, mention=ways.mention, trusted=channel.trusted
             ),
             direct=ways.direct,
             group=ways.group,

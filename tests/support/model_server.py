@@ -128,8 +128,7 @@ class ModelServer:
 
     async def _show(self, request: web.Request) -> web.Response:
         return web.Response(
-            body=orjson.dumps([asdict(seen) for seen in self.seen]),
-            content_type="application/json",
+            body=orjson.dumps([asdict(seen) for seen in self.seen]), content_type="application/json"
         )
 
     async def _complete(self, request: web.Request) -> web.StreamResponse:

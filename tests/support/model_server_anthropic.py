@@ -129,11 +129,7 @@ def error(status: int, message: str, code: str) -> dict[str, Any]:
 
 
 OVERFLOW = (400, "prompt is too long: 205012 tokens > 200000 maximum", "")
-QUOTA = (
-    400,
-    "Your credit balance is too low to access the Anthropic API.",
-    "",
-)
+QUOTA = (400, "Your credit balance is too low to access the Anthropic API.", "")
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:

@@ -32,11 +32,7 @@ def a_spec(slug: str) -> JobSpec:
 
 
 def a_job(
-    slug: str,
-    *,
-    due_at: datetime | None = T0,
-    owner: Owner = OWNER,
-    spec: JobSpec | None = None,
+    slug: str, *, due_at: datetime | None = T0, owner: Owner = OWNER, spec: JobSpec | None = None
 ) -> Job:
     """An active job; its id is ``job-<slug>``."""
     return Job(

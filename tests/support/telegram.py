@@ -141,12 +141,7 @@ class Line:
             await self.api.wait_calls(method, ok=True)
 
     async def post(
-        self,
-        body: bytes,
-        *,
-        path: str = PATH,
-        method: str = "POST",
-        secret: str | None = None,
+        self, body: bytes, *, path: str = PATH, method: str = "POST", secret: str | None = None
     ) -> int:
         """Call the webhook as anybody might; by default with the right secret."""
         headers = {SECRET_HEADER: secret_of(TOKEN) if secret is None else secret}
