@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -10,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.chats.context_usage import ContextUsage
-from goclaw_py.chats.session_settings import ChatRules, SessionSettings
+from goclaw_py.chats.session_settings import ChatRules, OperatorDecidedAccounts, SessionSettings
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName
@@ -349,3 +350,40 @@ async def test_a_bug_that_one_message_meets_costs_only_that_message(
         monkeypatch.setattr(gateway.access_control, "decided", decided)
         assert await hears(gateway, said("cursed", chat="-666"), said("hello")) == ["hello"]
         assert "inbound_event_skipped" in caplog.messages
+
+
+ASKS = AccessRules(group=GroupPolicy.ALLOWLIST)
+
+
+def chat_rules(access: AccessRules, **narrower: AccessRules) -> ChatRules:
+    within = {chat: chat_rules(own) for chat, own in narrower.items()}
+    policy = QueuePolicy()
+    return ChatRules(AgentName("main"), access, policy, policy, narrower=within)
+
+
+def asking(accounts: Mapping[str, ChatRules]) -> OperatorDecidedAccounts:
+    made = SessionSettings(
+        {("telegram", name): own for name, own in accounts.items()}, ContextUsage({})
+    )
+    return made.asking()
+
+
+def test_groups_of_accounts_that_take_all_or_none_wait_for_nobody() -> None:
+    found = asking(
+        {
+            "asks": chat_rules(ASKS),
+            "all": chat_rules(AccessRules(group=GroupPolicy.OPEN)),
+            "none": chat_rules(AccessRules(group=GroupPolicy.DISABLED)),
+            "mine": chat_rules(replace(ASKS, trusted=True)),
+        }
+    )
+    assert (list(found.places), list(found.settled)) == ([("telegram", "asks")], [])
+
+
+def test_chats_about_which_the_settings_say_something_are_settled() -> None:
+    listed, denied = replace(ASKS, listed=True), replace(ASKS, listed=False)
+    found = asking({"asks": chat_rules(ASKS, yes=listed, no=denied, other=ASKS)})
+    assert list(found.settled) == [
+        Target("telegram", "asks", "yes"),
+        Target("telegram", "asks", "no"),
+    ]

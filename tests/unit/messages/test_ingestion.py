@@ -1,21 +1,26 @@
-"""Messages that people edit (SPEC CHAN-6)."""
+"""Messages that people edit, and context from a group without a mention (SPEC CHAN-6, CHAN-12)."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from goclaw_py.delivery import texts as wording
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.messages import Attachment, FileKind, InboundMessage
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, RunRequest
+from goclaw_py.model.session_keys import GroupPolicy
+from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, RunRequest, TextPart
+from goclaw_py.runs import speakers
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import START
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(QueuePolicy())
@@ -216,3 +221,184 @@ async def test_an_edit_of_a_message_that_a_run_has_taken_in_is_noted() -> None:
         session = await gateway.store.session(session_of())
         assert session is not None
         assert session.waiting == 0
+
+
+WAYS = Ways(group=QueuePolicy(concurrency=3), groups=GroupPolicy.OPEN)
+GROUP = "-100"
+SESSION = session_of(GROUP, peer=PeerKind.GROUP)
+PHOTO = Attachment(FileKind.PHOTO, "ref")
+
+
+def said(
+    text: str,
+    *,
+    asks: bool = False,
+    who: str = "bob",
+    thread: str | None = None,
+    at_s: float = 0,
+) -> InboundMessage:
+    spoken = message(text, chat=GROUP, sender=who, thread=thread, peer=PeerKind.GROUP)
+    return replace(spoken, addressed=asks, sent_at=START + timedelta(seconds=at_s))
+
+
+def asked(
+    text: str, *, who: str = "ann", thread: str | None = None, at_s: float = 9
+) -> InboundMessage:
+    return said(text, asks=True, who=who, thread=thread, at_s=at_s)
+
+
+def a_group(
+    agent: ScriptedAgent | None = None, ways: Ways = WAYS, database: MemoryDatabase | None = None
+) -> AbstractAsyncContextManager[GatewayProcess]:
+    channel = RecordingChannel(trusted=False)
+    return a_process(agent, ways, channels=(channel,), database=database)
+
+
+async def hears(gateway: GatewayProcess, *messages: InboundMessage) -> list[str]:
+    """Let each arrive in a batch of its own and tell what the agent was asked by then."""
+    for one in messages:
+        await gateway.gateway.accept([one])
+    await asyncio.sleep(5)
+    return gateway.scripted.prompts
+
+
+def before(*lines: str) -> str:
+    """What the agent is told of lines such as ``bob: text``, and of what Ann asks then."""
+    *context, last = lines
+    spoken = [line.partition(": ") for line in context]
+    entries = [f"2026-01-02 03:04 {who.title()} (id {who}): {text}" for who, _, text in spoken]
+    head = speakers.background([said("x")] * len(entries), limit_chars=10_000).splitlines()
+    return "\n".join([head[0], *entries, head[-1], f"Ann (id ann): {last}"])
+
+
+async def test_what_was_said_before_a_mention_is_told_with_it_once_and_remembered() -> None:
+    async with a_group() as gateway:
+        photo = replace(said("", who="cid"), attachments=(PHOTO,))
+        prompts = await hears(gateway, said("where?"), photo, said("Ann: here"), asked("which?"))
+        told = before("bob: where?", "cid: [photo]", "bob: Ann: here", "which?")
+        assert prompts == [told]
+        (request,) = gateway.scripted.requests
+        assert request.said == "which?"
+        assert request.parts[-1] == TextPart("Ann (id ann): which?")
+        assert request.system == (speakers.GUIDE,)
+        entries = await gateway.store.history(SESSION)
+        assert entries[0].entry.text == told
+        assert (await hears(gateway, said("so"), asked("and?")))[1:] == [before("bob: so", "and?")]
+        assert (await hears(gateway, asked("then?")))[2:] == ["Ann (id ann): then?"]
+
+
+async def test_chatter_costs_one_insert_a_batch_and_starts_nothing() -> None:
+    async with a_group() as gateway:
+        await gateway.gateway.accept([said("noted"), asked("x")])
+        await asyncio.sleep(5)
+        known = gateway.store.calls.copy()
+        await gateway.gateway.accept([said(f"{number}") for number in range(30)])
+        assert gateway.store.calls - known == {"note_unmentioned": 1}
+        await asyncio.sleep(60)
+        assert len(gateway.scripted.requests) == 1
+        assert gateway.pending == []
+
+
+@pytest.mark.parametrize("ways", [replace(WAYS, context_messages=0), replace(WAYS, mention=False)])
+async def test_nothing_is_kept_where_it_is_off_or_everything_is_answered(ways: Ways) -> None:
+    async with a_group(ways=ways) as gateway:
+        prompts = await hears(gateway, said("among us"), asked("you"))
+        assert prompts[-1] == "Ann (id ann): you"
+        assert gateway.database.unmentioned == {}
+
+
+async def test_nothing_is_kept_of_groups_and_people_that_are_not_allowed() -> None:
+    ways = replace(WAYS, groups=GroupPolicy.ALLOWLIST)
+    async with a_group(ways=ways) as gateway:
+        await hears(gateway, said("unknown group"))
+        now = gateway.clock.now()
+        await gateway.store.allow_chat("telegram", "default", GROUP, allowed=True, now=now)
+        await gateway.store.allow_chat("telegram", "default", "eve", allowed=False, now=now)
+        await gateway.access_control.refresh()
+        prompts = await hears(gateway, said("a", who="eve"), said("b"), asked("you"))
+        assert prompts == [before("bob: b", "you")]
+        await gateway.store.allow_chat("telegram", "default", GROUP, allowed=False, now=now)
+        await gateway.access_control.refresh()
+        await hears(gateway, said("denied group"))
+        assert len(gateway.database.unmentioned) == 1
+
+
+async def test_only_the_last_ones_that_have_room_are_told() -> None:
+    small = replace(WAYS, context_messages=3, group=QueuePolicy(turn_chars=80))
+    async with a_group(ways=small) as gateway:
+        chatter = [said(f"{number}") for number in range(9)]
+        await gateway.gateway.accept(chatter)
+        prompts = await hears(gateway, asked("you"))
+        assert prompts == [before("bob: 7", "bob: 8", "you")]
+        await gateway.gateway.accept([said("a"), said("b" * 100), asked("more")])
+        await asyncio.sleep(5)
+        assert gateway.scripted.prompts[1:] == ["Ann (id ann): more"]
+
+
+async def test_each_topic_has_its_own_and_a_fresh_conversation_none() -> None:
+    """SPEC CHAN-6, CMD-5."""
+    async with a_group() as gateway:
+        batch = said("here", thread="7"), said("elsewhere"), asked("you", thread="7")
+        assert await hears(gateway, *batch) == [before("bob: here", "you")]
+        prompts = await hears(gateway, asked("/new"), said("b"), asked("you"))
+        assert prompts[1:] == [before("bob: b", "you")]
+
+
+async def test_what_comes_behind_a_mention_is_for_the_next_one() -> None:
+    agent = ScriptedAgent(Block())
+    async with a_group(agent, replace(WAYS, group=QueuePolicy(debounce_s=0.8))) as gateway:
+        first, one = said("a", at_s=1), asked("1", at_s=2)
+        second, two = said("b", at_s=3), asked("2", at_s=4, who="cid")
+        await gateway.gateway.accept([first, one, second, two])
+        await agent.until_started(1)
+        agent.release()
+        await agent.until_started(2)
+        told = [speakers.background([context], limit_chars=1000) for context in (first, second)]
+        assert agent.prompts == [f"{told[0]}\nAnn (id ann): 1", f"{told[1]}\nCid (id cid): 2"]
+
+
+async def test_a_run_that_a_crash_cut_is_told_the_same_again() -> None:
+    """SPEC IO-2: also where the message was said before the crash, and by another process."""
+    agent = ScriptedAgent(Block())
+    async with a_group(agent) as first:
+        await first.gateway.accept([said("a"), asked("you")])
+        await agent.until_active(1)
+        await first.gateway.accept([said("b")])
+        first.kill()
+        await first.bury()
+    async with a_group(database=first.database) as second:
+        await second.channel.until_sent(1)
+        assert second.scripted.prompts == [before("bob: a", "bob: b", "you")]
+
+
+async def test_a_database_that_is_away_loses_nothing() -> None:
+    """SPEC DB-4: the batch is not confirmed, and comes again."""
+    async with a_group() as gateway:
+        batch = [said("a"), asked("you")]
+        gateway.store.broken = {"note_unmentioned"}
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept(batch)
+        gateway.store.broken = {"take_unmentioned"}
+        await gateway.gateway.accept(batch)
+        await asyncio.sleep(3)
+        gateway.store.broken = set()
+        await gateway.channel.until_sent(1)
+        assert gateway.scripted.prompts == [before("bob: a", "you")]
+
+
+async def test_an_edit_changes_what_is_told() -> None:
+    async with a_group() as gateway:
+        one, two = said("helo"), said("lunch?")
+        edits = [
+            replace(said("hello"), external_id="edit 1", edits=one.external_id),
+            replace(asked("lunch, @bot?"), external_id="edit 2", edits=two.external_id),
+        ]
+        prompts = await hears(gateway, one, two, *edits)
+        assert prompts == [before("bob: hello", "lunch, @bot?")], "it is no context of itself"
+
+
+async def test_the_chat_of_a_direct_message_is_never_told_of() -> None:
+    async with a_process(ways=WAYS) as gateway:
+        await gateway.ask("hello")
+        assert gateway.scripted.requests[0].system == ()
+        assert gateway.store.calls["take_unmentioned"] == 0
