@@ -60,9 +60,7 @@ def test_a_message_without_an_answer_is_retried_or_dismissed(page: Page, dash: D
     expect(line).to_have_count(0)
 
 
-def test_a_stranger_is_let_in_by_a_code_and_forgotten_after_a_question(
-    page: Page, dash: Dashboard, seen: Seen
-) -> None:
+def test_a_stranger_is_let_in_and_forgotten(page: Page, dash: Dashboard, seen: Seen) -> None:
     page.goto("/people")
     asking = page.get_by_role("region", name="Pending requests")
     expect(asking).to_contain_text(EVES_NAME)

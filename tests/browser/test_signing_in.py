@@ -51,9 +51,7 @@ def sign_in(page: Page, token: str = TOKEN) -> None:
     press(page, "Sign in")
 
 
-def test_nothing_is_shown_before_the_right_token_and_then_what_was_asked_for(
-    locked: Locked, chromium: Browser
-) -> None:
+def test_nothing_is_shown_before_the_right_token(locked: Locked, chromium: Browser) -> None:
     with visit(chromium, locked.url, DESK) as (context, seen):
         page = context.new_page()
         page.goto("/deliveries")

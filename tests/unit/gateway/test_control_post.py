@@ -31,9 +31,6 @@ def control(world: World) -> Control:
     return StoreControl(world.b, StoppedClock(at(100)))
 
 
-# ---------------------------------------------------------------------------- outbox
-
-
 async def test_a_dead_message_is_shown_and_tried_again(world: World, control: Control) -> None:
     """SPEC IO-3."""
     await world.put(say("never arrives"))
@@ -65,9 +62,6 @@ async def test_an_unknown_message_is_named(control: Control) -> None:
         await control.outbox_row(99)
     with pytest.raises(NotFound, match="there is no message 98 in the inbox"):
         await control.dead_letter(98)
-
-
-# ---------------------------------------------------------------------------- inbox
 
 
 async def test_a_failed_message_is_listed_until_dismissed(world: World, control: Control) -> None:
@@ -104,9 +98,6 @@ async def test_lists_of_messages_keep_to_their_limit(world: World, control: Cont
     assert [one.row.id for one in waiting] == newest_first[:2]
     await world.a.settle([row.id for row in rows], Outcome.FAILED, now=at(5))
     assert [one.row.id for one in await control.dead_letters(limit=2)] == newest_first[:2]
-
-
-# ---------------------------------------------------------------------------- groups, people
 
 
 async def test_a_group_that_is_decided_about_stays_so(world: World, control: Control) -> None:

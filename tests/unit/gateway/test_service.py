@@ -16,15 +16,8 @@ from goclaw_py.model.ids import MAIN_LANE, LaneName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.views import (
-    MAX_LANE_SIZE,
-    Backlog,
-    GatewayStatus,
-    RunState,
-    StopReport,
-    WaitsFor,
-)
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock
@@ -62,11 +55,11 @@ async def test_stopping_from_outside_is_a_stop_in_the_chat(gateway: GatewayProce
     await say(gateway, "ann", "ann")
     first, second = (run.id for run in gateway.dispatcher.runs())
     report = await gateway.control.stop(session_of(), everything=True)
-    assert report == StopReport(stopped=(first,), dropped=(second,))
+    assert report == views.StopReport(stopped=(first,), dropped=(second,))
     again = await gateway.control.stop(session_of(), everything=False)
-    assert again == StopReport(already_stopping=True)
+    assert again == views.StopReport(already_stopping=True)
     await until(lambda: not gateway.dispatcher.runs())
-    assert await gateway.control.stop(session_of(), everything=False) == StopReport()
+    assert await gateway.control.stop(session_of(), everything=False) == views.StopReport()
 
 
 async def test_reset_stops_everything_and_begins_a_fresh_history(gateway: GatewayProcess) -> None:
@@ -97,11 +90,17 @@ async def test_without_a_gateway_there_is_nothing_to_see_or_stop(gateway: Gatewa
 
 
 async def test_the_status_is_what_the_application_sees(gateway: GatewayProcess) -> None:
-    seen = GatewayStatus(
-        *(gateway.node(), "1", 1, START, START, "embedded"), False, (), (), (), Backlog(0, 0, 0), ()
+    seen = views.GatewayStatus(
+        *(gateway.node(), "1", 1, START, START, "embedded"),
+        False,
+        (),
+        (),
+        (),
+        views.Backlog(0, 0, 0),
+        (),
     )
 
-    async def look() -> GatewayStatus:
+    async def look() -> views.GatewayStatus:
         return seen
 
     control = GatewayControl(gateway.store, gateway.clock, gateway.container, look)
@@ -210,7 +209,7 @@ async def test_a_larger_lane_starts_what_waits_at_once(gateway: GatewayProcess) 
     await say(gateway, "ann", "bob", "carl")
     done = await gateway.control.resize_lane(MAIN_LANE, 3)
     assert (done.before, done.lane.concurrency, done.lane.active) == (2, 3, 3)
-    assert [run.state for run in gateway.dispatcher.runs()] == [RunState.RUNNING] * 3
+    assert [run.state for run in gateway.dispatcher.runs()] == [views.RunState.RUNNING] * 3
 
 
 async def test_a_smaller_lane_cancels_nobody(gateway: GatewayProcess) -> None:
@@ -219,13 +218,13 @@ async def test_a_smaller_lane_cancels_nobody(gateway: GatewayProcess) -> None:
     done = await gateway.control.resize_lane(MAIN_LANE, 1)
     assert (done.before, done.lane.concurrency, done.lane.active) == (2, 1, 2)
     await asyncio.sleep(60)
-    assert [run.state for run in gateway.dispatcher.runs()] == [RunState.RUNNING] * 2
+    assert [run.state for run in gateway.dispatcher.runs()] == [views.RunState.RUNNING] * 2
 
 
 async def test_a_lane_that_is_unknown_or_a_wrong_size_is_refused(gateway: GatewayProcess) -> None:
     with pytest.raises(NotFound, match=r"no lane 'mian'; there are: main, subagent, .*, other"):
         await gateway.control.resize_lane(LaneName("mian"), 3)
-    for size in (0, -1, MAX_LANE_SIZE + 1):
+    for size in (0, -1, views.MAX_LANE_SIZE + 1):
         with pytest.raises(ValueError, match="from 1 to"):
             await gateway.control.resize_lane(MAIN_LANE, size)
     main = next(lane for lane in gateway.dispatcher.lanes() if lane.name == MAIN_LANE)
@@ -239,8 +238,8 @@ async def test_active_is_all_undone_with_what_it_waits_for(gateway: GatewayProce
     await asyncio.sleep(5)
     seen = await gateway.control.active()
     assert seen.live
-    assert [run.state for run in seen.runs] == [RunState.RUNNING, RunState.QUEUED]
-    assert [run.waits_for for run in seen.runs] == [None, WaitsFor.SESSION]
+    assert [run.state for run in seen.runs] == [views.RunState.RUNNING, views.RunState.QUEUED]
+    assert [run.waits_for for run in seen.runs] == [None, views.WaitsFor.SESSION]
 
 
 async def test_without_a_gateway_active_is_what_has_begun(gateway: GatewayProcess) -> None:
@@ -250,7 +249,11 @@ async def test_without_a_gateway_active_is_what_has_begun(gateway: GatewayProces
     seen = await offline(gateway).active()
     assert not seen.live
     first, second = seen.runs
-    assert (first.session, first.state, first.waits_for) == (session_of(), RunState.RUNNING, None)
+    assert (first.session, first.state, first.waits_for) == (
+        session_of(),
+        views.RunState.RUNNING,
+        None,
+    )
     assert second.session == session_of("bob")
     assert first.for_s == pytest.approx(5, abs=0.1)
 
@@ -262,8 +265,8 @@ async def test_a_queue_shows_what_runs_what_waits_and_for_what(gateway: GatewayP
     await asyncio.sleep(5)
     seen = await gateway.control.queue("ann")
     assert (seen.session, seen.live, seen.policy) == (session_of(), True, QueuePolicy())
-    assert [run.state for run in seen.running] == [RunState.RUNNING]
-    assert [run.waits_for for run in seen.waiting] == [WaitsFor.SESSION] * 2
+    assert [run.state for run in seen.running] == [views.RunState.RUNNING]
+    assert [run.waits_for for run in seen.waiting] == [views.WaitsFor.SESSION] * 2
     assert [row.message.text for row in seen.messages] == ["one", "two", "three"]
     assert [row.run_id for row in seen.messages] == [seen.running[0].id, None, None]
     assert seen.unanswered == ()
@@ -288,7 +291,7 @@ async def test_without_a_gateway_a_queue_is_what_is_stored(gateway: GatewayProce
     await asyncio.sleep(5)
     seen = await offline(gateway).queue("ann")
     assert (seen.live, seen.waiting, seen.policy) == (False, (), None)
-    assert [run.state for run in seen.running] == [RunState.RUNNING]
+    assert [run.state for run in seen.running] == [views.RunState.RUNNING]
     assert [row.message.text for row in seen.messages] == ["one", "two"]
     with pytest.raises(NotFound, match="there is no session 'carl'"):
         await offline(gateway).queue("carl")
@@ -312,16 +315,14 @@ async def test_an_idle_queue_is_empty(gateway: GatewayProcess) -> None:
     assert [row.reason for row in seen.unanswered] == [Reason.STOPPED_ALL]
 
 
-async def test_a_session_that_is_not_stored_yet_is_found_while_it_waits(
-    gateway: GatewayProcess,
-) -> None:
+async def test_a_session_that_is_not_stored_is_found_too(gateway: GatewayProcess) -> None:
     """The first run of a session that is no chat's enters it when it begins."""
     await say(gateway, "ann", "bob", "carl")
     del gateway.database.sessions[session_of("carl")]
     for part in ("carl", session_of("carl")):
         seen = await gateway.control.queue(part)
         assert seen.session == session_of("carl")
-        assert [run.waits_for for run in seen.waiting] == [WaitsFor.LANE]
+        assert [run.waits_for for run in seen.waiting] == [views.WaitsFor.LANE]
     with pytest.raises(NotFound, match="not unique"):
         await gateway.control.queue("telegram")
     with pytest.raises(NotFound, match="there is no session 'dora'"):

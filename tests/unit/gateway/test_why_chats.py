@@ -60,9 +60,6 @@ async def allow(gateway: GatewayProcess, *, allowed: bool = True, chat: str = GR
     await gateway.control.allow_chat("telegram", "default", chat, allowed=allowed)
 
 
-# ---------------------------------------------------------------------------- direct chats
-
-
 @CASES.question("The bot answers with a code and nothing else")
 @CASES.answer("person.asks", "Ann is not approved yet: a pairing code was sent",
               "goclaw pairing approve CODE")  # fmt: skip
@@ -137,9 +134,6 @@ async def another_program() -> Explanation:
 async def webhook_with_another_secret() -> Explanation:
     told = "3 calls of the webhook within the last hour had another secret"
     return await with_health(ChannelHealth(warning=told))
-
-
-# ---------------------------------------------------------------------------- groups
 
 
 async def heard(gateway: GatewayProcess, *, addressed: bool = True) -> Explanation:

@@ -219,9 +219,6 @@ async def test_the_work_of_the_agent_is_within_the_span(traced: Traced) -> None:
     assert seen == [ids(traced.run)[1]]
 
 
-# ---------------------------------------------------------------------------- several runs
-
-
 async def ask(request: RunRequest, emit: Emit) -> str:
     children = here(request).children
     both = children.subagent("work hard"), children.delegate(RESEARCHER, "look it up")
@@ -263,9 +260,7 @@ async def test_one_that_begins_after_its_parent_has_ended_is_below_it_too(traced
     assert above(message) is None
 
 
-async def test_only_so_many_runs_are_remembered(
-    traced: Traced, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_few_runs_are_remembered(traced: Traced, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "MOST_REMEMBERED", 2)
     async with a_process(spans=traced.spans) as gateway:
         for word in ("one", "two", "three"):

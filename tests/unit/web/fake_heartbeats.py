@@ -46,42 +46,22 @@ CHAT = Target("telegram", "work", "-1005", "7")
 USED = Usage(2, 1000, 200, 50, Decimal("0.0123"))
 
 OK = HeartbeatRun(
-    id=HeartbeatRunId("019b-ok"),
-    agent=MAIN,
-    kind=HeartbeatRunKind.INTERVAL,
-    due_at=AT - timedelta(minutes=30),
-    claimed_at=AT - timedelta(minutes=30),
-    status=HeartbeatRunStatus.OK,
-    started_at=AT - timedelta(minutes=30),
-    finished_at=AT - timedelta(minutes=29),
-    reply="HEARTBEAT_OK",
-    attempts=1,
-    node=NodeId("node-1"),
-    usage=USED,
-    runs=(RunId("run-1"),),
-)
+    id=HeartbeatRunId("019b-ok"), agent=MAIN, kind=HeartbeatRunKind.INTERVAL,
+    due_at=AT - timedelta(minutes=30), claimed_at=AT - timedelta(minutes=30),
+    status=HeartbeatRunStatus.OK, started_at=AT - timedelta(minutes=30),
+    finished_at=AT - timedelta(minutes=29), reply="HEARTBEAT_OK", attempts=1, node=NodeId("node-1"),
+    usage=USED, runs=(RunId("run-1"),),
+)  # fmt: skip
 SKIPPED = replace(
-    OK,
-    id=HeartbeatRunId("019b-skipped"),
-    status=HeartbeatRunStatus.SKIPPED,
-    skip=Skip.UNREADABLE,
-    detail="it is a folder\n2  ok\x1b[2J\u202e",
-    started_at=None,
-    reply="",
-    attempts=0,
-    usage=None,
+    OK, id=HeartbeatRunId("019b-skipped"), status=HeartbeatRunStatus.SKIPPED, skip=Skip.UNREADABLE,
+    detail="it is a folder\n2  ok\x1b[2J\u202e", started_at=None, reply="", attempts=0, usage=None,
     runs=(),
-)
+)  # fmt: skip
 DEAD = replace(
-    OK,
-    id=HeartbeatRunId("019b-dead"),
-    agent=HELPER,
-    kind=HeartbeatRunKind.EVENT,
-    status=HeartbeatRunStatus.ALERTED,
-    target=CHAT,
-    delivery="dead",
+    OK, id=HeartbeatRunId("019b-dead"), agent=HELPER, kind=HeartbeatRunKind.EVENT,
+    status=HeartbeatRunStatus.ALERTED, target=CHAT, delivery="dead",
     undelivered="bot was blocked by the user\x1b[2J",
-)
+)  # fmt: skip
 RUNNING = replace(
     OK, id=HeartbeatRunId("019b-now"), status=HeartbeatRunStatus.RUNNING, finished_at=None
 )
@@ -142,15 +122,8 @@ class FakeHeartbeats:
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         self._called("log", agent, limit, outcome, known=agent)
-        heartbeat_runs = behind(self.heartbeat_runs, before)
-        found = [
-            heartbeat_run
-            for heartbeat_run in heartbeat_runs
-            if agent in (None, heartbeat_run.agent)
-        ]
-        return [
-            heartbeat_run for heartbeat_run in found if outcome in (None, heartbeat_run.outcome)
-        ][:limit]
+        runs = [run for run in behind(self.heartbeat_runs, before) if agent in (None, run.agent)]
+        return [run for run in runs if outcome in (None, run.outcome)][:limit]
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         self._called("heartbeat_run", heartbeat_run, known=None)

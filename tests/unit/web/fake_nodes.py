@@ -14,23 +14,13 @@ from goclaw_py.ports.store import Node, NodeState
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SETTINGS = {"lanes": "0a1b2c3d4e5f"}
 HERE = Node(
-    NodeId("0190-here"),
-    "alpha/boot/pid",
-    41,
-    "1.0",
-    AT - timedelta(hours=2),
-    AT + timedelta(seconds=8),
-    NodeState(2, 5, places=("telegram/default",), settings=SETTINGS),
-)
+    NodeId("0190-here"), "alpha/boot/pid", 41, "1.0", AT - timedelta(hours=2),
+    AT + timedelta(seconds=8), NodeState(2, 5, places=("telegram/default",), settings=SETTINGS),
+)  # fmt: skip
 DRAINING = Node(
-    NodeId("0191-drains"),
-    "beta",
-    42,
-    "1.1",
-    AT - timedelta(hours=1),
-    AT + timedelta(seconds=5),
+    NodeId("0191-drains"), "beta", 42, "1.1", AT - timedelta(hours=1), AT + timedelta(seconds=5),
     NodeState(1, draining=True, skew_s=300.0),
-)
+)  # fmt: skip
 DEAD = Node(NodeId("0192-dead"), "gamma", 43, "1.0", AT, AT - timedelta(seconds=4))
 
 

@@ -35,24 +35,15 @@ FOOL = "Ann\n2  telegram/default/1  9 (Owner)\x1b[2J\u202ednuof\u202c"
 """A name that would be another row, clear the screen and turn text around."""
 
 MESSAGE = InboundMessage(
-    external_id="-1001:55",
-    target=TOPIC,
-    peer=PeerKind.GROUP,
-    sender=Sender("7", FOOL, "ann"),
-    text="first\r\nstate    \x1b]0;owned\x07sent\u202e",
-    sent_at=AT,
-    message_id="55",
-    reply_to="54",
+    external_id="-1001:55", target=TOPIC, peer=PeerKind.GROUP, sender=Sender("7", FOOL, "ann"),
+    text="first\r\nstate    \x1b]0;owned\x07sent\u202e", sent_at=AT, message_id="55", reply_to="54",
     cut=True,
     attachments=(
         Attachment(FileKind.DOCUMENT, "ref", "a\n.pdf", "application/pdf", 2048),
         Attachment(FileKind.VOICE, "ref2"),
     ),
-    quote="what\nwas said",
-    album="album-1",
-    edits="-1001:50",
-    place_name="Family\nof Ann",
-)
+    quote="what\nwas said", album="album-1", edits="-1001:50", place_name="Family\nof Ann",
+)  # fmt: skip
 LOST = DeadLetter(
     Unanswered(8, MESSAGE, RUN, AT, AT + timedelta(minutes=1), Outcome.LOST, Reason.CRASHED),
     *(KEY, AgentName("main"), 3),
@@ -80,17 +71,10 @@ PENDING = OutboxRow(
         file=OutFile(FileKind.PHOTO, "/w/a.png", "a\n.png", "image/png"),
         buttons=((Button("Yes\x1b", "y"), Button("No", "n")),),
     ),
-    session=KEY,
-    state=OutboxState.PENDING,
-    attempts=2,
-    possible_duplicate=False,
-    fence=4,
-    created_at=AT,
-    next_attempt_at=AT,
-    sent_at=None,
-    external_id=None,
+    session=KEY, state=OutboxState.PENDING, attempts=2, possible_duplicate=False, fence=4,
+    created_at=AT, next_attempt_at=AT, sent_at=None, external_id=None,
     error="<html>\n" + "bad gateway " * 30,
-)
+)  # fmt: skip
 SENDING = replace(PENDING, id=4, state=OutboxState.SENDING)
 SENT = replace(
     PENDING, id=5, state=OutboxState.SENT, sent_at=AT, external_id="77", error=None, session=None

@@ -15,10 +15,7 @@ PARTLY = Used(2, 4, 3_000, 200, 0, Decimal("1.5"), unpriced=1)
 UNPRICED = Used(1, 2, 1_000, 100, 0, None, unpriced=1)
 
 BY_DAY = UsageReport(
-    by=(DAY, Grouping.SENDER),
-    since=date(2026, 1, 1),
-    until=date(2026, 1, 2),
-    zone="UTC",
+    by=(DAY, Grouping.SENDER), since=date(2026, 1, 1), until=date(2026, 1, 2), zone="UTC",
     rows=(
         UsageRow(
             {DAY: "2026-01-01", Grouping.SENDER: "telegram/work/7"},
@@ -27,10 +24,8 @@ BY_DAY = UsageReport(
         ),
         UsageRow({DAY: "2026-01-02", Grouping.SENDER: None}, PARTLY),
     ),
-    total=PRICED.plus(PARTLY).plus(UNPRICED),
-    left_out=12,
-    others=UNPRICED,
-)
+    total=PRICED.plus(PARTLY).plus(UNPRICED), left_out=12, others=UNPRICED,
+)  # fmt: skip
 
 
 class FakeUsage(FakePost):

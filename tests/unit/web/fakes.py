@@ -16,6 +16,7 @@ from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, 
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
+from goclaw_py.ports import store
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import (
     NodesView,
@@ -27,49 +28,9 @@ from goclaw_py.ports.control import (
 )
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
-from goclaw_py.ports.store import (
-    ALL_RUNS,
-    Node,
-    OutboxRow,
-    OutboxState,
-    Person,
-    RunFilter,
-    RunSpan,
-    Session,
-    Standing,
-    StoredEntry,
-    StoredRun,
-    ToolCall,
-    Unanswered,
-)
-from goclaw_py.runs.live_events import (
-    LiveAsked,
-    LiveEnded,
-    LiveEvent,
-    LiveJoined,
-    LiveMissed,
-    LiveNow,
-    LiveRun,
-    LiveStarted,
-    LiveText,
-    LiveTool,
-    LiveUsage,
-)
+from goclaw_py.runs import live_events as live
+from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.views import (
-    ActiveRuns,
-    Backlog,
-    ChannelState,
-    ChannelView,
-    GatewayStatus,
-    LanesView,
-    LaneUse,
-    LaneView,
-    RunState,
-    RunView,
-    StopReport,
-    WaitsFor,
-)
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_nodes import FakeNodes
@@ -82,21 +43,16 @@ LOCAL = Target("console", "default", "local")
 BARE_KEY = SessionKey("agent:main:api:a/b c%2F?#")
 RUN_ID = RunId("0190-aaaa")
 
-RUNNING = RunView(RUN_ID, SESSION, AgentName("main"), LaneName("main"), RunState.RUNNING, 1.5)
-STATUS = GatewayStatus(
-    node=NodeId("node-1"),
-    release="0.2.0",
-    pid=7,
-    started_at=NOW - timedelta(hours=2),
-    now=NOW,
-    database="embedded",
-    draining=False,
-    lanes=(LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),),
-    runs=(RUNNING,),
-    channels=(ChannelView("telegram", "default", ChannelState.STOPPED, "wrong token"),),
-    backlog=Backlog(inbox=1, outbox=2, dead=3),
-    warnings=("disk is nearly full",),
+RUNNING = views.RunView(
+    RUN_ID, SESSION, AgentName("main"), LaneName("main"), views.RunState.RUNNING, 1.5
 )
+STATUS = views.GatewayStatus(
+    node=NodeId("node-1"), release="0.2.0", pid=7, started_at=NOW - timedelta(hours=2), now=NOW,
+    database="embedded", draining=False,
+    lanes=(views.LaneView(LaneName("main"), 2, 1, 0, 5, 3, 1, 0),), runs=(RUNNING,),
+    channels=(views.ChannelView("telegram", "default", views.ChannelState.STOPPED, "wrong token"),),
+    backlog=views.Backlog(inbox=1, outbox=2, dead=3), warnings=("disk is nearly full",),
+)  # fmt: skip
 
 
 def measured(*seconds: float) -> HistogramView:
@@ -106,33 +62,19 @@ def measured(*seconds: float) -> HistogramView:
     return histogram.view()
 
 
-WAITING = RunView(
-    RunId("0190-cccc"),
-    BARE_KEY,
-    AgentName("main"),
-    LaneName("main"),
-    RunState.READY,
-    3.25,
-    waits_for=WaitsFor.LANE,
-    messages=2,
+WAITING = views.RunView(
+    RunId("0190-cccc"), BARE_KEY, AgentName("main"), LaneName("main"), views.RunState.READY, 3.25,
+    waits_for=views.WaitsFor.LANE, messages=2,
+)  # fmt: skip
+MAIN_LANE = replace(
+    views.LaneView(LaneName("main"), 1, 1, 1, 5, 3, 1, 0),
+    wait_times=measured(0.004, 0.004, 9),
+    run_times=measured(0.3, 5000, 5000),
 )
-LANES = LanesView(
-    NOW,
-    (
-        LaneUse(
-            LaneView(
-                LaneName("main"),
-                *(1, 1, 1, 5, 3, 1, 0),
-                wait_times=measured(0.004, 0.004, 9),
-                run_times=measured(0.3, 5000, 5000),
-            ),
-            inside=(RUNNING,),
-            waiting=(WAITING,),
-        ),
-        LaneUse(LaneView(LaneName("cron"), 1, 0, 0, 0, 0, 0, 0, closed=True), (), ()),
-    ),
-)
-ACTIVE_RUNS = ActiveRuns(NOW, live=True, runs=(RUNNING, WAITING))
+CRON_LANE = views.LaneView(LaneName("cron"), 1, 0, 0, 0, 0, 0, 0, closed=True)
+USES = views.LaneUse(MAIN_LANE, (RUNNING,), (WAITING,)), views.LaneUse(CRON_LANE, (), ())
+LANES = views.LanesView(NOW, USES)
+ACTIVE_RUNS = views.ActiveRuns(NOW, live=True, runs=(RUNNING, WAITING))
 
 
 def said(number: int, text: str) -> InboundMessage:
@@ -152,117 +94,77 @@ WHY = Explanation(
     ),
     (Cure("Retry the message", "goclaw inbox retry 7"), Cure("Send it again")),
 )
+DROPPED = store.Unanswered(3, said(3, "too much"), None, NOW, NOW + timedelta(seconds=1))
+DROPPED = replace(DROPPED, outcome=Outcome.DROPPED, reason=Reason.QUEUE_DROPPED)
 QUEUE = QueueView(
-    session=SESSION,
-    at=NOW,
-    live=True,
-    running=(RUNNING,),
-    waiting=(replace(WAITING, session=SESSION),),
-    policy=QueuePolicy(),
+    session=SESSION, at=NOW, live=True, running=(RUNNING,),
+    waiting=(replace(WAITING, session=SESSION),), policy=QueuePolicy(),
     messages=(
-        Unanswered(1, said(1, "count to 30"), RUN_ID, NOW),
-        Unanswered(4, said(4, "and\nthen?"), None, NOW),
+        store.Unanswered(1, said(1, "count to 30"), RUN_ID, NOW),
+        store.Unanswered(4, said(4, "and\nthen?"), None, NOW),
     ),
     unanswered=(
-        Unanswered(
-            3,
-            said(3, "too much"),
-            None,
-            NOW,
-            NOW + timedelta(seconds=1),
-            Outcome.DROPPED,
-            Reason.QUEUE_DROPPED,
-        ),
-        Unanswered(2, said(2, "fail"), RUN_ID, NOW, NOW, Outcome.FAILED),
+        DROPPED,
+        store.Unanswered(2, said(2, "fail"), RUN_ID, NOW, NOW, Outcome.FAILED),
     ),
+)  # fmt: skip
+FULL = store.Session(
+    SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2, 1, ("ä",)
 )
-FULL = Session(SESSION, AgentName("main"), LOCAL, NOW, NOW, NodeId("node-1"), 4, 1, 2, 1, ("ä",))
-BARE = Session(BARE_KEY, AgentName("main"), None, NOW, NOW, None, 0, 0, 0)
-ENDED = StoredRun(
-    id=RUN_ID,
-    session=SESSION,
-    agent=AgentName("main"),
-    trigger=Trigger.CHAT,
-    lane=LaneName("main"),
-    node=NodeId("node-1"),
-    started_at=NOW,
-    finished_at=NOW + timedelta(seconds=61, milliseconds=250),
-    outcome=Outcome.CANCELLED,
-    reason=Reason.STOPPED,
-    error=None,
-    usage=Usage(1, 20, 30, 5, Decimal("0.0123")),
-    model="offline",
-    parent=None,
-    payer=SESSION,
-    submitted_at=NOW - timedelta(seconds=2),
-    target=LOCAL,
-    first_text_at=NOW + timedelta(milliseconds=500),
+BARE = store.Session(BARE_KEY, AgentName("main"), None, NOW, NOW, None, 0, 0, 0)
+ENDED = store.StoredRun(
+    id=RUN_ID, session=SESSION, agent=AgentName("main"), trigger=Trigger.CHAT,
+    lane=LaneName("main"), node=NodeId("node-1"), started_at=NOW,
+    finished_at=NOW + timedelta(seconds=61, milliseconds=250), outcome=Outcome.CANCELLED,
+    reason=Reason.STOPPED, error=None, usage=Usage(1, 20, 30, 5, Decimal("0.0123")),
+    model="offline", parent=None, payer=SESSION, submitted_at=NOW - timedelta(seconds=2),
+    target=LOCAL, first_text_at=NOW + timedelta(milliseconds=500),
     tools=(
-        ToolCall("read_file", '{"path": "ä"}', NOW, False, 0.25, True, "three lines"),
-        ToolCall("send_message", "{}", NOW),
+        store.ToolCall("read_file", '{"path": "ä"}', NOW, False, 0.25, True, "three lines"),
+        store.ToolCall("send_message", "{}", NOW),
     ),
-)
+)  # fmt: skip
 ACTIVE = replace(ENDED, id=RunId("0190-bbbb"), finished_at=None, outcome=None, reason=None)
 ACTIVE = replace(ACTIVE, usage=None, first_text_at=None, tools=())
-SPAN = RunSpan(
-    ENDED.id,
-    SESSION,
-    ENDED.agent,
-    ENDED.lane,
-    ENDED.trigger,
-    ENDED.outcome,
-    None,
-    ENDED.submitted_at,
-    NOW,
-    ENDED.finished_at,
-    Decimal("0.0123"),
-)
+SPAN = store.RunSpan(
+    ENDED.id, SESSION, ENDED.agent, ENDED.lane, ENDED.trigger, ENDED.outcome, None,
+    ENDED.submitted_at, NOW, ENDED.finished_at, Decimal("0.0123"),
+)  # fmt: skip
 ACTIVE_SPAN = replace(SPAN, id=ACTIVE.id, outcome=None, finished_at=None, cost_usd=None)
 HISTORY = [
-    StoredEntry(HistoryEntry(Role.USER, "Grüße \x1b[2J", None, None), NOW, None),
-    StoredEntry(HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID),
+    store.StoredEntry(HistoryEntry(Role.USER, "Grüße \x1b[2J", None, None), NOW, None),
+    store.StoredEntry(
+        HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID
+    ),
 ]
-DEAD = OutboxRow(
-    id=2**40,
-    message=OutboundMessage(LOCAL, "hello", None, RUN_ID),
-    session=SESSION,
-    state=OutboxState.DEAD,
-    attempts=3,
-    possible_duplicate=True,
-    fence=1,
-    created_at=NOW,
-    next_attempt_at=NOW,
-    sent_at=None,
-    external_id=None,
-    error="chat not found",
-)
-CHILD = LiveRun(
-    RunId("0190-dddd"),
-    SessionKey("agent:helper\x1b]0;x\x07:subagent:0190-dddd"),
-    AgentName("helper\x1b]0;x\x07"),
-    Trigger.SUBAGENT,
-    RUN_ID,
-    SESSION,
-)
-LIVE_RUN = LiveRun(RUN_ID, SESSION, AgentName("main"), Trigger.CHAT, None, SESSION)
-FOLLOWED: list[LiveEvent] = [
-    LiveNow(NOW, SESSION, (RUNNING, WAITING)),
-    LiveAsked(NOW, CHILD),
-    LiveJoined(NOW, LIVE_RUN, RunId("0190-eeee")),
-    LiveStarted(NOW, LIVE_RUN),
-    LiveText(NOW, LIVE_RUN, "Zeile 1\n\nevent: now\r\ndata: ü\u2028\x85\x1b[2J \u202e"),
-    LiveText(NOW, LIVE_RUN, " \n"),
-    LiveTool(NOW, LIVE_RUN, "read\nfile", "call-1"),
-    LiveTool(NOW, LIVE_RUN, "read_file", "call-1", ok=True),
-    LiveTool(NOW, LIVE_RUN, "send_file", "call-2", ok=False),
-    LiveUsage(NOW, LIVE_RUN, Usage(1, 20, 30, 5, Decimal("0.0123")), "offline"),
-    LiveMissed(NOW, 12),
-    LiveEnded(NOW, LIVE_RUN, Outcome.CANCELLED, Reason.STOPPED, Usage(2, 20, 30)),
-    LiveEnded(NOW, CHILD, Outcome.COMPLETED, None, None),
+DEAD = store.OutboxRow(
+    id=2**40, message=OutboundMessage(LOCAL, "hello", None, RUN_ID), session=SESSION,
+    state=store.OutboxState.DEAD, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
+    next_attempt_at=NOW, sent_at=None, external_id=None, error="chat not found",
+)  # fmt: skip
+CHILD = live.LiveRun(
+    RunId("0190-dddd"), SessionKey("agent:helper\x1b]0;x\x07:subagent:0190-dddd"),
+    AgentName("helper\x1b]0;x\x07"), Trigger.SUBAGENT, RUN_ID, SESSION,
+)  # fmt: skip
+LIVE_RUN = live.LiveRun(RUN_ID, SESSION, AgentName("main"), Trigger.CHAT, None, SESSION)
+FOLLOWED: list[live.LiveEvent] = [
+    live.LiveNow(NOW, SESSION, (RUNNING, WAITING)),
+    live.LiveAsked(NOW, CHILD),
+    live.LiveJoined(NOW, LIVE_RUN, RunId("0190-eeee")),
+    live.LiveStarted(NOW, LIVE_RUN),
+    live.LiveText(NOW, LIVE_RUN, "Zeile 1\n\nevent: now\r\ndata: ü\u2028\x85\x1b[2J \u202e"),
+    live.LiveText(NOW, LIVE_RUN, " \n"),
+    live.LiveTool(NOW, LIVE_RUN, "read\nfile", "call-1"),
+    live.LiveTool(NOW, LIVE_RUN, "read_file", "call-1", ok=True),
+    live.LiveTool(NOW, LIVE_RUN, "send_file", "call-2", ok=False),
+    live.LiveUsage(NOW, LIVE_RUN, Usage(1, 20, 30, 5, Decimal("0.0123")), "offline"),
+    live.LiveMissed(NOW, 12),
+    live.LiveEnded(NOW, LIVE_RUN, Outcome.CANCELLED, Reason.STOPPED, Usage(2, 20, 30)),
+    live.LiveEnded(NOW, CHILD, Outcome.COMPLETED, None, None),
 ]
 """What is told of runs, with what somebody would say who wants to fool an operator."""
-ANN = Person("telegram", "default", Sender("42", "Ann", "ann"), Standing.OWNER, NOW)
-EVE = Person("console", "default", Sender("local", "Eve"), Standing.GUEST, NOW)
+ANN = store.Person("telegram", "default", Sender("42", "Ann", "ann"), store.Standing.OWNER, NOW)
+EVE = store.Person("console", "default", Sender("local", "Eve"), store.Standing.GUEST, NOW)
 ASKED = PairingApplicant("telegram", "default", Sender("43", "Bob"), NOW, NOW, "43")
 
 
@@ -280,25 +182,25 @@ class FakeControl(FakeUsage):
         self.made = Jobs()
         self.hearts = FakeHeartbeats()
         self.cluster = FakeNodes(self._called)
-        self.events: asyncio.Queue[LiveEvent | None] = asyncio.Queue()
+        self.events: asyncio.Queue[live.LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 
-    async def status(self) -> GatewayStatus:
-        self._called("status")
+    def _here(self, *call: object) -> None:
+        """Only a gateway that runs can do it."""
+        self._called(*call)
         if not self.gateway:
             raise NoGateway("no gateway is running here")
+
+    async def status(self) -> views.GatewayStatus:
+        self._here("status")
         return self.snapshot
 
-    async def lanes(self) -> LanesView:
-        self._called("lanes")
-        if not self.gateway:
-            raise NoGateway("no gateway is running here")
+    async def lanes(self) -> views.LanesView:
+        self._here("lanes")
         return LANES
 
     async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        self._called("resize_lane", name, concurrency)
-        if not self.gateway:
-            raise NoGateway("no gateway is running here")
+        self._here("resize_lane", name, concurrency)
         found = [use.lane for use in LANES.lanes if use.lane.name == name]
         if not found:
             raise NotFound(f"there is no lane {name!r}; there are: main, cron")
@@ -308,10 +210,10 @@ class FakeControl(FakeUsage):
     async def nodes(self) -> NodesView:
         return self.cluster.view()
 
-    async def drain(self, node: str) -> Node:
+    async def drain(self, node: str) -> store.Node:
         return self.cluster.drain(node)
 
-    async def active(self) -> ActiveRuns:
+    async def active(self) -> views.ActiveRuns:
         self._called("active")
         if not self.gateway:
             return replace(ACTIVE_RUNS, live=False, runs=(RUNNING,))
@@ -331,26 +233,26 @@ class FakeControl(FakeUsage):
             raise NotFound("nothing is called 'nobody'")
         return WHY
 
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        self._called("stop", session, everything)
-        if not self.gateway:
-            raise NoGateway("no gateway is running here")
+    async def stop(self, session: SessionKey, *, everything: bool) -> views.StopReport:
+        self._here("stop", session, everything)
         if everything:
-            return StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
-        return StopReport(already_stopping=True)
+            return views.StopReport((RUN_ID,), (RunId("d1"), RunId("d2")))
+        return views.StopReport(already_stopping=True)
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
+    async def sessions(
+        self, *, limit: int = 50, before: Cursor | None = None
+    ) -> list[store.Session]:
         self._called("sessions", limit)
         return behind([FULL, BARE], before)[:limit]
 
-    async def session(self, key: str) -> Session:
+    async def session(self, key: str) -> store.Session:
         self._called("session", key)
         found = [one for one in (FULL, BARE) if key in one.key]
         if len(found) != 1:
             raise NotFound(f"no session, or several, with {key!r}")
         return found[0]
 
-    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[store.StoredEntry]:
         self._called("history", key, limit)
         return HISTORY[-limit:]
 
@@ -363,9 +265,7 @@ class FakeControl(FakeUsage):
         return self.hearts
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        self._called("send_message", key, text, queue)
-        if not self.gateway:
-            raise NoGateway("no gateway is running here")
+        self._here("send_message", key, text, queue)
         if key == BARE.key:
             raise NotAChat("it belongs to no chat")
         if key != SESSION:
@@ -383,15 +283,15 @@ class FakeControl(FakeUsage):
         limit: int = 50,
         session: SessionKey | None = None,
         active: bool = False,
-        only: RunFilter = ALL_RUNS,
+        only: store.RunFilter = store.ALL_RUNS,
         before: Cursor | None = None,
-    ) -> list[StoredRun]:
+    ) -> list[store.StoredRun]:
         self._called("runs", limit, session, active, only)
         return [ACTIVE] if active else behind([ACTIVE, ENDED], before)[:limit]
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
-    ) -> list[RunSpan]:
+    ) -> list[store.RunSpan]:
         self._called("runs_between", since, until, limit)
         found = [span for span in (SPAN, ACTIVE_SPAN) if after is None or span.cursor > after]
         return [span for span in found if span.started_at < until][:limit]
@@ -399,7 +299,7 @@ class FakeControl(FakeUsage):
     async def run_record(self, prefix: str) -> RunRecord:
         return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,))
 
-    async def run(self, prefix: str) -> StoredRun:
+    async def run(self, prefix: str) -> store.StoredRun:
         self._called("run", prefix)
         found = [one for one in (ACTIVE, ENDED) if one.id.startswith(prefix)]
         if len(found) != 1:
@@ -408,10 +308,8 @@ class FakeControl(FakeUsage):
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
-    ) -> AsyncGenerator[LiveEvent]:
-        self._called("follow", session, *([] if after is None else [after]))
-        if not self.gateway:
-            raise NoGateway("no gateway is running here")
+    ) -> AsyncGenerator[live.LiveEvent]:
+        self._here("follow", session, *([] if after is None else [after]))
         if session is not None and session not in SESSION:
             raise NotFound(f"no session, or several, with {session!r}")
         self.following += 1
@@ -422,7 +320,9 @@ class FakeControl(FakeUsage):
         finally:
             self.following -= 1
 
-    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
+    async def people(
+        self, *, limit: int = 1000, before: Cursor | None = None
+    ) -> list[store.Person]:
         self._called("people")
         return behind(self.approved, before)[:limit]
 
@@ -430,11 +330,11 @@ class FakeControl(FakeUsage):
         self._called("pairing_requests")
         return [ASKED]
 
-    async def approve(self, code: str, *, guest: bool) -> Person:
+    async def approve(self, code: str, *, guest: bool) -> store.Person:
         self._called("approve", code, guest)
         if code == "WRONG":
             raise NotFound("no pairing request has this code")
-        return replace(ANN, standing=Standing.GUEST if guest else Standing.OWNER)
+        return replace(ANN, standing=store.Standing.GUEST if guest else store.Standing.OWNER)
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> None:
         self._called("revoke", channel, account, sender_id)

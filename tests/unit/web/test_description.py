@@ -27,9 +27,7 @@ def document() -> dict[str, Any]:
     return make_api(FakeControl(), FakeTerminals(), release="1.2.3").openapi()
 
 
-async def test_it_is_made_once_and_not_where_everything_else_waits_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_it_is_made_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     made_in: list[int] = []
 
     def complete(document: dict[str, Any]) -> dict[str, Any]:

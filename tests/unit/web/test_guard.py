@@ -67,9 +67,6 @@ OURS = origin("http://localhost:8420")
 BEARER = ("authorization", f"Bearer {TOKEN}")
 
 
-# ---------------------------------------------------------------------------- the name
-
-
 @pytest.mark.parametrize("name", [
     "localhost", "localhost:8420", "LocalHost:1", "localhost.", "localhost.:8420", "127.0.0.1",
     "127.0.0.1:65535", "[::1]", "[::1]:8420", "[0:0:0:0:0:0:0:1]:8420", " localhost ",
@@ -124,9 +121,7 @@ async def test_the_address_and_the_names_of_the_settings_are_ours() -> None:
     ("192.168.7", 421), ("0xc0a80007", 421), ("[::]", 421),
     ("[::]:8420", 421), ("0.0.0.0", 421),
 ])  # fmt: skip
-async def test_where_every_address_is_served_any_is_ours_and_no_name(
-    address: str, name: str, status: int
-) -> None:
+async def test_where_all_is_served_no_name_is_ours(address: str, name: str, status: int) -> None:
     """A page of another site can have its name lead here, but not an address that is ours."""
 
     async def asked(*headers: tuple[str, str], method: str = "GET") -> int:
@@ -136,9 +131,6 @@ async def test_where_every_address_is_served_any_is_ours_and_no_name(
     assert await asked(BEARER, origin(f"http://{name}"), method="POST") == status
     assert await asked(BEARER, origin(EVIL)) != 200
     assert await asked() == (401 if status == 200 else status)
-
-
-# ---------------------------------------------------------------------------- the site
 
 
 @pytest.mark.parametrize(("name", "site"), [
@@ -192,9 +184,6 @@ async def test_a_browser_says_whose_page_asks(site: str, status: int) -> None:
     assert (await ask(LOCAL, fetched, fetched, method="POST"))[0] == 403
 
 
-# ---------------------------------------------------------------------------- the token
-
-
 @pytest.mark.parametrize("method", ["GET", "OPTIONS", "POST", "DELETE"])
 async def test_with_a_token_every_request_needs_it(method: str) -> None:
     ours = OURS, ("sec-fetch-site", "same-origin")
@@ -232,9 +221,6 @@ async def test_a_wrong_token_is_neither_logged_nor_shown(caplog: pytest.LogCaptu
         _, text = await ask(LOCAL, ("authorization", "Bearer of-mine-secret"), token=TOKEN)
     assert "of-mine-secret" not in text + caplog.text
     assert TOKEN not in text + caplog.text
-
-
-# ---------------------------------------------------------------------------- the rest
 
 
 async def test_a_refusal_is_an_answer_of_the_api() -> None:

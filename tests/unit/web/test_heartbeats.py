@@ -21,34 +21,13 @@ from goclaw_py.heartbeat.status_texts import why
 from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.model import errors
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import (
-    BadChecklist,
-    BadHours,
-    ChecklistChanged,
-    GoclawError,
-    HeartbeatError,
-    StoreUnavailable,
-    TooManyEvents,
-    UnknownAgent,
-)
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.web.api.error_json import error_json, error_of
 from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of
 from goclaw_py.web.api.wire import dump, read
-from tests.unit.web.fake_heartbeats import (
-    AT,
-    CHAT,
-    DEAD,
-    HELPER,
-    MAIN,
-    OK,
-    POLICY,
-    RUNNING,
-    SKIPPED,
-    FakeHeartbeats,
-)
+from tests.unit.web import fake_heartbeats as fake
 from tests.unit.web.fake_heartbeats import view as made_view
 from tests.unit.web.harness import Api, connected
 
@@ -59,7 +38,7 @@ NOBODY = AgentName("nobody")
 class Both:
     """The desk of a gateway, and the same from outside."""
 
-    service: FakeHeartbeats
+    service: fake.FakeHeartbeats
     remote: RemoteHeartbeatService
 
 
@@ -76,19 +55,19 @@ async def both(tmp_path: Path) -> AsyncIterator[Both]:
 async def test_heartbeats_are_seen_as_they_are(both: Both) -> None:
     """SPEC HB-9, OPS-4."""
     service, remote = both.service, both.remote
-    with pytest.raises(GoclawError, match="not requested from the gateway yet"):
+    with pytest.raises(errors.GoclawError, match="not requested from the gateway yet"):
         _ = remote.agents
-    assert await remote.view(MAIN) == await service.view(MAIN)
-    assert remote.agents == (MAIN, HELPER)
-    assert await remote.log(None) == [SKIPPED, OK, DEAD]
-    assert await remote.log(MAIN, limit=1) == [SKIPPED]
-    assert await remote.log(MAIN, outcome="skipped:unreadable") == [SKIPPED]
-    assert await remote.heartbeat_run(OK.id) == OK
+    assert await remote.view(fake.MAIN) == await service.view(fake.MAIN)
+    assert remote.agents == (fake.MAIN, fake.HELPER)
+    assert await remote.log(None) == [fake.SKIPPED, fake.OK, fake.DEAD]
+    assert await remote.log(fake.MAIN, limit=1) == [fake.SKIPPED]
+    assert await remote.log(fake.MAIN, outcome="skipped:unreadable") == [fake.SKIPPED]
+    assert await remote.heartbeat_run(fake.OK.id) == fake.OK
     assert await remote.heartbeat_run(HeartbeatRunId("019b-unknown")) is None
-    assert await remote.dry_run(MAIN) == service.report
+    assert await remote.dry_run(fake.MAIN) == service.report
     route = Route(None, "a", "b")
     service.report = DryRunReport(HeartbeatRunStatus.SKIPPED, Skip.EMPTY, "x", "", route)
-    assert await remote.dry_run(MAIN) == service.report
+    assert await remote.dry_run(fake.MAIN) == service.report
 
 
 @pytest.mark.real_time
@@ -96,78 +75,80 @@ async def test_heartbeats_are_switched_muted_and_run(both: Both) -> None:
     """SPEC HB-11."""
     service, remote = both.service, both.remote
     for on in (False, True, None):
-        assert await remote.switch(HELPER, on=on) == await service.view(HELPER)
-        assert service.views[HELPER].heartbeat.switched is on
-    for until in (AT + timedelta(hours=2, microseconds=1), None):
-        assert await remote.mute(MAIN, until) == await service.view(MAIN)
-        assert service.views[MAIN].heartbeat.muted_until == until
-    assert await remote.run_now(MAIN) == HeartbeatStarted(RUNNING.id)
+        assert await remote.switch(fake.HELPER, on=on) == await service.view(fake.HELPER)
+        assert service.views[fake.HELPER].heartbeat.switched is on
+    for until in (fake.AT + timedelta(hours=2, microseconds=1), None):
+        assert await remote.mute(fake.MAIN, until) == await service.view(fake.MAIN)
+        assert service.views[fake.MAIN].heartbeat.muted_until == until
+    assert await remote.run_now(fake.MAIN) == HeartbeatStarted(fake.RUNNING.id)
     for refused in NoHeartbeat:
         service.hand = refused
-        assert await remote.run_now(MAIN) is refused
+        assert await remote.run_now(fake.MAIN) is refused
 
 
 @pytest.mark.real_time
 async def test_events_and_the_checklist_go_there_and_back(both: Both) -> None:
     """SPEC HB-13."""
     service, remote = both.service, both.remote
-    told = await remote.add_event(MAIN, "Grüße\n\u2028", wake=True)
-    assert ("add_event", MAIN, "Grüße\n\u2028", True) in service.calls
-    assert await remote.events(MAIN) == [told] == service.told[MAIN]
-    assert await remote.checklist(MAIN) == await service.checklist(MAIN)
-    added = await remote.add_item(MAIN, "every 2h: ä")
+    told = await remote.add_event(fake.MAIN, "Grüße\n\u2028", wake=True)
+    assert ("add_event", fake.MAIN, "Grüße\n\u2028", True) in service.calls
+    assert await remote.events(fake.MAIN) == [told] == service.told[fake.MAIN]
+    assert await remote.checklist(fake.MAIN) == await service.checklist(fake.MAIN)
+    added = await remote.add_item(fake.MAIN, "every 2h: ä")
     assert [item.text for item in added.items] == ["look at the mail\x1b[2J", "every 2h: ä"]
-    assert [item.text for item in (await remote.complete_item(MAIN, 1)).items] == ["every 2h: ä"]
-    assert (await remote.write_checklist(MAIN, "- [ ] new\n")).text == "- [ ] new\n"
+    assert [item.text for item in (await remote.complete_item(fake.MAIN, 1)).items] == [
+        "every 2h: ä"
+    ]
+    assert (await remote.write_checklist(fake.MAIN, "- [ ] new\n")).text == "- [ ] new\n"
 
 
 @pytest.mark.real_time
 async def test_a_checklist_that_changed_meanwhile_is_not_changed_from_outside(both: Both) -> None:
     """SPEC HB-3."""
     service, remote = both.service, both.remote
-    seen = await remote.checklist(MAIN)
-    await service.add_item(MAIN, "theirs")
-    with pytest.raises(ChecklistChanged):
-        await remote.write_checklist(MAIN, "- [ ] mine\n", expected=seen.version)
-    with pytest.raises(ChecklistChanged):
-        await remote.complete_item(MAIN, 1, expected=seen.version)
-    assert len(service.texts[MAIN]) == 2
-    now = (await remote.checklist(MAIN)).version
-    assert now == (await service.checklist(MAIN)).version != seen.version
-    mine = await remote.write_checklist(MAIN, "- [ ] mine\n", expected=now)
-    assert not (await remote.complete_item(MAIN, 1, expected=mine.version)).items
+    seen = await remote.checklist(fake.MAIN)
+    await service.add_item(fake.MAIN, "theirs")
+    with pytest.raises(errors.ChecklistChanged):
+        await remote.write_checklist(fake.MAIN, "- [ ] mine\n", expected=seen.version)
+    with pytest.raises(errors.ChecklistChanged):
+        await remote.complete_item(fake.MAIN, 1, expected=seen.version)
+    assert len(service.texts[fake.MAIN]) == 2
+    now = (await remote.checklist(fake.MAIN)).version
+    assert now == (await service.checklist(fake.MAIN)).version != seen.version
+    mine = await remote.write_checklist(fake.MAIN, "- [ ] mine\n", expected=now)
+    assert not (await remote.complete_item(fake.MAIN, 1, expected=mine.version)).items
 
 
 @pytest.mark.real_time
 async def test_refusals_are_the_same_from_outside(both: Both) -> None:
     service, remote = both.service, both.remote
-    with pytest.raises(UnknownAgent) as unknown:
+    with pytest.raises(errors.UnknownAgent) as unknown:
         await remote.view(NOBODY)
     assert unknown.value.agent == "nobody"
     for _ in range(20):
-        await service.add_event(MAIN, "x", wake=False)
-    with pytest.raises(TooManyEvents) as full:
-        await remote.add_event(MAIN, "x", wake=False)
+        await service.add_event(fake.MAIN, "x", wake=False)
+    with pytest.raises(errors.TooManyEvents) as full:
+        await remote.add_event(fake.MAIN, "x", wake=False)
     assert (full.value.agent, full.value.most) == ("main", 20)
-    with pytest.raises(HeartbeatError, match="needs a text"):
-        await remote.add_event(MAIN, " \n", wake=False)
-    with pytest.raises(HeartbeatError, match="at most 4000"):
-        await remote.add_event(MAIN, "x" * 4001, wake=False)
-    with pytest.raises(BadChecklist, match="no item 7"):
-        await remote.complete_item(MAIN, 7)
-    service.failure = StoreUnavailable("the database does not answer")
-    with pytest.raises(StoreUnavailable):
-        await remote.view(MAIN)
+    with pytest.raises(errors.HeartbeatError, match="needs a text"):
+        await remote.add_event(fake.MAIN, " \n", wake=False)
+    with pytest.raises(errors.HeartbeatError, match="at most 4000"):
+        await remote.add_event(fake.MAIN, "x" * 4001, wake=False)
+    with pytest.raises(errors.BadChecklist, match="no item 7"):
+        await remote.complete_item(fake.MAIN, 7)
+    service.failure = errors.StoreUnavailable("the database does not answer")
+    with pytest.raises(errors.StoreUnavailable):
+        await remote.view(fake.MAIN)
 
 
 @pytest.mark.real_time
 async def test_what_is_too_long_is_an_error_about_the_heartbeat(both: Both) -> None:
     for text in ("x" * 100_001, "x" * 10_000_000):
-        with pytest.raises(HeartbeatError):
-            await both.remote.add_event(MAIN, text, wake=False)
+        with pytest.raises(errors.HeartbeatError):
+            await both.remote.add_event(fake.MAIN, text, wake=False)
         for change in (both.remote.add_item, both.remote.write_checklist):
-            with pytest.raises(BadChecklist):
-                await change(MAIN, text)
+            with pytest.raises(errors.BadChecklist):
+                await change(fake.MAIN, text)
     assert both.service.calls == []
 
 
@@ -180,7 +161,7 @@ async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
 
     remote = RemoteHeartbeatService(ask)
     for question in (remote.view, remote.events, remote.run_now, remote.checklist):
-        with pytest.raises(UnknownAgent):
+        with pytest.raises(errors.UnknownAgent):
             await question(AgentName(name))
 
 
@@ -188,26 +169,34 @@ async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("policy", [
-    HeartbeatPolicy(), replace(POLICY, target=CHAT),
-    replace(POLICY, target=replace(CHAT, thread=None)),
-    replace(POLICY, target=NoTarget.NONE, interval=None),
-    replace(POLICY, target=LastChat("telegram", "work")),
-    replace(POLICY, day=Budget(), run=Budget(turns=3, usd=Decimal("0.10"))),
-    replace(POLICY, interval=timedelta(days=366, milliseconds=1)),
+    HeartbeatPolicy(), replace(fake.POLICY, target=fake.CHAT),
+    replace(fake.POLICY, target=replace(fake.CHAT, thread=None)),
+    replace(fake.POLICY, target=NoTarget.NONE, interval=None),
+    replace(fake.POLICY, target=LastChat("telegram", "work")),
+    replace(fake.POLICY, day=Budget(), run=Budget(turns=3, usd=Decimal("0.10"))),
+    replace(fake.POLICY, interval=timedelta(days=366, milliseconds=1)),
 ])  # fmt: skip
 def test_any_policy_comes_back_as_it_was(policy: HeartbeatPolicy) -> None:
-    seen = replace(made_view(MAIN), policy=policy)
+    seen = replace(made_view(fake.MAIN), policy=policy)
     assert read(HeartbeatView, dump(HeartbeatAnswer, answer_of(seen))) == seen
 
 
 ERRORS = [
-    *(HeartbeatError("plain"), UnknownAgent("nobody"), TooManyEvents("main", 20)),
-    *(BadChecklist("it is a folder"), ChecklistChanged(), BadHours("start", "8:00", "two digits")),
+    *(
+        errors.HeartbeatError("plain"),
+        errors.UnknownAgent("nobody"),
+        errors.TooManyEvents("main", 20),
+    ),
+    *(
+        errors.BadChecklist("it is a folder"),
+        errors.ChecklistChanged(),
+        errors.BadHours("start", "8:00", "two digits"),
+    ),
 ]
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_an_error_survives_the_wire_with_its_class_and_facts(error: HeartbeatError) -> None:
+def test_an_error_survives_the_wire_with_its_class_and_facts(error: errors.HeartbeatError) -> None:
     back = error_of(422, error_json(error))
     assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
 
@@ -215,7 +204,7 @@ def test_an_error_survives_the_wire_with_its_class_and_facts(error: HeartbeatErr
 def test_every_error_about_heartbeats_is_known_on_the_wire() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     assert {type(error) for error in ERRORS} == {
-        kind for kind in kinds if issubclass(kind, HeartbeatError)
+        kind for kind in kinds if issubclass(kind, errors.HeartbeatError)
     }
 
 
@@ -227,7 +216,7 @@ async def test_a_program_reads_how_heartbeats_stand_and_why(api: Api) -> None:
     status, main = await api("GET", "/heartbeats/main")
     state = "on, every 30 minutes, 08:00\u201322:00 Europe/Berlin"
     assert (status, main["on"], main["state"]) == (200, True, state)
-    assert tuple(main["why"]) == why(api.control.hearts.views[MAIN])
+    assert tuple(main["why"]) == why(api.control.hearts.views[fake.MAIN])
     assert (await api("GET", "/heartbeats"))[1][0] == main
     assert (await api("GET", "/agents"))[1] == [{"name": "main"}, {"name": "helper"}]
     assert (await api("PUT", "/heartbeats/main/switch", {"on": False}))[1]["on"] is False
@@ -236,12 +225,12 @@ async def test_a_program_reads_how_heartbeats_stand_and_why(api: Api) -> None:
 async def test_a_program_mutes_for_a_while_or_until_a_time(api: Api) -> None:
     path = "/heartbeats/main/mute"
     for body, until in (
-        ({"for": "90m"}, AT + timedelta(minutes=90)),
+        ({"for": "90m"}, fake.AT + timedelta(minutes=90)),
         ({"until": "2026-03-03T12:00:00+01:00"}, datetime(2026, 3, 3, 11, tzinfo=UTC)),
         ({"until": None}, None),
     ):
         assert (await api("PUT", path, body))[0] == 200
-        assert api.control.hearts.views[MAIN].heartbeat.muted_until == until
+        assert api.control.hearts.views[fake.MAIN].heartbeat.muted_until == until
     for wrong in ({}, {"for": "2h", "until": None}):
         error = (await api("PUT", path, wrong))[1]["error"]
         assert '{"until": null} ends a mute' in error
@@ -258,7 +247,7 @@ async def test_an_event_is_made_and_listed(api: Api) -> None:
     path = "/agents/main/events"
     status, made = await api("POST", path, {"text": "red", "now": True})
     assert (status, made["text"], made["agent"]) == (201, "red", "main")
-    assert ("add_event", MAIN, "red", True) in api.control.hearts.calls
+    assert ("add_event", fake.MAIN, "red", True) in api.control.hearts.calls
     assert (await api("GET", path))[1] == [made]
     for _ in range(19):
         await api("POST", path, {"text": "red"})
@@ -290,10 +279,10 @@ async def test_a_program_that_names_a_version_changes_no_other(
 ) -> None:
     version = (await api("GET", "/heartbeats/main/checklist"))[1]["version"]
     texts = api.control.hearts.texts
-    before = texts[MAIN][:]
+    before = texts[fake.MAIN][:]
     for another in ("", "0" * 32):
         status, refused = await api(method, path, {**body, "version": another})
-        assert (status, refused["kind"], texts[MAIN]) == (409, "ChecklistChanged", before)
+        assert (status, refused["kind"], texts[fake.MAIN]) == (409, "ChecklistChanged", before)
     status, found = await api(method, path, {**body, "version": version})
     assert (status, found["version"] != version) == (200, True)
 
@@ -325,7 +314,7 @@ async def test_a_bad_request_is_refused_in_words(api: Api) -> None:
         status, answer = await api(method, path, body)
         assert (status, bool(answer["error"])) == (422, True), (line, str(body)[:99], answer)
     hearts = api.control.hearts
-    assert (hearts.views, hearts.told) == (FakeHeartbeats().views, FakeHeartbeats().told)
+    assert (hearts.views, hearts.told) == (fake.FakeHeartbeats().views, fake.FakeHeartbeats().told)
 
 
 def test_no_duration_breaks_the_server() -> None:

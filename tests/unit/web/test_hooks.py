@@ -173,9 +173,6 @@ async def test_a_hundred_requests_are_worked_on_at_once(sink: Sink, server: Serv
     assert sink.most_working == 100
 
 
-# ---------------------------------------------------------------------------- which hooks there are
-
-
 class Called(PlainChannel):
     """As much of a channel as ``collect_hooks`` looks at."""
 

@@ -45,9 +45,6 @@ async def drip(client: Client, raw: bytes, *, every_s: float) -> None:
         pass
 
 
-# ---------------------------------------------------------------------------- bodies
-
-
 @pytest.mark.parametrize("length", [MOST_BYTES + 1, 10**9, 10**17])
 @pytest.mark.parametrize("expect", [b"", b"expect: 100-continue\r\n"])
 async def test_an_announced_body_that_is_too_long_is_refused_before_it_comes(
@@ -127,9 +124,6 @@ async def test_a_client_that_leaves_before_the_answer_does_no_harm(
         await until(lambda: not sink.working)
         assert (await server.ask(GOOD)).status == 200
     assert caplog.records == []
-
-
-# ---------------------------------------------------------------------------- what comes before
 
 
 @pytest.mark.parametrize("start", [b"", b"P", b"POST /hook HTTP/1.1\r\nhost: x\r\n", GOOD[:-5]])
@@ -221,9 +215,6 @@ async def test_other_protocols_are_not_heard(sink: Sink, server: Server, to: byt
     assert answer.status == 200
     assert (await server.ask(GOOD)).status == 200
     assert [request.method for request in sink.requests] == ["GET", "POST"]
-
-
-# ---------------------------------------------------------------------------- many of them
 
 
 async def test_connections_beyond_the_limit_are_told_to_come_again(

@@ -21,25 +21,6 @@ from goclaw_py.jobs.models import FixedMessage, JobState, Notify, Program, Promp
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.model import errors
-from goclaw_py.model.errors import (
-    BadCron,
-    BadInterval,
-    BadJob,
-    BadMoment,
-    BadSchedule,
-    GoclawError,
-    JobChanged,
-    JobError,
-    NeverFires,
-    NoGateway,
-    NotYours,
-    PastMoment,
-    SlugTaken,
-    TooFrequent,
-    TooManyJobs,
-    UnknownJob,
-    UnknownZone,
-)
 from goclaw_py.model.ids import AgentName, Owner
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
@@ -68,23 +49,14 @@ DAILY = Cron("0 9 * * *")
 IN_AN_HOUR = At(FRIDAY + timedelta(hours=1))
 FULL = JobDraft(
     schedule=Every(timedelta(minutes=90, milliseconds=1), FRIDAY),
-    payload=Prompt("Grüße\n\u2028", "m:n"),
-    slug="full",
-    name="All of it",
-    zone="Europe/Berlin",
-    agent=AgentName("main"),
-    target=CHAT,
-    peer=PeerKind.GROUP,
-    notify=Notify.CONDITIONAL,
+    payload=Prompt("Grüße\n\u2028", "m:n"), slug="full", name="All of it", zone="Europe/Berlin",
+    agent=AgentName("main"), target=CHAT, peer=PeerKind.GROUP, notify=Notify.CONDITIONAL,
     session="agent:main:api:x",
     policy={"session": "key", "anchor": "grid", "usd": Decimal("0.10"), "turns": None}
     | {"backoff_s": (30.0, 60.0)},
-    max_runs=3,
-    not_after=FRIDAY + timedelta(days=30, microseconds=1),
-    wake_heartbeat=True,
-    source="issues",
-    paused=True,
-)
+    max_runs=3, not_after=FRIDAY + timedelta(days=30, microseconds=1), wake_heartbeat=True,
+    source="issues", paused=True,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +93,13 @@ async def test_a_job_is_made_seen_changed_run_and_deleted(both: Both) -> None:
     both.jobs.hand.answer = RunNow.AT_CAPACITY
     assert await remote.run_now("full", OPERATOR) is RunNow.AT_CAPACITY
     assert await remote.delete("full", OPERATOR) == changed
-    with pytest.raises(UnknownJob):
+    with pytest.raises(errors.UnknownJob):
         await remote.get("full", OPERATOR)
 
 
 @pytest.mark.real_time
 async def test_what_the_settings_say_is_known_once_something_was_asked(both: Both) -> None:
-    with pytest.raises(GoclawError, match="not requested from the gateway yet"):
+    with pytest.raises(errors.GoclawError, match="not requested from the gateway yet"):
         both.remote.profile  # noqa: B018
     assert abs(both.remote.now() - datetime.now(UTC)) < timedelta(hours=1)
     assert await both.remote.zone(OPERATOR) == "UTC"
@@ -177,7 +149,7 @@ async def test_a_zone_is_chosen_for_whoever_asks(both: Both) -> None:
     assert await both.jobs.service.zone(ANN) == await both.remote.zone(ANN) == "Asia/Kolkata"
     assert await both.remote.zone(OPERATOR) == "UTC"
     assert await both.remote.choose_zone(None, ANN) == "UTC"
-    with pytest.raises(UnknownZone) as caught:
+    with pytest.raises(errors.UnknownZone) as caught:
         await both.remote.choose_zone("Berlin", ANN)
     assert caught.value.zone == "Berlin"
 
@@ -201,9 +173,9 @@ async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
     assert await remote.stats("x", OPERATOR, since=since) == stats
     assert await remote.stats(None, OPERATOR, since=since) == stats
     for asked in (remote.stats(None, ANN, since=since), remote.log(None, ANN)):
-        with pytest.raises(NotYours):
+        with pytest.raises(errors.NotYours):
             await asked
-    with pytest.raises(UnknownJob):
+    with pytest.raises(errors.UnknownJob):
         await remote.logged(which, ANN)
 
 
@@ -214,41 +186,59 @@ async def test_what_became_of_jobs_comes_back_as_it_was(both: Both) -> None:
 async def test_an_error_keeps_its_class_and_what_it_carries(both: Both) -> None:
     remote = both.remote
     job = await remote.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
-    with pytest.raises(BadCron) as cron:
+    with pytest.raises(errors.BadCron) as cron:
         await remote.create(JobDraft(Cron("61 * * * *"), Prompt("x")), OPERATOR)
     assert cron.value.expression == "61 * * * *"
-    with pytest.raises(SlugTaken) as taken:
+    with pytest.raises(errors.SlugTaken) as taken:
         await remote.create(JobDraft(DAILY, Prompt("x"), slug="x"), OPERATOR)
     assert taken.value.slug == "x"
     change = JobChange(schedule=Cron("0 8 * * *"), policy={"min_interval_s": 1e6})
-    with pytest.raises(TooFrequent) as often:
+    with pytest.raises(errors.TooFrequent) as often:
         await remote.edit("x", change, OPERATOR)
     assert (often.value.minimum_s, often.value.cron) == (1e6, True)
-    with pytest.raises(JobChanged):
+    with pytest.raises(errors.JobChanged):
         await remote.edit("x", JobChange(name="y", revision=7), OPERATOR)
-    with pytest.raises(NotYours) as foreign:
+    with pytest.raises(errors.NotYours) as foreign:
         await remote.delete(job.id, ANN)
     assert (foreign.value.asked, foreign.value.owner) == (job.id, ANN.owner)
-    with pytest.raises(UnknownJob):
+    with pytest.raises(errors.UnknownJob):
         await remote.get("x", ANN)
-    with pytest.raises(BadMoment):
+    with pytest.raises(errors.BadMoment):
         await remote.preview(JobDraft(At(FRIDAY - timedelta(days=1)), Prompt("x")), OPERATOR)
-    with pytest.raises(BadJob) as bad:
+    with pytest.raises(errors.BadJob) as bad:
         await remote.create(JobDraft(DAILY), OPERATOR)
     assert (bad.value.key, bad.value.allowed) == ("prompt", "is required")
 
 
 ALL = [
-    *(JobError("a"), BadSchedule("a", "b"), BadCron("* *", "five fields", "write 5")),
-    *(BadMoment("over", "r"), PastMoment("over", "r"), BadInterval("zero"), NeverFires("30 Feb")),
-    *(UnknownZone("Mars", "Europe/Mars?"), TooFrequent(1.5, 60, cron=True), JobChanged("again")),
-    *(BadJob("turns", "must be 5"), TooManyJobs("ann", 50), SlugTaken("x"), NotYours("1", "ann")),
-    UnknownJob("y" * 100, several=True),
+    *(
+        errors.JobError("a"),
+        errors.BadSchedule("a", "b"),
+        errors.BadCron("* *", "five fields", "write 5"),
+    ),
+    *(
+        errors.BadMoment("over", "r"),
+        errors.PastMoment("over", "r"),
+        errors.BadInterval("zero"),
+        errors.NeverFires("30 Feb"),
+    ),
+    *(
+        errors.UnknownZone("Mars", "Europe/Mars?"),
+        errors.TooFrequent(1.5, 60, cron=True),
+        errors.JobChanged("again"),
+    ),
+    *(
+        errors.BadJob("turns", "must be 5"),
+        errors.TooManyJobs("ann", 50),
+        errors.SlugTaken("x"),
+        errors.NotYours("1", "ann"),
+    ),
+    errors.UnknownJob("y" * 100, several=True),
 ]
 
 
 @pytest.mark.parametrize("error", ALL, ids=lambda error: type(error).__name__)
-def test_every_error_of_jobs_survives_the_trip(error: JobError) -> None:
+def test_every_error_of_jobs_survives_the_trip(error: errors.JobError) -> None:
     back = error_of(422, error_json(error))
     assert type(back) is type(error)
     assert (str(back), vars(back)) == (str(error), vars(error))
@@ -256,7 +246,9 @@ def test_every_error_of_jobs_survives_the_trip(error: JobError) -> None:
 
 def test_no_class_of_job_errors_is_forgotten() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    assert {type(error) for error in ALL} == {kind for kind in kinds if issubclass(kind, JobError)}
+    assert {type(error) for error in ALL} == {
+        kind for kind in kinds if issubclass(kind, errors.JobError)
+    }
 
 
 @pytest.mark.parametrize("kind", ["", "Exception", "SystemExit", "__import__", "GoclawError"])
@@ -267,20 +259,20 @@ def test_a_class_that_is_no_error_of_jobs_is_not_made(kind: str) -> None:
     assert (str(back), vars(back)) == ("told", {})
 
 
-class _Newer(BadCron):
+class _Newer(errors.BadCron):
     """What only another release knows."""
 
 
 def test_an_error_of_another_release_arrives_as_what_it_is_a_kind_of() -> None:
     back = error_of(422, error_json(_Newer("*", "no")))
-    assert type(back) is BadCron
+    assert type(back) is errors.BadCron
     assert back.expression == "*"
 
 
 @pytest.mark.real_time
 async def test_without_a_gateway_the_desk_says_so(tmp_path: Path) -> None:
     async with RemoteControl(tmp_path / "gateway.sock") as remote:
-        with pytest.raises(NoGateway, match="goclaw run"):
+        with pytest.raises(errors.NoGateway, match="goclaw run"):
             await remote.jobs.search(JobQuery(), OPERATOR)
 
 

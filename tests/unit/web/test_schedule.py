@@ -152,9 +152,7 @@ async def test_a_put_changes_a_schedule_and_keeps_what_it_does_not_name(api: Api
     assert after.spec.policy == {"session": "fresh"}
 
 
-async def test_of_several_puts_at_once_one_makes_the_schedule_and_the_others_change_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_of_several_puts_at_once_one_makes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     api = Api()
     create, waiting = api.jobs.service.create, asyncio.Barrier(5)
 
@@ -300,9 +298,7 @@ TEN_S = "Minimum interval is 10 seconds"
     ("caco", daily(expression="0,59 * * * *"), f"Cron expression runs every 1 minute. {HOUR}"),
     ("halo", daily(expression="*/5 * * * * *"), f"Cron expression runs every 5 seconds. {TEN_S}"),
 ])  # fmt: skip
-async def test_the_minimum_is_that_of_the_profile(
-    profile: str, schedule: dict[str, Any], least: str
-) -> None:
+async def test_profiles_have_minima(profile: str, schedule: dict[str, Any], least: str) -> None:
     assert await Api(profile).error("PUT", "/x", BODY | schedule) == (400, least)
 
 

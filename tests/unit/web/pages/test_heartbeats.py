@@ -109,9 +109,7 @@ async def test_what_is_missing_has_its_advice(browser: Browser, hearts: FakeHear
     await browser.says("/heartbeats", "There are no agents.", "[agents.main]")
 
 
-async def test_the_strip_names_each_heartbeat_run_and_does_not_tell_by_colour_alone(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: FakeHeartbeats) -> None:
     text = (await browser.get("/heartbeats")).text
     assert text.count('class="heartbeat-run ') == 3
     dead = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2]
@@ -130,9 +128,7 @@ async def test_the_strip_names_each_heartbeat_run_and_does_not_tell_by_colour_al
     assert text.index("heartbeat_run=b-99#") < text.index("heartbeat_run=b-0#")
 
 
-async def test_a_heartbeat_run_that_was_chosen_is_explained(
-    browser: Browser, hearts: FakeHeartbeats
-) -> None:
+async def test_a_chosen_heartbeat_run_is_told(browser: Browser, hearts: FakeHeartbeats) -> None:
     said = await browser.says("/heartbeats/helper?heartbeat_run=019b-dead")
     chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
     told = ("delivery failed", "bot was blocked", "$0.0123", "1 min 00 s", 'href="/runs/run-1')
@@ -163,9 +159,7 @@ async def test_the_log_has_pages_and_a_filter(
     assert (await browser.get("/heartbeats/main?before=x")).status_code == 422
 
 
-async def test_nothing_that_agents_and_people_write_runs_in_the_browser(
-    browser: Browser, file: Files
-) -> None:
+async def test_nothing_that_anybody_writes_runs_in_browsers(browser: Browser, file: Files) -> None:
     """SPEC SEC-1."""
     file.text = f"- [ ] {ATTACK}\n- [x] {ATTACK}\n"
     bad = replace(ALERT, reply=ATTACK, detail=ATTACK)
@@ -303,9 +297,7 @@ async def test_an_item_that_there_is_not_is_said_and_nothing_is_touched(
     assert hearts.texts[MAIN] == ["look at the mail\x1b[2J"]
 
 
-async def test_the_whole_file_is_saved_with_its_own_ends_of_lines(
-    browser: Browser, file: Files
-) -> None:
+async def test_a_whole_file_is_saved_with_its_ends_of_lines(browser: Browser, file: Files) -> None:
     await browser.leads(SAVE, SAVED, text="- [ ] a\r\n- [ ] b", seen=seen(LIST))
     assert file.text == "- [ ] a\n- [ ] b"
     file.text = "- [ ] a\r\n"
@@ -313,9 +305,7 @@ async def test_the_whole_file_is_saved_with_its_own_ends_of_lines(
     assert file.text == "- [ ] c\r\n- [ ] d\r\n"
 
 
-async def test_a_file_that_has_changed_meanwhile_is_not_overwritten_unseen(
-    browser: Browser, file: Files
-) -> None:
+async def test_a_changed_file_is_not_overwritten_unseen(browser: Browser, file: Files) -> None:
     file.text = "- [ ] theirs </textarea><script>\n"
     mine = "- [ ] mine\n"
     text = await browser.refuses(SAVE, 409, CHANGED, text=mine, seen=seen(LIST))
@@ -412,9 +402,7 @@ class FilesOnly(Files):
             raise unavailable()
 
 
-async def test_without_a_database_only_the_checklist_is_edited(
-    browser: Browser, control: FakeControl
-) -> None:
+async def test_without_a_database_files_are_edited(browser: Browser, control: FakeControl) -> None:
     control.hearts = file = FilesOnly(LIST)
     for path in ("/heartbeats", "/heartbeats/main", "/heartbeats/main/dry-run"):
         await browser.says(path, "database does not answer", status=503)
