@@ -131,14 +131,6 @@ def test_ticking_off_takes_an_item_and_changes_one_line(file: str, data: st.Data
     assert sum(was != now for was, now in zip(old, new, strict=True)) == 1
 
 
-@given(lists)
-def test_ticking_off_everything_ends(file: str) -> None:
-    for _ in range(len(parse(file).items)):
-        if parse(file).items:
-            file = with_done(file, 1)
-    assert parse(file).items == ()
-
-
 @given(st.lists(pieces, max_size=12).map("".join))
 def test_what_is_escaped_is_read_as_it_was(text: str) -> None:
     assert unescaped(escaped(text)) == text

@@ -35,12 +35,8 @@ AGENTS = [AgentName(name) for name in ("ann", "bob", "default")]
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 KEYS = ["", "pump", "tank"]
 ENDS = [
-    HeartbeatRunStatus.OK,
-    HeartbeatRunStatus.ALERTED,
-    HeartbeatRunStatus.ALERTED,
-    HeartbeatRunStatus.NO_ROUTE,
-    HeartbeatRunStatus.SKIPPED,
-    HeartbeatRunStatus.FAILED,
+    HeartbeatRunStatus(name)
+    for name in ("ok", "alerted", "alerted", "no_route", "skipped", "failed")
 ]
 OUTCOMES = ["ok", "alerted", "delivery_failed", "skipped", "skipped:empty", "lost", "what"]
 

@@ -38,12 +38,7 @@ pytestmark = pytest.mark.real_time
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 OWNERS = [Owner(f"telegram:direct:{chat.chat}") for chat in CHATS]
 SLUGS = ["tea", "coffee", "milk", "water"]
-ENDS = [
-    OccurrenceStatus.OK,
-    OccurrenceStatus.FAILED,
-    OccurrenceStatus.CANCELLED,
-    OccurrenceStatus.SKIPPED,
-]
+ENDS = [OccurrenceStatus(name) for name in ("ok", "failed", "cancelled", "skipped")]
 
 
 @dataclass(slots=True)

@@ -244,20 +244,6 @@ async def test_a_database_that_is_slow_for_all_ends_nobodys_work(answer_s: float
         assert agent.prompts == ["one"]
 
 
-async def test_a_gateway_knows_at_once_that_it_is_no_longer_alone() -> None:
-    """SPEC QUEUE-2: the database may be out of reach before the next look."""
-    database = MemoryDatabase()
-    agent = stuck()
-    async with a_process(agent, AT_ONCE, database=database) as first:
-        await first.say("one")
-        await asyncio.sleep(2.5)
-        async with a_process(database=database):
-            await asyncio.sleep(0.1)
-            first.store.away = True
-            await asyncio.sleep(12)
-            assert agent.active == set()
-
-
 @pytest.mark.parametrize("hears", [True, False])
 async def test_a_gateway_knows_of_another_although_its_looks_fail(hears: bool) -> None:
     """SPEC QUEUE-2: by what it hears, or by the answer to its last renewal."""

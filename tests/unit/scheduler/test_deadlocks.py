@@ -164,3 +164,17 @@ def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:
     assert shell.state("other") is RunState.RUNNING
     shell.done("other")
     shell.assert_nothing_left()
+
+
+def test_a_lane_that_shrinks_to_runs_that_wait_seats_a_child_inside_its_parent() -> None:
+    """SPEC LANE-8, LANE-9. It waited for one of two to end, and then for both."""
+    shell = Shell({"main": 1, "subagent": 2})
+    shell.submit("chat", "one")
+    shell.submit("agent", "two", lane="subagent")
+    shell.submit("free", "three", lane="subagent")
+    ask(shell, "of chat", "chat", "four", lane="subagent")
+    ask(shell, "of agent", "agent", "five", lane="main")
+    assert [shell.state(name) for name in ("of chat", "of agent")] == [RunState.READY] * 2
+    assert len(told(shell.resize("subagent", 1))) == 1
+    finish_all(shell)
+    assert set(shell.ended.values()) == {(Outcome.COMPLETED, None)}
