@@ -155,16 +155,13 @@ def test_wrong_usage_is_exit_code_2(goclaw: Shell, work: Work, arguments: list[s
     assert (goclaw(*arguments).code, work.asked) == (2, [])
 
 
-def test_what_is_no_backup_is_refused_first(goclaw: Shell, tmp_path: Path) -> None:
+def test_files_are_neither_mistaken_nor_overwritten(goclaw: Shell, tmp_path: Path) -> None:
     """The real thing: nothing is started, nothing is made."""
     (tmp_path / "x").write_text("hello")
     for name, said in (("x", "this is not a goclaw backup"), ("y", "there is no such file")):
         got = goclaw("restore", str(tmp_path / name), "--replace", "--yes")
         assert (got.code, got.err) == (1, f"goclaw: {tmp_path / name}: {said}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
-
-
-def test_a_file_that_is_there_is_not_overwritten(goclaw: Shell, tmp_path: Path) -> None:
     (tmp_path / "good.tar.gz").write_text("good")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("good.tar.gz", "link"):

@@ -37,9 +37,6 @@ def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
     got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert got.stdout.endswith("HEAVY []\n")
     assert "Exit codes: 0 success, 1 failed or not found, 2 wrong usage" in got.stdout
-
-
-def test_it_runs_as_a_module_too() -> None:
     got = subprocess.run([*GOCLAW, "version"], capture_output=True, text=True, check=True)
     assert got.stdout.startswith("goclaw_py ")
 
@@ -122,30 +119,26 @@ def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGate
     ):
         assert words in got.out
     assert gateway.control.calls == [("status",)]
+    status = goclaw.data("status")
+    assert status["lanes"][0]["name"] == "main"
+    assert status["started_at"] == "2026-01-02T01:04:05Z"
 
 
-def test_status_shows_the_other_gateways(goclaw: Shell, gateway: ThreadGateway) -> None:
+def test_status_shows_the_other_gateways_and_emptiness(
+    goclaw: Shell, gateway: ThreadGateway
+) -> None:
     peer = PeerView(NodeId("n2"), "beta", 42, "1.0", "draining", 3, 4, ())
     lane = LaneView(LaneName("cron"), 4, 1, 2, 0, 0, 0, 0, shared=True, elsewhere=3)
     gateway.control.snapshot = replace(fakes.STATUS, lanes=(lane,), peers=(peer,))
     lines = [line.split() for line in goclaw("status").out.splitlines()]
     assert ["cron", "1+3/4", "2", "0", "0", "0", "0"] in lines
     assert ["n2", "beta", "draining", "3", "4", "nothing"] in lines
-
-
-def test_an_empty_gateway_says_so_in_words(goclaw: Shell, gateway: ThreadGateway) -> None:
     gateway.control.snapshot = replace(
         fakes.STATUS, lanes=(), runs=(), channels=(), warnings=(), backlog=None, draining=True
     )
     got = goclaw("status")
     for words in ("nothing is running", "no channels", "unknown", "draining"):
         assert words in got.out
-
-
-def test_json_is_what_the_api_answers(goclaw: Shell, gateway: ThreadGateway) -> None:
-    status = goclaw.data("status")
-    assert status["lanes"][0]["name"] == "main"
-    assert status["started_at"] == "2026-01-02T01:04:05Z"
 
 
 @pytest.mark.parametrize(("report", "words"), [

@@ -46,13 +46,10 @@ def test_a_new_job_is_told_with_its_next_three_times(goclaw: Shell, cron: JobCon
     assert job.spec.payload == Prompt("What is new?")
     assert job.owner == "operator"
     assert job.next_run_at == datetime(2026, 1, 5, 8, tzinfo=UTC)
-
-
-def test_a_new_job_is_json_for_programs(goclaw: Shell, cron: JobControl) -> None:
-    got = json.loads(goclaw("cron", "add", "a", *EVERY, "--json", "--", "x").out)
-    assert (got["id"], got["spec"]["slug"]) == (cron.one().id, "a")
-    assert got["upcoming"][0] == "2026-01-02T12:10:00+00:00"
-    assert len(got["upcoming"]) == 3
+    made = json.loads(goclaw("cron", "add", "a", *EVERY, "--json", "--", "x").out)
+    assert (made["id"], made["spec"]["slug"]) == (cron.all()["a"].id, "a")
+    assert made["upcoming"][0] == "2026-01-02T12:10:00+00:00"
+    assert len(made["upcoming"]) == 3
 
 
 @pytest.mark.parametrize(("text", "at"), [
@@ -106,6 +103,11 @@ def test_a_paused_job_has_no_next_runs(goclaw: Shell, cron: JobControl) -> None:
     assert "next" not in out + goclaw("cron", "pause", "a").out
     assert "next runs" not in goclaw("cron", "show", "a").out
     assert goclaw("cron", "next", "--job", "a").out == "no upcoming runs\n"
+    # SPEC CRON-4: jobs can be made all the same while the scheduler is off.
+    cron.rules = JobCreationRules(cron.rules.profile, enabled=False)
+    got = goclaw("cron", "add", "b", *EVERY, "--", "x")
+    assert got.code == 0
+    assert "no upcoming run: jobs are turned off (scheduler.enabled)" in got.out
 
 
 def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobControl) -> None:
@@ -121,14 +123,6 @@ def test_a_job_that_would_tell_nobody_is_told_at_once(goclaw: Shell, cron: JobCo
     cron.rules = replace(cron.rules, places=(("telegram", "default"),))
     got = goclaw("cron", "edit", "b", "--name", "B")
     assert "no message has come from this chat yet" in got.err
-
-
-def test_a_scheduler_that_is_off_is_told(goclaw: Shell, cron: JobControl) -> None:
-    """SPEC CRON-4: jobs can be made all the same."""
-    cron.rules = JobCreationRules(cron.rules.profile, enabled=False)
-    got = goclaw("cron", "add", "a", *EVERY, "--", "x")
-    assert got.code == 0
-    assert "no upcoming run: jobs are turned off (scheduler.enabled)" in got.out
 
 
 def test_a_name_may_be_anything_and_a_slug_not(goclaw: Shell, cron: JobControl) -> None:

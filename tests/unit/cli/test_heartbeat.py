@@ -133,9 +133,6 @@ def test_logs_are_of_all_or_of_one_and_by_outcome(goclaw: Shell, service: FakeHe
     # Those of an agent that is gone are in UTC.
     service.heartbeat_runs = [replace(OK, agent=AgentName("gone"))]
     assert "gone   Tue 2026-03-03 07:30:00" in goclaw("heartbeat", "logs").out
-
-
-def test_every_outcome_can_be_asked_for() -> None:
     statuses = set(HeartbeatRunStatus) - {HeartbeatRunStatus.SKIPPED}
     assert set(show.OUTCOMES) == statuses | {f"skipped:{skip}" for skip in Skip}
 

@@ -114,11 +114,16 @@ def test_a_message_that_waits_has_no_end(goclaw: Shell, database: FakeControl) -
         assert name not in out
 
 
-def test_a_press_is_shown_with_its_data(goclaw: Shell, database: FakeControl) -> None:
+def test_a_press_is_shown_and_what_was_stopped_can_be_tried_again(
+    goclaw: Shell, database: FakeControl
+) -> None:
     out = goclaw("inbox", "show", "9").out
     assert "done:1" in out
     assert "a poll" in out
     assert "\ntext\n" not in out
+    row = replace(fake_post.LOST.row, outcome=Outcome.CANCELLED)
+    database.mail = [replace(fake_post.LOST, row=row)]
+    assert goclaw("inbox", "retry", "8").out == "retrying 1\n"
 
 
 @pytest.mark.parametrize(("verb", "does", "key", "call"), [
@@ -147,12 +152,6 @@ def test_messages_are_tried_again_or_given_up(
     assert goclaw("inbox", verb, "--all") == Done(0, f"nothing to {verb}\n", "")
     control.mail = mail
     assert goclaw.data("inbox", verb, "--all") == {key: 2}
-
-
-def test_a_stopped_message_can_be_tried_again(goclaw: Shell, database: FakeControl) -> None:
-    row = replace(fake_post.LOST.row, outcome=Outcome.CANCELLED)
-    database.mail = [replace(fake_post.LOST, row=row)]
-    assert goclaw("inbox", "retry", "8").out == "retrying 1\n"
 
 
 def test_a_person_at_a_terminal_is_asked_before_messages_are_given_up(

@@ -254,18 +254,14 @@ def test_all_are_more_than_one_page(goclaw: Shell, gateway: ThreadGateway, verb:
     assert sizes == [1000, 1000, 500]
 
 
-def test_ids_that_are_named_go_page_by_page(
+def test_pages_go_one_after_the_other_and_not_for_ever(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(post, "PAGE", 2)
     database.rows = [replace(DEAD, id=number) for number in range(1, 6)]
     assert goclaw("outbox", "retry", "1", "2", "3", "4", "5").out == "retrying 5\n"
     assert changed(database, "retry") == [(1, 2), (3, 4), (5,)]
-
-
-def test_what_fails_again_at_once_is_not_tried_for_ever(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    # What fails again at once is not tried for ever.
     monkeypatch.setattr(post, "PAGE", 2)
     database.rows = [replace(DEAD, id=number) for number in (1, 2)]
 

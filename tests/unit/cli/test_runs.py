@@ -124,12 +124,19 @@ def test_where_nothing_runs_or_waits_that_is_said(
     assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
 
 
-def test_without_a_gateway_a_queue_is_stored(goclaw: Shell, database: FakeControl) -> None:
+def test_without_a_gateway_the_database_answers(goclaw: Shell, database: FakeControl) -> None:
     got = goclaw("queue", "console")
     assert got.code == 0
     assert "none is running here; showing the state in the database" in got.out
     assert "waiting runs are known only to a gateway" in got.out
     assert "too much" in got.out
+    got = goclaw("runs", "--active")
+    assert got.code == 0
+    assert fakes.RUN_ID in got.out
+    assert got.err == "no gateway is running here; showing the state in the database\n"
+    assert goclaw.data("runs", "--active")["live"] is False
+    assert goclaw("why", "-1001").out.startswith(fakes.WHY.answer)
+    assert database.calls[-1] == ("why", "-1001")
 
 
 @pytest.mark.parametrize(
@@ -153,14 +160,6 @@ def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGate
     found = goclaw.data("runs", "--active")
     assert found["live"] is True
     assert [run["state"] for run in found["runs"]] == ["running", "ready"]
-
-
-def test_without_a_gateway_active_runs_are_stored(goclaw: Shell, database: FakeControl) -> None:
-    got = goclaw("runs", "--active")
-    assert got.code == 0
-    assert fakes.RUN_ID in got.out
-    assert got.err == "no gateway is running here; showing the state in the database\n"
-    assert goclaw.data("runs", "--active")["live"] is False
 
 
 def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -197,11 +196,6 @@ def test_the_answer_comes_before_way_and_cures(goclaw: Shell, gateway: ThreadGat
     assert found["subject"] == {"kind": "run", "id": "0190-aaaa", "name": "run 0190-aaaa"}
     assert [step["code"] for step in found["chain"]] == ["received", "next_try"]
     assert found["cures"][0]["command"] == "goclaw inbox retry 7"
-
-
-def test_it_asks_the_database_where_no_gateway_runs(goclaw: Shell, database: FakeControl) -> None:
-    assert goclaw("why", "-1001").out.startswith(fakes.WHY.answer)
-    assert database.calls[-1] == ("why", "-1001")
 
 
 def test_what_nobody_knows_is_an_error(goclaw: Shell, gateway: ThreadGateway) -> None:

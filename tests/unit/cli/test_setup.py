@@ -140,17 +140,14 @@ def test_init_writes_a_start_that_works_and_keeps_what_is_there(goclaw: Shell) -
 
 
 def test_init_writes_where_it_is_told_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
+    assert goclaw("init").code == 2  # it does not go on from settings that are wrong
+    assert not (goclaw.home / "workspace").exists()
     monkeypatch.setenv("GOCLAW_CONFIG", str(goclaw.home / "new" / "a.toml"))
     assert goclaw("init").code == 0
     assert (goclaw.home / "new" / "a.toml").exists()
     assert goclaw("--config", str(goclaw.home / "b.toml"), "init").code == 0
     assert (goclaw.home / "b.toml").exists()
-
-
-def test_init_does_not_go_on_from_settings_that_are_wrong(goclaw: Shell) -> None:
-    (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
-    assert goclaw("init").code == 2
-    assert not (goclaw.home / "workspace").exists()
 
 
 def test_a_lost_checklist(goclaw: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -68,15 +68,14 @@ def test_a_job_is_shown_by_its_slug_or_its_id(goclaw: Shell, database: FakeContr
     assert [line[-1] for line in got] == ["USD", "2.00", "1.00", "-", "3.00"]
 
 
-def test_the_sum_alone_is_one_line(goclaw: Shell, database: FakeControl) -> None:
+def test_the_sum_alone_is_one_line_and_nothing_says_what_to_do(
+    goclaw: Shell, database: FakeControl
+) -> None:
     row = UsageRow({}, fake_usage.PRICED)
     database.report = replace(A_DAY, by=(), rows=(row,), total=fake_usage.PRICED)
     head, total = rows_of(goclaw("usage", "--by", "").out)
     assert head[0] == "RUNS"
     assert total == ["total", "3", "9", "12,000", "4,000", "800", "0.0605"]
-
-
-def test_where_nothing_was_used_it_says_what_to_do(goclaw: Shell, database: FakeControl) -> None:
     database.report = A_DAY
     got = goclaw("usage")
     assert got.code == 0

@@ -184,12 +184,6 @@ def test_a_database_that_is_away_is_waited_for(
     assert len(json.loads(got.out)) == 2
 
 
-def test_a_mistake_ends_it(goclaw: Shell, gateway: ThreadGateway, looks: object) -> None:
-    got = goclaw("queue", "nobody", "--watch")
-    assert (got.code, got.out) == (1, "")
-    assert got.err.startswith("goclaw: no session")
-
-
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "x", "", "86401"])
 def test_a_wrong_interval(goclaw: Shell, gateway: ThreadGateway, seconds: str) -> None:
     got = goclaw("status", f"--watch={seconds}")
@@ -200,6 +194,10 @@ def test_the_word_behind_watch(goclaw: Shell, gateway: ThreadGateway, looks: obj
     assert goclaw("queue", "--watch", "console").code == 0
     assert goclaw("event", "--", "--watch", "out").code == 0  # a text may say so
     assert "--watch out" in repr(gateway.control.hearts.calls)
+    # A mistake ends it as it would without.
+    got = goclaw("queue", "nobody", "--watch")
+    assert (got.code, got.out) == (1, "")
+    assert got.err.startswith("goclaw: no session")
 
 
 def test_whoever_stops_reading_ends_it_quietly(gateway: ThreadGateway) -> None:

@@ -74,6 +74,8 @@ async def test_it_shows_open_items(service: Desk, hearts: FakeHeartbeats) -> Non
     shown = await use(service, "show")
     assert "… and 450 more." in shown
     assert len(shown) < 30_000
+    said = await use(service, "status")
+    assert said.splitlines() == status_lines(await hearts.view(MAIN_AGENT))
 
 
 async def test_an_item_is_added_only_once(service: Desk, hearts: FakeHeartbeats) -> None:
@@ -110,11 +112,6 @@ async def test_what_is_not_open_is_answered_with_what_is(
     assert "there is no such item" in str(caught.value)
     assert "1. Mail" in str(caught.value)
     assert hearts.ticked == []
-
-
-async def test_the_status_tells_how_it_stands(service: Desk, hearts: FakeHeartbeats) -> None:
-    said = await use(service, "status")
-    assert said.splitlines() == status_lines(await hearts.view(MAIN_AGENT))
 
 
 @pytest.mark.parametrize(("arguments", "line"), [

@@ -240,14 +240,11 @@ async def test_a_one_off_time_is_told_in_local_time(world: Schedules, given: str
     assert made["next_runs_local"] == ["2026-03-01 14:30:00 IST"]
 
 
-async def test_an_interval_is_in_seconds(world: Schedules) -> None:
+async def test_an_interval_is_in_seconds_and_a_goal_is_kept_whole(world: Schedules) -> None:
     made = await world.create(cadence_type="interval", cadence_value=" 0090 ")
     assert made["cadence"] == "interval: 90s"
     assert made["next_run_at"] == "2026-01-02T03:05:35Z"
     assert made["name"] is None
-
-
-async def test_a_long_goal_is_kept_whole_and_shown_to_120_characters(world: Schedules) -> None:
     goal = "sheep" * 100
     made = await world.create(goal=goal)
     assert len(made["goal"]) == 120
@@ -311,12 +308,18 @@ async def test_a_wrong_cadence_is_told(world: Schedules, kind: str, given: str, 
     assert said in told
 
 
-async def test_the_settings_can_ask_for_more_time_between_runs(tmp_path: Path) -> None:
+async def test_the_settings_limit_how_often_and_how_many(tmp_path: Path) -> None:
     world, prefix = Schedules(tmp_path, PROFILES["caco"]), "invalid schedule cadence: "
     said = await not_created(world, "interval", "3599")
     assert said == f"{prefix}interval 3599s is below minimum 3600s"
     said = await not_created(world, "cron", "*/30 * * * *")
     assert said == f"{prefix}cron fires every 1800s, minimum is 3600s"
+    world = Schedules(tmp_path, most=2)
+    for _ in range(2):
+        await world.create()
+    said = "user console:direct:me has reached the maximum number of schedules (2)"
+    assert await not_created(world, "interval", "60") == said
+    assert (await world.create(owner=BOB))["status"] == "active"
 
 
 async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
@@ -340,15 +343,6 @@ async def test_an_unknown_zone_is_refused_by_name(world: Schedules) -> None:
 async def test_arguments_are_checked(world: Schedules, more: dict[str, Any], said: str) -> None:
     usual = {"goal": "x", "cadence_type": "interval", "cadence_value": "60"}
     assert said in await refused(world, "create", **usual | more)
-
-
-async def test_an_owner_has_so_many_and_no_more(tmp_path: Path) -> None:
-    world = Schedules(tmp_path, most=2)
-    for _ in range(2):
-        await world.create()
-    said = "user console:direct:me has reached the maximum number of schedules (2)"
-    assert await not_created(world, "interval", "60") == said
-    assert (await world.create(owner=BOB))["status"] == "active"
 
 
 async def test_a_lost_database_is_told(world: Schedules, monkeypatch: pytest.MonkeyPatch) -> None:
