@@ -51,7 +51,7 @@ def told(database: Database) -> tuple[bool, str]:
     return database.reachable, database.trouble
 
 
-async def test_a_server_that_hangs_is_away_before_it_is_given_up(
+async def test_one_that_hangs_is_away_before_it_is_given_up(
     database: Database, server: Server
 ) -> None:
     server.takes_s, server.refuses = 13.0, True

@@ -64,9 +64,7 @@ async def _ignores(cancellations: int) -> None:
 
 
 @pytest.mark.parametrize(("ignored", "stuck"), [(0, []), (2, []), (3, ["it"])])
-async def test_a_cancellation_that_was_lost_comes_again_for_a_while(
-    ignored: int, stuck: list[str]
-) -> None:
+async def test_a_lost_cancellation_comes_again_for_a_while(ignored: int, stuck: list[str]) -> None:
     """SPEC QUEUE-11: an orderly end ends."""
     task = asyncio.create_task(_ignores(ignored), name="it")
     await asyncio.sleep(0)

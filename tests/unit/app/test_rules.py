@@ -57,9 +57,7 @@ def test_an_account_says_what_holds_in_all_its_chats(tmp_path: Path) -> None:
     assert (access.group, access.mention) == (GroupPolicy.OPEN, False)
 
 
-def test_listing_a_group_and_so_its_threads_allows_it_and_switching_it_off_denies_it(
-    tmp_path: Path,
-) -> None:
+def test_a_listed_group_is_allowed_with_its_threads_unless_it_is_off(tmp_path: Path) -> None:
     chats = "[channels.telegram.chats.{}]\n"
     text = chats.format('"-100"') + chats.format('"-200"') + "enabled = false\n"
     policies = rules_of(tmp_path, text)
@@ -137,9 +135,7 @@ stop = "own"
     ('[channels.telegram.chats."-1".threads."7"]\nagent = "x"',
      "channels.telegram.chats.-1.threads.7.agent"),
 ])  # fmt: skip
-def test_an_unknown_agent_is_named_with_the_path_where_it_stands(
-    tmp_path: Path, text: str, path: str
-) -> None:
+def test_an_unknown_agent_is_named_with_its_path(tmp_path: Path, text: str, path: str) -> None:
     with pytest.raises(SettingError) as caught:
         rules_of(tmp_path, f"[channels.telegram]\n{text}\n")
     told = str(caught.value)

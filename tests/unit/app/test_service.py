@@ -250,7 +250,7 @@ def log_before() -> Iterator[None]:
 
 @pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
 @pytest.mark.usefixtures("log_before")
-async def test_what_libraries_quote_is_hidden_and_the_run_is_named(
+async def test_what_libraries_quote_is_hidden_of_a_named_run(
     tmp_path: Path, form: LogFormat
 ) -> None:
     env = {

@@ -174,7 +174,7 @@ def test_in_a_lane_of_one_heartbeat_runs_wait_for_each_other(tmp_path: Path) -> 
     ('[heartbeat]\ninterval = "0"\n', {}),
     ("", {"switched": False, "next_at": None}),
 ])  # fmt: skip
-def test_a_heartbeat_that_is_switched_off_does_nothing(
+def test_a_heartbeat_that_is_off_does_nothing(
     tmp_path: Path, text: str, facts: dict[str, Any]
 ) -> None:
     played = case(tmp_path, text)

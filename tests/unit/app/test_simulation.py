@@ -216,9 +216,7 @@ def test_what_is_not_known_of_a_run_is_assumed(tmp_path: Path) -> None:
     assert (found.worked_s, found.usd) == (60, None)
 
 
-def test_jobs_that_are_off_by_the_settings_or_of_an_agent_that_is_gone_are_simulated(
-    tmp_path: Path,
-) -> None:
+def test_jobs_that_are_off_or_of_an_agent_that_is_gone_are_simulated(tmp_path: Path) -> None:
     for text in ("[scheduler]\nenabled = false\n", WIDE):
         played = case(tmp_path, text)
         played.add(Cron("0 7 * * *"))
@@ -244,9 +242,7 @@ def test_jobs_that_are_not_active_do_nothing(tmp_path: Path, state: JobState) ->
     assert played.one(1) == ForecastJob(played.jobs[0])
 
 
-def test_a_simulation_ends_when_nobody_would_read_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_ends_when_nobody_reads_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "MOST_RUNS", 10)
     played = case(tmp_path)
     played.add(Every(10 * MINUTE), takes=MINUTE)
@@ -295,9 +291,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             played.run(1)
 
 
-def test_a_bug_of_the_services_is_no_empty_forecast(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_of_services_is_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def look(loop: JobPoller) -> float:
         raise ZeroDivisionError
 

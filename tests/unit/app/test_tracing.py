@@ -86,9 +86,7 @@ def work(spans: Tracer) -> None:
     (False, {"OTEL_SDK_DISABLED": "True", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
     (True, {"OTEL_SDK_DISABLED": "false", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://x"}),
 ])  # fmt: skip
-def test_runs_are_traced_where_the_variables_ask_for_it(
-    asked: bool, environ: dict[str, str]
-) -> None:
+def test_runs_are_traced_where_variables_ask_for_it(asked: bool, environ: dict[str, str]) -> None:
     assert tracing.is_asked_for(environ) is asked
 
 
@@ -173,9 +171,7 @@ async def test_a_sampler_and_several_exporters_are_heard(
     assert len(backend.spans) == spans_sent
 
 
-async def test_a_provider_of_the_whole_process_gets_the_spans(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_provider_of_the_process_gets_the_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = InMemorySpanExporter()
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(SimpleSpanProcessor(memory))

@@ -181,7 +181,7 @@ def test_a_file_that_comes_twice_is_refused(tmp_path: Path) -> None:
      "the workspace of b is inside that of a"),
     ("[agents.a]\nworkspace = 'w'\n[agents.b]\nworkspace = 'w'", ["a", "b"], "is inside that"),
 ])  # fmt: skip
-def test_what_no_backup_has_is_not_replaced(
+def test_some_folders_are_not_replaced(
     tmp_path: Path, text: str, agents: list[str], said: str
 ) -> None:
     settings = settings_of(tmp_path, text)
@@ -189,9 +189,7 @@ def test_what_no_backup_has_is_not_replaced(
         homes_of(settings, agents, tmp_path / "backups" / "b.tar.gz")
 
 
-def test_files_of_an_agent_that_the_settings_do_not_name_get_their_usual_place(
-    tmp_path: Path,
-) -> None:
+def test_files_of_an_agent_without_settings_get_their_usual_place(tmp_path: Path) -> None:
     homes = homes_of(settings_of(tmp_path), ["main", "gone"], tmp_path / "b.tar.gz")
     assert homes == {"main": tmp_path / "workspace", "gone": tmp_path / "workspaces" / "gone"}
 

@@ -112,9 +112,7 @@ def test_a_server_of_tools_is_a_program_or_an_address(tmp_path: Path) -> None:
     ("command = ['a']\ntools = 'b'", "must be a list of texts"),
     ("command = ['a']\ntool = ['b']", "did you mean tools?"),
 ])  # fmt: skip
-def test_a_wrong_server_is_an_error_that_says_what_is_allowed(
-    tmp_path: Path, text: str, expected: str
-) -> None:
+def test_a_wrong_server_says_what_is_allowed(tmp_path: Path, text: str, expected: str) -> None:
     assert expected in refused(tmp_path, f"[agents.main.mcp.x]\n{text}\n")
 
 

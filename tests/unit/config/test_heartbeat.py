@@ -163,7 +163,7 @@ target = "last"
     ("interval = '1s'", 1), ("interval = '90m'", 5400), ("interval = '366d'", 366 * 86_400),
     ("interval = '001h'", 3600),
 ])  # fmt: skip
-def test_an_interval_is_at_least_a_second_or_off(
+def test_an_interval_is_a_second_or_off(
     tmp_path: Path, lines: str, interval_s: float | None
 ) -> None:
     expected = None if interval_s is None else timedelta(seconds=interval_s)
@@ -204,10 +204,7 @@ def test_a_target_is_read(tmp_path: Path, text: str, expected: HeartbeatTarget) 
 
 
 @pytest.mark.parametrize(("channels", "target", "key"), [
-    ("", "last", ""),
-    ("", "none", ""),
-    ("", "telegram", ""),
-    ("", "telegram.work:12345", ""),
+    ("", "last", ""), ("", "none", ""), ("", "telegram", ""), ("", "telegram.work:12345", ""),
     ("enabled = false\n", "telegram", ""),
     ("enabled = false\n", "telegram:12345", "channels.telegram.enabled"),
     ("enabled = false\n", "telegram.default", "channels.telegram.enabled"),
@@ -367,9 +364,7 @@ def test_a_wrong_variable_is_named(tmp_path: Path, key: str, value: str, expecte
         assert said.startswith(f"environment variable {variable}: ")
 
 
-def test_hours_that_only_together_are_wrong_are_told_where_the_agent_changes_them(
-    tmp_path: Path,
-) -> None:
+def test_hours_that_only_together_are_wrong_are_told_for_the_agent(tmp_path: Path) -> None:
     text = """
 [heartbeat]
 active_hours = { start = "08:00", end = "22:00" }
@@ -382,9 +377,7 @@ active_hours = { end = "08:00" }
     assert said.endswith(f"agents.main.heartbeat.active_hours.end = {told}")
 
 
-def test_a_mistake_for_all_agents_is_told_once_although_the_heartbeat_is_off(
-    tmp_path: Path,
-) -> None:
+def test_a_mistake_for_all_agents_is_told_once_though_the_heartbeat_is_off(tmp_path: Path) -> None:
     text = "[heartbeat]\nactive_hours = { start = '08:00' }\n[agents.a]\n[agents.b]\n"
     assert len(refused(tmp_path, text).splitlines()) == 1
     text = "[heartbeat]\nenabled = false\ntarget = 'slack'\nlane = 'nowhere'\n"

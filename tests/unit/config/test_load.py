@@ -114,7 +114,7 @@ token_file = "sub/t"
     assert telegram.accounts["work"].options["token_file"] == str(file.parent / "sub/t")
 
 
-def test_paths_of_the_environment_are_seen_from_here(
+def test_paths_of_variables_are_seen_from_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -213,9 +213,7 @@ def test_a_bad_lane_variable_is_an_error_that_names_it(tmp_path: Path) -> None:
     ("GOCLAW_QUEUE__MOED", "x", "queue.moed = 'x': unknown key; known here: "),
     ("GOCLAW_CHANNELS__TELEGRAM__ENABLED", "maybe", "must be true or false"),
 ])  # fmt: skip
-def test_an_unknown_variable_is_an_error_too(
-    tmp_path: Path, name: str, value: str, expected: str
-) -> None:
+def test_an_unknown_variable_is_wrong(tmp_path: Path, name: str, value: str, expected: str) -> None:
     line = refused(tmp_path, **{name: value})
     assert name in line
     assert expected in line
@@ -275,7 +273,7 @@ token = "hunter2"
     ("text", "number"),
     [("[lanes]\nmain =\n", 2), ("a = 1\n\nb c\n", 3), ('a = 1\nb = """\n', 2), ("[lanes", 1)],
 )
-def test_what_is_not_toml_is_one_line_with_file_and_line(
+def test_what_is_not_toml_is_told_with_file_and_line(
     tmp_path: Path, text: str, number: int
 ) -> None:
     line = refused(tmp_path, text)
@@ -302,9 +300,7 @@ def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
     ["postgresql://me:s3cr/et@localhost/x", "postgresql://me:s3#cret@localhost/x"],
     ids=["slash", "hash"],
 )
-def test_a_password_with_special_characters_is_refused_without_showing_it(
-    tmp_path: Path, url: str
-) -> None:
+def test_a_password_with_special_characters_is_refused_unshown(tmp_path: Path, url: str) -> None:
     env = {"HOME": str(tmp_path), "GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url}
     with pytest.raises(SettingError, match="percent-encoded") as caught:
         load(None, env)

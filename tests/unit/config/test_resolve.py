@@ -38,9 +38,7 @@ def test_a_direct_chat_works_one_run_at_a_time_and_a_group_three(tmp_path: Path)
 
 
 @pytest.mark.parametrize("mode", Mode)
-def test_every_mode_can_be_set_and_its_setting_says_what_it_does(
-    tmp_path: Path, mode: Mode
-) -> None:
+def test_every_mode_can_be_set_and_the_setting_explains_it(tmp_path: Path, mode: Mode) -> None:
     got = settings(tmp_path, f'[queue]\nmode = "{mode.value}"\n')
     assert queue_policy(got, MAIN).mode is mode
     assert f"{mode.value}" in str(Queue.model_fields["mode"].description)
@@ -123,9 +121,7 @@ x = 1
     assert "1:a" not in repr(default)
 
 
-def test_options_from_the_environment_have_the_type_they_would_have_in_the_file(
-    tmp_path: Path,
-) -> None:
+def test_options_from_the_environment_have_the_type_as_in_the_file(tmp_path: Path) -> None:
     given = {"REACTIONS": "False", "TIMEOUT_S": "30", "LIBRARY": "aiogram"}
     env = {f"GOCLAW_CHANNELS__TELEGRAM__{key}": value for key, value in given.items()}
     (account,) = accounts(settings(tmp_path, "", GOCLAW_TELEGRAM_TOKEN="123", **env))
@@ -173,9 +169,7 @@ api_key_env = "MY_KEY"
     ("api_key_file = 'empty'", "the file is empty"),
     ("api_key_file = 'binary'", "cannot be read: not UTF-8 text"),
 ])  # fmt: skip
-def test_a_key_that_is_not_there_is_a_setting_error(
-    tmp_path: Path, line: str, expected: str
-) -> None:
+def test_a_key_that_is_missing_is_a_setting_error(tmp_path: Path, line: str, expected: str) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "binary").write_bytes(b"\xff")
     got = settings(tmp_path, f"[agents.main]\n{line}\n")

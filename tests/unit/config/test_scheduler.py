@@ -170,9 +170,7 @@ def test_nought_is_no_limit_and_nothing_no_backoff(tmp_path: Path) -> None:
     ("delay", (Busy.DELAY, 3600.0)),
     ("delay:90", (Busy.DELAY, 90.0)),
 ])  # fmt: skip
-def test_a_busy_job_does_what_is_set(
-    tmp_path: Path, text: str, expected: tuple[Busy, float]
-) -> None:
+def test_a_busy_job_does_as_set(tmp_path: Path, text: str, expected: tuple[Busy, float]) -> None:
     got = policy(tmp_path, f"on_busy = '{text}'")
     assert (got.on_busy, got.busy_delay_s) == expected
     by_variable = policy(tmp_path, GOCLAW_SCHEDULER__ON_BUSY=text)

@@ -184,9 +184,7 @@ def test_arguments_that_are_no_secrets_are_shown(tmp_path: Path) -> None:
     ("a = 1\r\nb = 2\r\n", {("a",): 1, ("b",): 2}),
     ('a = "\u2028"\nb = 1', {("a",): 1, ("b",): 2}),
 ])  # fmt: skip
-def test_each_value_has_the_line_at_which_it_begins(
-    text: str, lines: dict[tuple[str, ...], int]
-) -> None:
+def test_each_value_has_the_line_of_its_begin(text: str, lines: dict[tuple[str, ...], int]) -> None:
     tomllib.loads(text)
     assert key_lines(text) == lines
 
@@ -199,9 +197,7 @@ blanks = st.sampled_from(["", "# [x]\n", "\n\n", "  # a = 1\n"])
 
 
 @given(st.lists(st.tuples(blanks, keys, values), max_size=6, unique_by=lambda each: each[1]))
-def test_the_line_of_a_value_is_where_its_key_was_written(
-    written: list[tuple[str, str, str]],
-) -> None:
+def test_the_line_of_a_value_is_that_of_its_key(written: list[tuple[str, str, str]]) -> None:
     text, expected = "[t]\n", {}
     for blank, key, value in written:
         text += blank

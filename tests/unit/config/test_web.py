@@ -13,9 +13,7 @@ from tests.unit.config.loading import refused as refused_by
 from tests.unit.config.loading import settings
 
 
-def test_file_and_environment_say_where_to_listen_and_else_nobody_else_reaches_the_hooks(
-    tmp_path: Path,
-) -> None:
+def test_file_and_environment_say_where_to_listen_else_it_is_loopback(tmp_path: Path) -> None:
     web = settings(tmp_path, "").web
     assert (web.host, web.port) == ("127.0.0.1", 8420)
     text = "[web]\nhost = '::'\nport = 65535\n"
@@ -107,9 +105,7 @@ def test_the_token_is_found_wherever_it_stands(tmp_path: Path) -> None:
     ("token_env = 'SHORT'",
      "web.token_env = 'SHORT': the token must be 16 to 512 printable ASCII characters"),
 ])  # fmt: skip
-def test_a_token_that_is_not_there_or_too_weak_is_told(
-    tmp_path: Path, line: str, expected: str
-) -> None:
+def test_a_token_that_is_missing_or_weak_is_told(tmp_path: Path, line: str, expected: str) -> None:
     (tmp_path / "empty").write_text(" \n")
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     (tmp_path / "short").write_text("tooshort")

@@ -59,21 +59,11 @@ def test_a_file_in_which_nothing_is_to_be_done_is_empty(file: str) -> None:
     ("Look at my mail", "Look at my mail"),
     ("#hashtag", "#hashtag"),
     ("####### seven", "####### seven"),
-    ("-no bullet", "-no bullet"),
-    ("**bold**", "**bold**"),
-    ("> look", "> look"),
-    ("...", "..."),
-    ("làm ơn xem thư", "làm ơn xem thư"),
-    ("看日历", "看日历"),
-    ("🔥", "🔥"),
-    ("<!-- unclosed\nlook", "look"),
-    ("look <!-- unclosed", "look"),
-    ("<!-- a --> look", "look"),
-    ("one\ntwo\n---", "one\ntwo"),
-    ("one\n\n---", "one"),
-    ("- one\n---", "- one"),
-    ("> one\n---", "> one"),
-    ("one\n-", "one"),
+    ("-no bullet", "-no bullet"), ("**bold**", "**bold**"), ("> look", "> look"),
+    ("...", "..."), ("làm ơn xem thư", "làm ơn xem thư"), ("看日历", "看日历"), ("🔥", "🔥"),
+    ("<!-- unclosed\nlook", "look"), ("look <!-- unclosed", "look"),
+    ("<!-- a --> look", "look"), ("one\ntwo\n---", "one\ntwo"), ("one\n\n---", "one"),
+    ("- one\n---", "- one"), ("> one\n---", "> one"), ("one\n-", "one"),
     ("```\n<!-- code -->\n```", "```\n<!-- code -->\n```"),
     ("~~~~ sh\n~~~\n<!--\n~~~~", "~~~~ sh\n~~~\n<!--\n~~~~"),
     ("see `<!--` and\nwork `-->`", "see `<!--` and\nwork `-->`"),
@@ -108,9 +98,7 @@ def test_what_an_example_explains_is_understood_and_costs_nothing_until_a_line_i
     ("# A\n\n## B\n\n- [x] done\n\n## C\n\n### D\n- one\n\n# E\n\nF\n===\n## G",
      ["one"], "# A\n\n## C\n\n### D\n- one"),
 ], ids=["comments", "all that is in what is done", "headings with nothing below"])  # fmt: skip
-def test_what_says_nothing_is_neither_an_item_nor_carried(
-    file: str, items: list[str], text: str
-) -> None:
+def test_what_says_nothing_is_no_item_nor_carried(file: str, items: list[str], text: str) -> None:
     assert texts(file) == items
     assert carried(file) == text
 
@@ -158,18 +146,10 @@ def test_an_item_that_ends_with_a_colon_only_introduces_those_in_it() -> None:
 
 
 @pytest.mark.parametrize(("words", "length"), [
-    ("every 2h", 2 * HOUR),
-    ("Every 30 Minutes", 30 * MINUTE),
-    ("EVERY 1 MINUTE", MINUTE),
-    ("every 90 s", 90 * MINUTE / 60),
-    ("every 1h30m", 90 * MINUTE),
-    ("every 2 days and 6 hours", 54 * HOUR),
-    ("every 2 weeks", 14 * DAY),
-    ("every hour", HOUR),
-    ("every day", DAY),
-    ("hourly", HOUR),
-    ("Daily", DAY),
-    ("weekly", 7 * DAY),
+    ("every 2h", 2 * HOUR), ("Every 30 Minutes", 30 * MINUTE), ("EVERY 1 MINUTE", MINUTE),
+    ("every 90 s", 90 * MINUTE / 60), ("every 1h30m", 90 * MINUTE),
+    ("every 2 days and 6 hours", 54 * HOUR), ("every 2 weeks", 14 * DAY), ("every hour", HOUR),
+    ("every day", DAY), ("hourly", HOUR), ("Daily", DAY), ("weekly", 7 * DAY),
 ])  # fmt: skip
 def test_an_item_says_after_what_time_it_is_looked_at_again(words: str, length: timedelta) -> None:
     for bullet in ("-", "- [ ]", "3.", "* []"):
@@ -182,16 +162,11 @@ def test_an_item_says_after_what_time_it_is_looked_at_again(words: str, length: 
 
 
 @pytest.mark.parametrize(("words", "days", "times"), [
-    ("daily 09:00", "0123456", ["09:00"]),
-    ("Daily at 9:05", "0123456", ["09:05"]),
-    ("every day 00:00", "0123456", ["00:00"]),
-    ("weekdays 09:00", "01234", ["09:00"]),
-    ("every weekday at 9:00", "01234", ["09:00"]),
-    ("WEEKENDS 10:00", "56", ["10:00"]),
-    ("mondays 9:00", "0", ["09:00"]),
-    ("on sunday 23:59", "6", ["23:59"]),
-    ("monday, thursday 18:30", "03", ["18:30"]),
-    ("mon,wed and fri 18:30", "024", ["18:30"]),
+    ("daily 09:00", "0123456", ["09:00"]), ("Daily at 9:05", "0123456", ["09:05"]),
+    ("every day 00:00", "0123456", ["00:00"]), ("weekdays 09:00", "01234", ["09:00"]),
+    ("every weekday at 9:00", "01234", ["09:00"]), ("WEEKENDS 10:00", "56", ["10:00"]),
+    ("mondays 9:00", "0", ["09:00"]), ("on sunday 23:59", "6", ["23:59"]),
+    ("monday, thursday 18:30", "03", ["18:30"]), ("mon,wed and fri 18:30", "024", ["18:30"]),
     ("weekends & Tuesdays 8:00", "156", ["08:00"]),
     ("daily 9:00, 18:30 and 12:00", "0123456", ["18:30", "12:00", "09:00"]),
 ])  # fmt: skip
@@ -235,23 +210,14 @@ def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
 
 
 @pytest.mark.parametrize(("words", "ago", "is_due"), [
-    ("every 2h", 2 * HOUR, True),
-    ("every 2h", 2 * HOUR - 5 * MINUTE, True),
-    ("every 2h", 2 * HOUR - 6 * MINUTE, False),
-    ("every 30 minutes", 27 * MINUTE, True),
-    ("every 30 minutes", 26 * MINUTE, False),
-    ("every 10s", timedelta(seconds=9), True),
-    ("every 10s", timedelta(seconds=8), False),
-    ("daily", 23 * HOUR + 55 * MINUTE, True),
-    ("daily", 23 * HOUR, False),
-    ("weekly", timedelta(), False),
-    ("weekly", 400 * DAY, True),
-    ("hourly", -10 * MINUTE, False),
-    ("hourly", -2 * DAY, True),
+    ("every 2h", 2 * HOUR, True), ("every 2h", 2 * HOUR - 5 * MINUTE, True),
+    ("every 2h", 2 * HOUR - 6 * MINUTE, False), ("every 30 minutes", 27 * MINUTE, True),
+    ("every 30 minutes", 26 * MINUTE, False), ("every 10s", timedelta(seconds=9), True),
+    ("every 10s", timedelta(seconds=8), False), ("daily", 23 * HOUR + 55 * MINUTE, True),
+    ("daily", 23 * HOUR, False), ("weekly", timedelta(), False), ("weekly", 400 * DAY, True),
+    ("hourly", -10 * MINUTE, False), ("hourly", -2 * DAY, True),
 ])  # fmt: skip
-def test_an_item_is_due_when_its_interval_is_over_or_nearly(
-    words: str, ago: timedelta, is_due: bool
-) -> None:
+def test_an_item_is_due_when_its_interval_is_over(words: str, ago: timedelta, is_due: bool) -> None:
     """Runs come on a grid: one that came a second later must not be missed. A clock that was two
     days ahead must not silence an item for so long."""
     file = f"- {words}: look"
@@ -265,22 +231,14 @@ def test_an_item_is_due_when_its_interval_is_over_or_nearly(
     ("daily 12:00", NOON - timedelta(seconds=1), True),
     ("daily 12:00", NOON, False),
     ("daily 12:01", NOON - DAY + 2 * MINUTE, False),
-    ("daily 12:01", NOON - DAY, True),
-    ("daily 11:00", NOON - 2 * HOUR, True),
-    ("daily 11:00", NOON - HOUR / 2, False),
-    ("daily 6:00, 11:00", NOON - 2 * HOUR, True),
-    ("daily 6:00, 13:00", NOON - 2 * HOUR, False),
-    ("mondays 12:00", NOON - 6 * DAY, True),
-    ("tuesdays 12:00", NOON - 6 * DAY, False),
-    ("tuesdays 12:00", NOON - 7 * DAY, True),
-    ("weekends 12:00", NOON - DAY - HOUR, True),
-    ("weekends 12:00", NOON - DAY + HOUR, False),
-    ("weekdays 13:00", NOON - 2 * DAY, False),
-    ("daily 11:00", NOON + HOUR, False),
+    ("daily 12:01", NOON - DAY, True), ("daily 11:00", NOON - 2 * HOUR, True),
+    ("daily 11:00", NOON - HOUR / 2, False), ("daily 6:00, 11:00", NOON - 2 * HOUR, True),
+    ("daily 6:00, 13:00", NOON - 2 * HOUR, False), ("mondays 12:00", NOON - 6 * DAY, True),
+    ("tuesdays 12:00", NOON - 6 * DAY, False), ("tuesdays 12:00", NOON - 7 * DAY, True),
+    ("weekends 12:00", NOON - DAY - HOUR, True), ("weekends 12:00", NOON - DAY + HOUR, False),
+    ("weekdays 13:00", NOON - 2 * DAY, False), ("daily 11:00", NOON + HOUR, False),
 ])  # fmt: skip
-def test_an_item_with_a_time_is_due_once_after_it(
-    words: str, noted: datetime, is_due: bool
-) -> None:
+def test_an_item_with_a_time_is_due_once_then(words: str, noted: datetime, is_due: bool) -> None:
     file = f"- {words}: look"
     (item,) = parse(file).items
     due = parse(file).due({item.key: noted}, now=NOON, zone="UTC")
@@ -369,19 +327,13 @@ def test_nothing_due_is_not_an_empty_list() -> None:
 
 
 @pytest.mark.parametrize(("file", "changed"), [
-    ("", "- [ ] b\n"),
-    ("\ufeff", "\ufeff- [ ] b\n"),
-    ("- a\n", "- a\n- [ ] b\n"),
+    ("", "- [ ] b\n"), ("\ufeff", "\ufeff- [ ] b\n"), ("- a\n", "- a\n- [ ] b\n"),
     ("- a", "- a\n- [ ] b"),
     ("- a\r\n- c\r\n", "- a\r\n- c\r\n- [ ] b\r\n"),
-    ("- a\r\n- c", "- a\r\n- c\r\n- [ ] b"),
-    ("- a\r", "- a\r- [ ] b\r"),
-    ("1. a\n   - c\n", "1. a\n   - c\n- [ ] b\n"),
-    ("```\n", "```\n- [ ] b\n"),
-    ("<!-- a\n", "<!-- a\n- [ ] b\n"),
-    ("- every 2h:\n", "- every 2h:\n- [ ] b\n"),
-    ("-\n", "-\n- [ ] b\n"),
-    ("prose\n", "prose\n- [ ] b\n"),
+    ("- a\r\n- c", "- a\r\n- c\r\n- [ ] b"), ("- a\r", "- a\r- [ ] b\r"),
+    ("1. a\n   - c\n", "1. a\n   - c\n- [ ] b\n"), ("```\n", "```\n- [ ] b\n"),
+    ("<!-- a\n", "<!-- a\n- [ ] b\n"), ("- every 2h:\n", "- every 2h:\n- [ ] b\n"),
+    ("-\n", "-\n- [ ] b\n"), ("prose\n", "prose\n- [ ] b\n"),
 ])  # fmt: skip
 def test_an_item_is_written_at_the_end_in_the_manner_of_the_file(file: str, changed: str) -> None:
     assert with_item(file, "b") == changed
@@ -392,16 +344,10 @@ def test_an_item_is_written_at_the_end_in_the_manner_of_the_file(file: str, chan
     ("  buy\n\n milk \t", "- [ ] buy milk"),
     ("buy\r\nmilk\x00\x07 \x1b[31mnow\u2028ok\x85", "- [ ] buy milk [31mnow ok"),
     ("# Title", "- [ ] # Title"),
-    ("- [x] a", "- [ ] - [x] a"),
-    ("1. a", "- [ ] 1. a"),
-    ("> a", "- [ ] > a"),
-    ("[x] a", "- [ ] [x] a"),
-    ("```a", "- [ ] ```a"),
-    ("<!-- a", r"- [ ] \<!-- a"),
-    ("a <!-- b --> c", r"- [ ] a \<!-- b --\> c"),
-    ("see `<!--`", "- [ ] see `<!--`"),
-    ("a --> b", "- [ ] a --> b"),
-    (r"a \<!-- b", r"- [ ] a \\<!-- b"),
+    ("- [x] a", "- [ ] - [x] a"), ("1. a", "- [ ] 1. a"), ("> a", "- [ ] > a"),
+    ("[x] a", "- [ ] [x] a"), ("```a", "- [ ] ```a"), ("<!-- a", r"- [ ] \<!-- a"),
+    ("a <!-- b --> c", r"- [ ] a \<!-- b --\> c"), ("see `<!--`", "- [ ] see `<!--`"),
+    ("a --> b", "- [ ] a --> b"), (r"a \<!-- b", r"- [ ] a \\<!-- b"),
     ("every 2h: a", "- [ ] every 2h: a"),
     ("\ud83d\ude00 a\ud800", "- [ ] \U0001f600 a\ufffd"),
     ("👩‍👩‍👧 a", "- [ ] 👩‍👩‍👧 a"),
@@ -417,41 +363,29 @@ def test_an_item_does_not_end_a_comment_that_was_never_closed() -> None:
     assert texts(with_item(file, "b --> c")) == ["a", "b --> c"]
 
 
-@pytest.mark.parametrize(("item", "why"), [
-    ("", "says nothing"),
-    (" \n\t", "says nothing"),
-    ("\x00\x1b", "says nothing"),
-    ("\u200b\ufeff", "says nothing"),
-    ("- [ ]", "says nothing"),
-    ("---", "says nothing"),
-    ("##", "says nothing"),
-    ("```", "says nothing"),
-    ("every 2h:", "'every 2h:' does not"),
-    ("x" * (ITEM_CHARS + 1), "at most 500 characters, this one 501"),
+@pytest.mark.parametrize(("why", "items"), [
+    ("says nothing", ["", " \n\t", "\x00\x1b", "\u200b\ufeff", "- [ ]", "---", "##", "```"]),
+    ("'every 2h:' does not", ["every 2h:"]),
+    ("at most 500 characters, this one 501", ["x" * (ITEM_CHARS + 1)]),
 ])  # fmt: skip
-def test_an_item_that_says_nothing_or_too_much_is_refused(item: str, why: str) -> None:
-    with pytest.raises(BadChecklist, match=why):
-        with_item("- a\n", item)
+def test_an_item_that_says_nothing_or_too_much_is_refused(why: str, items: list[str]) -> None:
+    for item in items:
+        with pytest.raises(BadChecklist, match=why):
+            with_item("- a\n", item)
 
 
 @pytest.mark.parametrize(("file", "number", "changed"), [
-    ("- a\n- b\n", 2, "- a\n- [x] b\n"),
-    ("- [ ] a\r\n- b", 1, "- [x] a\r\n- b"),
-    ("* [] a", 1, "* [x] a"),
-    ("1. a", 1, "1. [x] a"),
+    ("- a\n- b\n", 2, "- a\n- [x] b\n"), ("- [ ] a\r\n- b", 1, "- [x] a\r\n- b"),
+    ("* [] a", 1, "* [x] a"), ("1. a", 1, "1. [x] a"),
     ("  10)   [ ]   a", 1, "  10)   [x]   a"),
-    ("- [x] a\n- [ ] b", 1, "- [x] a\n- [x] b"),
-    ("> - a", 1, "> - [x] a"),
-    ("-\ta", 1, "-\t[x] a"),
-    ("-\n  a", 1, "- [x]\n  a"),
-    ("- [ ]\n  a", 1, "- [x]\n  a"),
+    ("- [x] a\n- [ ] b", 1, "- [x] a\n- [x] b"), ("> - a", 1, "> - [x] a"),
+    ("-\ta", 1, "-\t[x] a"), ("-\n  a", 1, "- [x]\n  a"), ("- [ ]\n  a", 1, "- [x]\n  a"),
     ("<!-- - a -->\n- b", 1, "<!-- - a -->\n- [x] b"),
     ("<!-- a\n--> - b <!-- c -->", 1, "<!-- a\n--> - [x] b <!-- c -->"),
     ("- <!-- a --> b", 1, "- <!-- a --> [x] b"),
     ("-<!-- a --> b <!-- c\n- d -->", 1, "-<!-- a --> [x] b <!-- c\n- d -->"),
     ("```\n- a\n```\n- b", 1, "```\n- a\n```\n- [x] b"),
-    ("- every 2h: a", 1, "- [x] every 2h: a"),
-    ("\ufeff- a", 1, "\ufeff- [x] a"),
+    ("- every 2h: a", 1, "- [x] every 2h: a"), ("\ufeff- a", 1, "\ufeff- [x] a"),
     ("- a\n  - b", 2, "- a\n  - [x] b"),
 ])  # fmt: skip
 def test_an_item_is_ticked_off_by_its_number_and_nothing_else_changes(

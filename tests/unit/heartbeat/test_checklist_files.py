@@ -121,9 +121,7 @@ async def test_what_cannot_be_read_is_a_reason_and_is_never_replaced(
     assert kept is None or os.lstat(file).st_ino == kept.st_ino
 
 
-async def test_a_file_that_may_not_be_opened_is_a_reason(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_forbidden_file_is_a_reason(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may open any file, so the refusal is made here."""
     file.write_text("- a")
     refuse = os.open

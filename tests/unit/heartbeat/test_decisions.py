@@ -128,13 +128,10 @@ def test_a_busy_agent_is_waited_for_until_the_next_heartbeat_run_is_due() -> Non
 
 
 @pytest.mark.parametrize(("spent", "is_over"), [
-    (None, False),
-    (Usage(), False),
-    (DEAR, True),
+    (None, False), (Usage(), False), (DEAR, True),
     (replace(DEAR, cost_usd=Decimal("0.999999")), False),
     (replace(DEAR, cost_usd=Decimal(0), input_tokens=900_000), False),
-    (LONG, True),
-    (replace(LONG, input_tokens=149_999), False),
+    (LONG, True), (replace(LONG, input_tokens=149_999), False),
 ])  # fmt: skip
 def test_money_counts_where_it_is_known_and_else_tokens(spent: Usage, *, is_over: bool) -> None:
     assert is_used_up(POLICY.day, spent) is is_over

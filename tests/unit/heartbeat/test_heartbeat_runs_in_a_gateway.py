@@ -180,9 +180,7 @@ async def test_a_clock_that_jumps_gives_one_heartbeat_run_for_all_that_were_miss
     (lambda file: file.write_text("# Only a title\n"), "skipped:empty"),
     (Path.mkdir, "skipped:unreadable"),
 ])  # fmt: skip
-async def test_without_anything_to_do_no_model_is_asked(
-    make: Callable[[Path], object], outcome: str
-) -> None:
+async def test_for_nothing_no_model_is_asked(make: Callable[[Path], object], outcome: str) -> None:
     async with beating("oh", checklist=None, spoken_by=None) as gateway:
         make(gateway.workspace / "HEARTBEAT.md")
         rows = await until_ended(gateway, 3)

@@ -125,7 +125,7 @@ async def test_a_shutdown_does_not_wait_for_a_busy_agent() -> None:
         assert asyncio.get_running_loop().time() - begin < 10
 
 
-async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open() -> None:
+async def test_a_begin_stored_behind_a_stop_leaves_no_run_open() -> None:
     """SPEC HB-9: the next heartbeat run has the same conversation."""
     async with beating(spoken_by=None) as gateway:
         gateway.store.on_its_way_s["begin_run"] = 5

@@ -41,9 +41,7 @@ def test_an_item_leaves_with_all_that_is_in_it_and_nothing_else_changes() -> Non
     (LIST, 10**9, "no such item"),
     ("- a <!-- from here\n- b --> \n- c\n", 0, "cannot be taken out alone"),
 ])  # fmt: skip
-def test_what_is_no_item_or_hides_others_in_its_comment_is_not_taken_out(
-    text: str, place: int, why: str
-) -> None:
+def test_no_item_or_one_that_hides_others_is_not_taken_out(text: str, place: int, why: str) -> None:
     with pytest.raises(BadChecklist, match=why):
         without(text, place)
 

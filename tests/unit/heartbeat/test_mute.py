@@ -22,14 +22,10 @@ def end(text: str, zone: str = "Europe/Berlin") -> datetime | None:
 
 
 @pytest.mark.parametrize(("text", "lasts"), [
-    ("2h", timedelta(hours=2)),
-    ("1h30m", timedelta(minutes=90)),
-    ("2 hours", timedelta(hours=2)),
-    ("FOR  2\tHours", timedelta(hours=2)),
-    ("in 2h", timedelta(hours=2)),
-    ("until 18:00", timedelta(hours=9)),
-    ("until tomorrow 9:00", timedelta(days=1)),
-    ("365d", LONGEST_MUTE),
+    ("2h", timedelta(hours=2)), ("1h30m", timedelta(minutes=90)),
+    ("2 hours", timedelta(hours=2)), ("FOR  2\tHours", timedelta(hours=2)),
+    ("in 2h", timedelta(hours=2)), ("until 18:00", timedelta(hours=9)),
+    ("until tomorrow 9:00", timedelta(days=1)), ("365d", LONGEST_MUTE),
 ])  # fmt: skip
 def test_a_mute_ends_when_people_say(text: str, lasts: timedelta) -> None:
     assert end(text) == NINE + lasts

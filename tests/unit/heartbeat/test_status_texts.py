@@ -195,9 +195,7 @@ def test_the_first_line_says_who_asked_for_the_heartbeat_and_how_often_it_failed
      ("All coming runs will be skipped: its active hours are 22:00\u201306:00 Europe/Berlin, and "
       "no run falls within those hours.")),
 ])  # fmt: skip
-def test_the_second_line_says_when_the_next_is_due_or_why_none_is(
-    facts: dict[str, Any], words: str
-) -> None:
+def test_the_second_line_says_when_or_why_not(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1] == words
 
 
@@ -245,9 +243,7 @@ def test_a_heartbeat_run_at_work_or_waiting_is_told_of(facts: dict[str, Any], wo
     ({"wake_from": NINE + timedelta(seconds=20), "wake_kind": K.JOB},
      "A run after a job starts today 09:00:20 (Europe/Berlin), in 20 seconds at the earliest."),
 ])  # fmt: skip
-def test_a_wake_that_waits_is_told_of_unless_it_will_be_skipped(
-    facts: dict[str, Any], words: str
-) -> None:
+def test_a_wake_is_told_of_unless_it_will_be_skipped(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1].endswith(words)
     for silent in ({"switched": False}, {"muted_until": NINE + HALF}, {"hours": NIGHT}):
         assert "for an event" not in why(view(wake_from=NINE, wake_kind=K.EVENT, **silent))[1]
@@ -322,9 +318,7 @@ def test_the_status_holds_the_two_lines_where_alerts_go_and_what_waits() -> None
     ({"route": Route(None, "only logged"), "target": NoTarget.NONE},
      "Alerts go only to the log (heartbeat.target is none)."),
 ])  # fmt: skip
-def test_where_alerts_go_is_said_with_what_stands_in_the_way(
-    facts: dict[str, Any], words: str
-) -> None:
+def test_where_alerts_go_is_said_with_what_hinders_them(facts: dict[str, Any], words: str) -> None:
     assert status_lines(view(**facts))[3] == words
 
 
@@ -343,7 +337,7 @@ def test_where_alerts_go_is_said_with_what_stands_in_the_way(
       "workspace of the agent.")),
     *((S.SKIPPED, skip, "", None) for skip in Skip),
 ])  # fmt: skip
-def test_a_dry_run_says_what_would_happen(
+def test_a_dry_run_says_what_happens(
     status: S, skip: Skip | None, detail: str, words: str | None
 ) -> None:
     lines = dry_run_lines(DryRunReport(status, skip, detail, "", Route(CHAT)))

@@ -126,9 +126,7 @@ async def test_nobody_but_an_operator_makes_a_job_that_leaves_their_chat(
     {"policy": {"max_per_agent": 2, "run_timeout_s": 60, "min_interval_s": 3600}},
     {"policy": {"auto_disable_after": 2, "history_keep": 5, "error_retry_s": 0}},
 ])  # fmt: skip
-async def test_what_is_stricter_than_the_settings_anybody_may_have(
-    by: Requester, facts: dict[str, Any]
-) -> None:
+async def test_what_is_stricter_anybody_may_have(by: Requester, facts: dict[str, Any]) -> None:
     rig = Rig()
     job = await rig.service.create(draft(**facts), by)
     assert job.spec.agent == HELPER
@@ -136,12 +134,9 @@ async def test_what_is_stricter_than_the_settings_anybody_may_have(
 
 
 @pytest.mark.parametrize(("key", "limit", "looser", "stricter"), [
-    ("max_per_agent", 2, (3, None), (1, 2)),
-    ("auto_disable_after", 3, (4, 0), (2, 3)),
-    ("error_retry_s", 60, (59,), (60, 61, 0)),
-    ("tools_in_runs", True, (), (True, False)),
-    ("turns", None, (), (10_000, None)),
-    ("run_timeout_s", 0, (), (5, 0)),
+    ("max_per_agent", 2, (3, None), (1, 2)), ("auto_disable_after", 3, (4, 0), (2, 3)),
+    ("error_retry_s", 60, (59,), (60, 61, 0)), ("tools_in_runs", True, (), (True, False)),
+    ("turns", None, (), (10_000, None)), ("run_timeout_s", 0, (), (5, 0)),
 ])  # fmt: skip
 async def test_each_limit_is_that_of_the_settings(
     key: str, limit: object, looser: tuple[object, ...], stricter: tuple[object, ...]
@@ -218,7 +213,7 @@ async def test_what_an_operator_has_granted_stays_while_others_pause_or_rename_t
     (JobChange(agent=HELPER), "agent"),
     (JobChange(source="issues"), "source"),
 ])  # fmt: skip
-async def test_another_agents_job_is_given_no_other_work(
+async def test_another_agents_job_keeps_its_work(
     by: Requester, change: JobChange, key: str
 ) -> None:
     rig = Rig(sources=("issues",))
@@ -387,7 +382,7 @@ def test_an_operator_lets_a_job_be_more_frequent_but_not_below_a_second() -> Non
 
 @pytest.mark.parametrize("maker", OTHERS)
 @pytest.mark.parametrize("schedule", [FIVE_MINUTES, Cron("0,30 9 * * 1")])
-def test_what_an_operator_grants_holds_for_that_schedule_only(
+def test_what_an_operator_grants_is_for_that_schedule_only(
     maker: Maker, schedule: Schedule
 ) -> None:
     with pytest.raises(TooFrequent):

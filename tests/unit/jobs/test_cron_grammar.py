@@ -16,17 +16,9 @@ from tests.property.naive_cron import NaiveCron
 
 
 @pytest.mark.parametrize(("text", "minutes"), [
-    ("5", {5}),
-    ("05", {5}),
-    ("5-5", {5}),
-    ("5-5/3", {5}),
-    ("5-8", {5, 6, 7, 8}),
-    ("10-20/5", {10, 15, 20}),
-    ("*/25", {0, 25, 50}),
-    ("*/99", {0}),
-    ("*/99999999999999999999", {0}),
-    ("7-7", {7}),
-    ("1,2,1,40-41", {1, 2, 40, 41}),
+    ("5", {5}), ("05", {5}), ("5-5", {5}), ("5-5/3", {5}), ("5-8", {5, 6, 7, 8}),
+    ("10-20/5", {10, 15, 20}), ("*/25", {0, 25, 50}), ("*/99", {0}),
+    ("*/99999999999999999999", {0}), ("7-7", {7}), ("1,2,1,40-41", {1, 2, 40, 41}),
     ("*,5", set(range(60))),
 ])  # fmt: skip
 def test_a_field_takes_values_ranges_steps_and_lists(text: str, minutes: set[int]) -> None:
@@ -35,20 +27,10 @@ def test_a_field_takes_values_ranges_steps_and_lists(text: str, minutes: set[int
 
 
 @pytest.mark.parametrize(("text", "weekdays"), [
-    ("0", {0}),
-    ("7", {0}),
-    ("5-7", {5, 6, 0}),
-    ("0-7", set(range(7))),
-    ("*/7", {0}),
-    ("*/5", {0, 5}),
-    ("1-7/2", {1, 3, 5, 0}),
-    ("mon-FRI", {1, 2, 3, 4, 5}),
-    ("sun,Tue", {0, 2}),
-    ("mon-fri/2", {1, 3, 5}),
-    ("mon-sun", set(range(7))),
-    ("fri-SUN", {5, 6, 0}),
-    ("1-sun/2", {1, 3, 5, 0}),
-    ("sun-sun", {0}),
+    ("0", {0}), ("7", {0}), ("5-7", {5, 6, 0}), ("0-7", set(range(7))), ("*/7", {0}),
+    ("*/5", {0, 5}), ("1-7/2", {1, 3, 5, 0}), ("mon-FRI", {1, 2, 3, 4, 5}), ("sun,Tue", {0, 2}),
+    ("mon-fri/2", {1, 3, 5}), ("mon-sun", set(range(7))), ("fri-SUN", {5, 6, 0}),
+    ("1-sun/2", {1, 3, 5, 0}), ("sun-sun", {0}),
 ])  # fmt: skip
 def test_sunday_is_0_and_7_and_weekdays_have_names(text: str, weekdays: set[int]) -> None:
     """Rules R1 and R2."""
@@ -82,96 +64,76 @@ def test_six_fields_begin_with_the_second_and_seven_names_stand_for_five() -> No
 
 
 @pytest.mark.parametrize(("expression", "wildcard"), [
-    ("0 9 * * *", False),
-    ("* 9 * * *", True),
-    ("0 */2 * * *", True),
-    ("0-59 0-23/2 * * *", False),
-    ("@hourly", True),
-    ("@daily", False),
-    ("*/30 0 9 * * *", True),
-    ("0,30 0 9 * * *", False),
+    ("0 9 * * *", False), ("* 9 * * *", True), ("0 */2 * * *", True),
+    ("0-59 0-23/2 * * *", False), ("@hourly", True), ("@daily", False),
+    ("*/30 0 9 * * *", True), ("0,30 0 9 * * *", False),
 ])  # fmt: skip
 def test_a_star_in_front_of_a_time_makes_a_wildcard(expression: str, wildcard: bool) -> None:
     """Rules R5 and R6."""
     assert parse(expression).wildcard is wildcard
 
 
-@pytest.mark.parametrize(("expression", "reason", "hint"), [
-    ("", "it is empty", "write minute, hour"),
-    (" \n", "it is empty", "write minute, hour"),
-    ("* " * 129, "more than 256 characters", ""),
-    ("0 9 * *", "it has 4 fields", "or 6 fields with the second first"),
-    ("0 0 9 1 1 * 2030", "it has 7 fields", "years cannot be given"),
-    ("1 2 3 4 5 6 7 8", "it has 8 fields", "write minute"),
-    ("daily", "it has 1 field", "write @daily"),
-    ("every 5m", "it has 2 fields", "schedule of the kind every"),
-    ("10m", "it has 1 field", "schedule of the kind every"),
-    ("@every 5m", "no such name", "schedule of the kind every"),
-    ("@reboot", "no such name", "there are @yearly"),
-    ("0 9 * * ?", "day of week", "write * instead of ?"),
-    ("5/15 * * * *", "minute", "write 5-59/15"),
-    ("0 9 * * mon/2", "day of week", "write mon-6/2"),
-    ("0 22-2 * * *", "runs backward", "write 22-23,0-2"),
-    ("0 23-0 * * *", "runs backward", "write 23,0"),
-    ("0 22-2/2 * * *", "runs backward", "split it at 0"),
-    ("0 9 * * fri-0", "runs backward", "write 5-7"),
-    ("0 9 * * sat-mon", "runs backward", "write 6,0-1"),
-    ("0 9 * * 6-1", "runs backward", "write 6,0-1"),
-    ("0 9 * nov-feb *", "runs backward", "write 11-12,1-2"),
-    ("R * * * *", "no number", "random and hashed"),
-    ("R(0-9) * * * *", "neither", "random and hashed"),
-    ("H/5 * * * *", "neither", "random and hashed"),
-    ("0 9 LW * *", "no number", "nearest workday"),
-    ("0 9 15W * *", "no number", "nearest workday"),
-    ("0 9 L-3 * *", "no number", "L is the last one"),
-    ("0 9 L/2 * *", "neither", "L is the last one"),
-    ("0 9 5L * *", "no number", "5L is the last Friday"),
-    ("0 9 * * L", "no number", "5L is the last Friday"),
-    ("0 9 * * 5#6", "neither", "1 to 5 may follow"),
-    ("0 9 5#3 * *", "neither", "only in the day of week"),
-    ("0 9 * * 8#1", "8 is not from 0 to 7", ""),
-    ("0 9 * * abc#1", "no number", ""),
-    ("0 9 * * xyzL", "no number", ""),
-    ("0 9 * * monday", "no number and none of sun", "write mon"),
-    ("0 9 * january *", "no number and none of jan", "write jan"),
-    ("0 9 * * 1-friday", "no number", "write fri"),
-    ("60 * * * *", "60 is not from 0 to 59", ""),
-    ("0 24 * * *", "24 is not from 0 to 23", "midnight is 0"),
-    ("0 25 * * *", "25 is not from 0 to 23", ""),
-    ("0 9 0 * *", "0 is not from 1 to 31", ""),
-    ("0 9 32 * *", "32 is not from 1 to 31", ""),
-    ("0 9 * 13 *", "13 is not from 1 to 12", ""),
-    ("0 9 * * 8", "8 is not from 0 to 7", ""),
-    ("9" * 200 + " * * * *", "is not from 0 to 59", ""),
-    ("-1 * * * *", "neither", ""),
-    ("1.5 * * * *", "neither", ""),
-    ("*-5 * * * *", "neither", ""),
-    ("5-* * * * *", "neither", ""),
-    ("1-2-3 * * * *", "neither", ""),
-    ("*/0 * * * *", "the step of '*/0' is 0", ""),
-    ("*/ * * * *", "neither", ""),
-    ("*/-5 * * * *", "neither", ""),
-    ("** * * * *", "neither", ""),
-    ("1,,2 * * * *", "nothing stands between two commas", ""),
-    ("1, * * * *", "nothing stands between two commas", ""),
-    ("0x1 * * * *", "no number", ""),
-    ("\u0661 * * * *", "has the character", "plain ASCII"),
-    ("0\u00a09 * * *", "has the character", "plain ASCII"),
-    ("0\n9 * * *", "has the character", "plain ASCII"),
-    ("0 9 * * *\0", "has the character", "plain ASCII"),
-    ("; DROP TABLE", "it has 3 fields", "write minute"),
+@pytest.mark.parametrize(("reason", "hint", "expressions"), [
+    ("it is empty", "write minute, hour", ["", " \n"]),
+    ("more than 256 characters", "", ["* " * 129]),
+    ("it has 4 fields", "or 6 fields with the second first", ["0 9 * *"]),
+    ("it has 7 fields", "years cannot be given", ["0 0 9 1 1 * 2030"]),
+    ("it has 8 fields", "write minute", ["1 2 3 4 5 6 7 8"]),
+    ("it has 1 field", "write @daily", ["daily"]),
+    ("it has 2 fields", "schedule of the kind every", ["every 5m"]),
+    ("it has 1 field", "schedule of the kind every", ["10m"]),
+    ("no such name", "schedule of the kind every", ["@every 5m"]),
+    ("no such name", "there are @yearly", ["@reboot"]),
+    ("day of week", "write * instead of ?", ["0 9 * * ?"]),
+    ("minute", "write 5-59/15", ["5/15 * * * *"]),
+    ("day of week", "write mon-6/2", ["0 9 * * mon/2"]),
+    ("runs backward", "write 22-23,0-2", ["0 22-2 * * *"]),
+    ("runs backward", "write 23,0", ["0 23-0 * * *"]),
+    ("runs backward", "split it at 0", ["0 22-2/2 * * *"]),
+    ("runs backward", "write 5-7", ["0 9 * * fri-0"]),
+    ("runs backward", "write 6,0-1", ["0 9 * * sat-mon", "0 9 * * 6-1"]),
+    ("runs backward", "write 11-12,1-2", ["0 9 * nov-feb *"]),
+    ("no number", "random and hashed", ["R * * * *"]),
+    ("neither", "random and hashed", ["R(0-9) * * * *", "H/5 * * * *"]),
+    ("no number", "nearest workday", ["0 9 LW * *", "0 9 15W * *"]),
+    ("no number", "L is the last one", ["0 9 L-3 * *"]),
+    ("neither", "L is the last one", ["0 9 L/2 * *"]),
+    ("no number", "5L is the last Friday", ["0 9 5L * *", "0 9 * * L"]),
+    ("neither", "1 to 5 may follow", ["0 9 * * 5#6"]),
+    ("neither", "only in the day of week", ["0 9 5#3 * *"]),
+    ("8 is not from 0 to 7", "", ["0 9 * * 8#1", "0 9 * * 8"]),
+    ("no number", "", ["0 9 * * abc#1", "0 9 * * xyzL", "0x1 * * * *"]),
+    ("no number and none of sun", "write mon", ["0 9 * * monday"]),
+    ("no number and none of jan", "write jan", ["0 9 * january *"]),
+    ("no number", "write fri", ["0 9 * * 1-friday"]),
+    ("60 is not from 0 to 59", "", ["60 * * * *"]),
+    ("24 is not from 0 to 23", "midnight is 0", ["0 24 * * *"]),
+    ("25 is not from 0 to 23", "", ["0 25 * * *"]),
+    ("0 is not from 1 to 31", "", ["0 9 0 * *"]),
+    ("32 is not from 1 to 31", "", ["0 9 32 * *"]),
+    ("13 is not from 1 to 12", "", ["0 9 * 13 *"]),
+    ("is not from 0 to 59", "", ["9" * 200 + " * * * *"]),
+    ("neither", "", [
+        "-1 * * * *", "1.5 * * * *", "*-5 * * * *", "5-* * * * *", "1-2-3 * * * *", "*/ * * * *",
+        "*/-5 * * * *", "** * * * *",
+    ]),
+    ("the step of '*/0' is 0", "", ["*/0 * * * *"]),
+    ("nothing stands between two commas", "", ["1,,2 * * * *", "1, * * * *"]),
+    ("has the character", "plain ASCII", [
+        "\u0661 * * * *", "0\u00a09 * * *", "0\n9 * * *", "0 9 * * *\0",
+    ]),
+    ("it has 3 fields", "write minute", ["; DROP TABLE"]),
 ])  # fmt: skip
-def test_a_wrong_expression_is_refused_with_reason_and_hint(
-    expression: str, reason: str, hint: str
-) -> None:
+def test_a_wrong_expression_is_refused(reason: str, hint: str, expressions: list[str]) -> None:
     """Rule R2, SPEC CRON-2."""
-    with pytest.raises(BadCron) as refused:
-        parse(expression)
-    assert reason in refused.value.reason
-    assert hint in refused.value.hint
-    assert bool(hint) == bool(refused.value.hint)
-    assert refused.value.reason in str(refused.value)
-    assert len(str(refused.value)) < 400
+    for expression in expressions:
+        with pytest.raises(BadCron) as refused:
+            parse(expression)
+        assert reason in refused.value.reason
+        assert hint in refused.value.hint
+        assert bool(hint) == bool(refused.value.hint)
+        assert refused.value.reason in str(refused.value)
+        assert len(str(refused.value)) < 400
 
 
 def test_where_seconds_are_not_allowed_the_hint_says_so() -> None:
@@ -194,8 +156,7 @@ DAY = timedelta(days=1)
 
 @pytest.mark.parametrize(("expression", "words"), [
     ("0 9 * * 1-5", "at 09:00 on Monday to Friday"),
-    ("0 9 * * *", "at 09:00 every day"),
-    ("@daily", "at 00:00 every day"),
+    ("0 9 * * *", "at 09:00 every day"), ("@daily", "at 00:00 every day"),
     ("0 9,18 * * *", "at 09:00 and 18:00 every day"),
     ("30 0 9 * * *", "at 09:00:30 every day"),
     ("0 9 * * 0,6", "at 09:00 on Saturday and Sunday"),
@@ -210,25 +171,18 @@ DAY = timedelta(days=1)
     ("@yearly", "at 00:00 on day 1 of January"),
     ("0 9 * 6-8 *", "at 09:00 every day in June, July and August"),
     ("0 9 * 1 1", "at 09:00 on Monday in January"),
-    ("* * * * *", "every minute"),
-    ("* * * * * *", "every second"),
-    ("*/10 * * * * *", "every 10 seconds"),
-    ("*/10 * * * *", "every 10 minutes"),
+    ("* * * * *", "every minute"), ("* * * * * *", "every second"),
+    ("*/10 * * * * *", "every 10 seconds"), ("*/10 * * * *", "every 10 minutes"),
     ("0,30 * * * *", "every 30 minutes"),
     ("*/10 * * * 1", "every 10 minutes on Monday"),
     ("*/10 9-17 * * 1-5", "every 10 minutes from 09:00 to 17:50 on Monday to Friday"),
     ("@hourly", "every hour"),
     ("0 9-17 * * *", "every hour from 09:00 to 17:00"),
-    ("30 * * * *", "at minute 30 of every hour"),
-    ("0 9 1-31 * 1", "at 09:00 every day"),
-    ("0 9 1 * 0-6", "at 09:00 every day"),
-    ("*/7 * * * *", "cron */7 * * * *"),
-    ("*/7 * * * * *", "cron */7 * * * * *"),
-    ("* 9 * * * *", "cron * 9 * * * *"),
-    ("*/10 0 9 * * *", "cron */10 0 9 * * *"),
-    ("15 */2 * * *", "cron 15 */2 * * *"),
-    ("30  * * * * *", "cron 30 * * * * *"),
-    ("5 4 1-7 * 1", "cron 5 4 1-7 * 1"),
+    ("30 * * * *", "at minute 30 of every hour"), ("0 9 1-31 * 1", "at 09:00 every day"),
+    ("0 9 1 * 0-6", "at 09:00 every day"), ("*/7 * * * *", "cron */7 * * * *"),
+    ("*/7 * * * * *", "cron */7 * * * * *"), ("* 9 * * * *", "cron * 9 * * * *"),
+    ("*/10 0 9 * * *", "cron */10 0 9 * * *"), ("15 */2 * * *", "cron 15 */2 * * *"),
+    ("30  * * * * *", "cron 30 * * * * *"), ("5 4 1-7 * 1", "cron 5 4 1-7 * 1"),
     ("5 4 */2 * 1", "cron 5 4 */2 * 1"),
 ])  # fmt: skip
 def test_common_shapes_have_words_and_others_their_expression(expression: str, words: str) -> None:

@@ -47,14 +47,11 @@ PATIENT = a_job(policy={"misfire_grace_s": 3600})
 @pytest.mark.parametrize(("one", "base", "late_s", "end"), [
     (claimed(), PLAIN, 0, None),
     # Within the grace it is not missed, and what is missed is made up for or left out.
-    (late(60), PLAIN, 60, None),
-    (late(60), SKIPPING, 60, None),
-    (late(86_400), PLAIN, 86_400, None),
-    (late(60.001), SKIPPING, 60.001, MISSED),
+    (late(60), PLAIN, 60, None), (late(60), SKIPPING, 60, None),
+    (late(86_400), PLAIN, 86_400, None), (late(60.001), SKIPPING, 60.001, MISSED),
     (late(3600, job=PATIENT), SKIPPING, 3600, None),
     # What another process left behind runs again, unless nothing is made up for.
-    (late(600, claims=2), PLAIN, 600, None),
-    (late(600, attempts=1), PLAIN, 600, None),
+    (late(600, claims=2), PLAIN, 600, None), (late(600, attempts=1), PLAIN, 600, None),
     (late(600, interrupted=True), PLAIN, 600, None),
     (claimed(claims=2), SKIPPING, 0, Finish(S.LOST)),
     (claimed(attempts=1), SKIPPING, 0, Finish(S.LOST)),
@@ -74,19 +71,13 @@ def test_a_due_job_runs_unless_its_time_is_over(
 
 
 @pytest.mark.parametrize(("schedule", "base_s", "runs"), [
-    (Every(timedelta(minutes=59)), 3600, False),
-    (Every(timedelta(minutes=60)), 3600, True),
-    (Cron("0,30 9 * * *"), 3600, False),
-    (Cron("0 9 * * *"), 3600, True),
-    (Cron("0,30 9 * * *"), 1800, True),
-    (Cron("* * * * * *"), 1, True),
-    (Cron("* * * * * *"), 1.001, False),
-    (Cron("* * * * *"), 60, True),
-    (Cron("* * * * *"), 61, False),
-    (ONCE, 3600, True),
-    (Cron("not a schedule"), 3600, True),
+    (Every(timedelta(minutes=59)), 3600, False), (Every(timedelta(minutes=60)), 3600, True),
+    (Cron("0,30 9 * * *"), 3600, False), (Cron("0 9 * * *"), 3600, True),
+    (Cron("0,30 9 * * *"), 1800, True), (Cron("* * * * * *"), 1, True),
+    (Cron("* * * * * *"), 1.001, False), (Cron("* * * * *"), 60, True),
+    (Cron("* * * * *"), 61, False), (ONCE, 3600, True), (Cron("not a schedule"), 3600, True),
 ])  # fmt: skip
-def test_a_job_that_is_too_frequent_by_now_is_skipped(
+def test_a_job_too_frequent_by_now_is_skipped(
     schedule: Schedule, base_s: float, *, runs: bool
 ) -> None:
     """SPEC CRON-15; an expression that nobody can read shows when its next run is looked for."""
@@ -103,9 +94,7 @@ def test_a_run_by_hand_asks_for_nothing() -> None:
 
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
 @pytest.mark.parametrize("schedule", [HOURLY, ONCE])
-def test_a_busy_job_waits_for_its_turn_is_left_out_or_comes_later(
-    schedule: Schedule, busy: Why
-) -> None:
+def test_a_busy_job_waits_is_left_out_or_comes_later(schedule: Schedule, busy: Why) -> None:
     one = claimed(a_job(schedule))
     assert begun(one, JobPolicy(on_busy=Busy.QUEUE), busy=busy) is None
     skipping = JobPolicy(on_busy=Busy.SKIP)
@@ -172,10 +161,7 @@ def test_what_came_due_meanwhile_is_counted_and_not_made_up_for() -> None:
 
 # ---------------------------------------------------------------------- failures in a row
 @pytest.mark.parametrize(("status", "attempts", "ran"), [
-    (S.OK, 0, True),
-    (S.CANCELLED, 0, True),
-    (S.LOST, 1, True),
-    (S.LOST, 0, False),
+    (S.OK, 0, True), (S.CANCELLED, 0, True), (S.LOST, 1, True), (S.LOST, 0, False),
     (S.SKIPPED, 0, False),
 ])  # fmt: skip
 def test_a_run_counts_if_something_ran(status: S, attempts: int, *, ran: bool) -> None:
@@ -241,11 +227,8 @@ def test_a_reminder_that_came_is_deleted_where_the_policy_says_so(
 
 
 @pytest.mark.parametrize(("runs", "end", "state"), [
-    (1, OK, JobState.ACTIVE),
-    (2, OK, JobState.COMPLETED),
-    (2, FAILED, JobState.COMPLETED),
-    (2, SKIPPED, JobState.ACTIVE),
-    (2, Finish(S.LOST), JobState.ACTIVE),
+    (1, OK, JobState.ACTIVE), (2, OK, JobState.COMPLETED), (2, FAILED, JobState.COMPLETED),
+    (2, SKIPPED, JobState.ACTIVE), (2, Finish(S.LOST), JobState.ACTIVE),
 ])  # fmt: skip
 def test_a_job_is_completed_after_so_many_runs(runs: int, end: Finish, state: JobState) -> None:
     """SPEC CRON-20; what did not run does not count."""
@@ -259,9 +242,7 @@ def test_a_job_is_completed_after_so_many_runs(runs: int, end: Finish, state: Jo
     (FAILED, JobPolicy(backoff_s=(3000,))),
     (Finish(S.SKIPPED, Why.BUSY, after_s(3600)), PLAIN),
 ])  # fmt: skip
-def test_a_job_is_completed_when_nothing_lies_before_its_last_moment(
-    end: Finish, base: JobPolicy
-) -> None:
+def test_a_job_is_completed_when_nothing_is_ahead_of_its_end(end: Finish, base: JobPolicy) -> None:
     job = a_job(Every(timedelta(minutes=30)), not_after=after_s(1859))
     made = update(job, end, base)
     assert (made.state, made.next_run_at) == (JobState.COMPLETED, None)

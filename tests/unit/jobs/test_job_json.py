@@ -98,15 +98,11 @@ def test_what_is_missing_has_its_default_and_what_is_not_known_is_ignored() -> N
 
 
 @pytest.mark.parametrize(("key", "values"), [
-    ("slug", [None, 5]),
-    ("zone", [[]]),
+    ("slug", [None, 5]), ("zone", [[]]),
     ("payload", ["hi", {"kind": "poem", "text": "x"}, {"kind": "prompt"}]),
     ("payload", [{"kind": "command", "argv": "ls"}, {"kind": "command", "argv": ["ls", 1]}]),
     ("target", ["nowhere", {"channel": "telegram"}, 3]),
-    ("peer", ["crowd"]),
-    ("notify", [["always"]]),
-    ("policy", [[1]]),
-    ("max_runs", ["7", True]),
+    ("peer", ["crowd"]), ("notify", [["always"]]), ("policy", [[1]]), ("max_runs", ["7", True]),
     ("not_after", ["tomorrow", "2026-01-02T03:04:05", 12]),
 ])  # fmt: skip
 def test_what_is_no_definition_is_refused(key: str, values: list[object]) -> None:

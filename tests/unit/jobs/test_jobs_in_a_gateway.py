@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime
 
 import pytest
 
@@ -17,7 +16,6 @@ from goclaw_py.jobs.schedule import Schedule
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent, Step
@@ -34,7 +32,6 @@ from tests.support.jobs import (
     log_of,
     make,
     service,
-    setup,
     stored,
     until_idle,
 )
@@ -94,7 +91,6 @@ async def test_a_job_that_ran_once_is_deleted_but_one_of_a_model_is_kept_as_comp
         assert (kept.state, kept.next_run_at) == (JobState.COMPLETED, None)
 
 
-# ---------------------------------------------------------------------------- retries
 async def test_a_transient_failure_is_tried_again_as_another_run() -> None:
     agent = ScriptedAgent(Fail(BUSY), Fail(BUSY))
     async with a_process(agent) as gateway:
@@ -106,17 +102,6 @@ async def test_a_transient_failure_is_tried_again_as_another_run() -> None:
         assert (row.status, row.attempts) == (OccurrenceStatus.OK, 3)
         assert len(set(row.runs)) == 3
         assert await gateway.outcomes() == [Outcome.FAILED, Outcome.FAILED, Outcome.COMPLETED]
-
-
-async def test_between_attempts_the_lane_is_free() -> None:
-    def answer(request: RunRequest) -> Step:
-        return Say("fine") if request.prompt == "other" else Fail(BUSY)
-
-    async with a_process(ScriptedAgent(otherwise=answer)) as gateway:
-        await make(gateway, Wanted(every(600), "report"))
-        await make(gateway, Wanted(at(601), "other", slug="other", message=False))
-        await gateway.channel.until_sent(1)
-        assert gateway.clock.now() < after(602)
 
 
 CALLS = (ToolStarted("1", "send", "{}", side_effects=True), ToolEnded("1", "send", ok=True))
@@ -138,7 +123,6 @@ async def test_only_what_may_help_and_harms_nobody_is_tried_again(step: Step, tr
         assert (await stored(gateway, job)).state is JobState.FAILED
 
 
-# ---------------------------------------------------------------------------- what people are told
 async def test_a_failure_is_told_in_one_line_and_by_a_quiet_job_only_the_third_in_a_row() -> None:
     agent = ScriptedAgent(otherwise=lambda _: Fail(BROKEN))
     async with a_process(agent) as gateway:
@@ -158,9 +142,7 @@ async def test_a_failure_is_told_in_one_line_and_by_a_quiet_job_only_the_third_i
     (Notify.CONDITIONAL, "so [NOTIFY]", None),
     (Notify.ALWAYS, "NO_REPLY", None),
 ])  # fmt: skip
-async def test_a_job_speaks_only_if_it_says_so(
-    notify: Notify, reply: str, told: str | None
-) -> None:
+async def test_a_job_speaks_if_it_says_so(notify: Notify, reply: str, told: str | None) -> None:
     async with a_process(ScriptedAgent(otherwise=lambda _: Say(reply))) as gateway:
         job = await make(gateway, Wanted(at(60), notify=notify))
         await asyncio.sleep(100)
@@ -185,31 +167,6 @@ async def test_the_last_chat_is_where_somebody_spoke_last() -> None:
         assert "re: report" in gateway.channel.texts("ben")[-1]
 
 
-# ---------------------------------------------------------------------------- changes meanwhile
-async def test_a_pause_during_a_run_wins() -> None:
-    agent = ScriptedAgent(Block())
-    async with at_work(agent, Wanted(every(600))) as (gateway, job):
-        await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
-        agent.release()
-        await gateway.channel.until_sent(1)
-        await asyncio.sleep(3000)
-        now = await stored(gateway, job)
-        assert (now.state, now.next_run_at, now.runs) == (JobState.PAUSED, None, 1)
-        assert len(agent.requests) == 1
-
-
-async def test_an_edit_during_a_run_wins_over_its_rescheduling() -> None:
-    """SPEC CRON-11: and the run uses the definition at its start."""
-    agent = ScriptedAgent(Block("old"))
-    async with at_work(agent, Wanted(every(600))) as (gateway, job):
-        edited = await service(gateway).edit(job.id, JobChange(schedule=every(5000)), OPERATOR)
-        agent.release()
-        await gateway.channel.until_sent(1)
-        assert (await stored(gateway, job)).next_run_at == edited.next_run_at
-        assert edited.next_run_at is not None
-        assert edited.next_run_at > after(5000)
-
-
 async def test_a_job_that_is_deleted_during_its_run_ends_in_peace() -> None:
     agent = ScriptedAgent(Block("done"))
     async with at_work(agent, Wanted(every(600))) as (gateway, job):
@@ -229,15 +186,6 @@ async def test_a_stop_in_its_chat_stops_a_job() -> None:
         assert await ends(gateway, job) == ["cancelled:stopped"]
         now = await stored(gateway, job)
         assert (now.state, now.failures) == (JobState.ACTIVE, 0)
-
-
-async def test_what_comes_due_during_a_run_is_counted_and_not_caught_up() -> None:
-    agent = ScriptedAgent(Say("slow", after_s=1900))
-    async with a_process(agent, Ways(jobs=setup(anchor="grid", run_timeout_s=7200))) as gateway:
-        job = await make(gateway, Wanted(every(600)))
-        await gateway.channel.until_sent(2)
-        assert (await stored(gateway, job)).coalesced == 3
-        assert gateway.clock.now() == after(3000)
 
 
 async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
@@ -267,26 +215,6 @@ async def test_a_hung_job_delays_no_other_one() -> None:
         assert gateway.clock.now() == after(120)
 
 
-@pytest.mark.parametrize(
-    ("on_busy", "rest"), [("queue", []), ("skip", [after(120)]), ("delay", [after(160)])]
-)
-async def test_a_busy_conversation_is_respected(on_busy: str, rest: list[datetime]) -> None:
-    agent = ScriptedAgent(Say("talked", after_s=30))
-    policy = (("session", "main"), ("on_busy", on_busy), ("busy_delay_s", 100.0))
-    async with a_process(agent) as gateway:
-        job = await make(gateway, Wanted(every(60), policy=policy))
-        await asyncio.sleep(45)
-        await gateway.say("hello")
-        await asyncio.sleep(130)
-        first, *others = await log_of(gateway, job)
-    if on_busy == "queue":
-        assert (first.status, first.why) == (OccurrenceStatus.OK, None)
-    else:
-        assert (first.status, first.why) == (OccurrenceStatus.SKIPPED, Why.BUSY)
-        assert [first.scheduled_at, others[0].scheduled_at] == [after(60), *rest]
-
-
-# ---------------------------------------------------------------------------- ends of processes
 async def test_a_shutdown_gives_a_run_back_and_it_runs_again() -> None:
     """SPEC QUEUE-11: no attempt is counted."""
     database = MemoryDatabase()
@@ -338,23 +266,6 @@ async def test_two_processes_run_each_occurrence_once() -> None:
         assert len(one.requests) + len(two.requests) == 50
 
 
-async def test_what_was_missed_runs_once_and_says_that_it_is_late_or_is_skipped() -> None:
-    database = MemoryDatabase()
-    async with a_process(database=database) as first:
-        reminder = await make(first, Wanted(at(60), "tea", slug="tea", message=True))
-        often = await make(first, Wanted(every(100), slug="often"))
-        no_more = Wanted(every(100), slug="skip", policy=(("misfire", "skip"),))
-        skipped = await make(first, no_more)
-        await first.shut_down()
-    await asyncio.sleep(1000)
-    async with a_process(database=database) as second:
-        await second.channel.until_sent(2)
-        texts = second.channel.texts("ann")
-        assert any("tea" in text and "Late by" in text for text in texts)
-        assert await ends(second, reminder) == await ends(second, often) == ["ok"]
-        assert await ends(second, skipped) == ["skipped:missed"]
-
-
 async def test_jobs_go_on_when_the_database_is_back() -> None:
     async with a_process() as gateway:
         job = await make(gateway, Wanted(every(60), target=TargetKind.NONE))
@@ -365,8 +276,6 @@ async def test_jobs_go_on_when_the_database_is_back() -> None:
         await asyncio.sleep(20)
         assert await ends(gateway, job) == ["ok"]
 
-
-# ---------------------------------------------------------------------------- crowds
 
 CROWD = 40
 

@@ -50,7 +50,7 @@ async def spoil(gateway: GatewayProcess, job: Job, **changes: object) -> None:
 @pytest.mark.parametrize(
     "change", [{"zone": "US/Gone"}, {"policy": {"newer_key": 1}}], ids=["zone", "policy"]
 )
-async def test_a_job_that_cannot_be_made_out_is_switched_off_and_stops_no_other(
+async def test_a_job_that_cannot_be_read_is_off_and_stops_no_other(
     change: dict[str, object],
 ) -> None:
     async with a_process(ways=Ways(jobs=setup(misfire="skip"))) as gateway:
@@ -145,9 +145,7 @@ async def test_a_node_that_was_declared_dead_runs_nothing_twice() -> None:
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError("a bug"), StoreUnavailable("away")])
-async def test_a_begin_that_is_stored_behind_a_stop_leaves_no_run_open(
-    error: Exception | None,
-) -> None:
+async def test_a_begin_stored_behind_a_stop_leaves_no_run_open(error: Exception | None) -> None:
     """SPEC CRON-5: its conversation would not be free for the next time."""
     async with a_process() as gateway:
         job = await make(gateway, Wanted(at(60)))
@@ -187,9 +185,7 @@ async def test_a_job_that_is_stopped_just_before_its_next_attempt_ends() -> None
 @pytest.mark.parametrize("change", [
     None, JobChange(state=JobState.PAUSED), JobChange(schedule=every(5000)),
 ], ids=["deleted", "paused", "later"])  # fmt: skip
-async def test_what_is_changed_while_it_waits_for_its_lane_does_not_run(
-    change: JobChange | None,
-) -> None:
+async def test_what_is_changed_while_it_waits_does_not_run(change: JobChange | None) -> None:
     agent = ScriptedAgent(Block())
     async with a_process(agent) as gateway:
         await make(gateway, Wanted(at(60), "long", slug="long"))

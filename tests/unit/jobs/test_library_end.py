@@ -226,16 +226,6 @@ async def test_a_handler_cannot_stop_the_service_that_waits_for_it() -> None:
     assert row.output == "went on"
 
 
-async def test_a_restart_keeps_the_schedule() -> None:
-    database, script = MemoryDatabase(), Script()
-    async with started(script, database) as jobs:
-        before = await jobs.add("job", Cron("*/10 * * * *"))
-    async with started(script, database) as jobs:
-        assert await jobs.get("job") == before
-        await asyncio.sleep(1200)
-    assert [due.due_at.minute for due in script.begun] == [10, 20]
-
-
 async def test_two_services_run_each_occurrence_once() -> None:
     database, one, other = MemoryDatabase(), Script([takes(5)] * 500), Script([takes(5)] * 500)
     async with started(one, database) as jobs, started(other, database):

@@ -177,9 +177,7 @@ async def test_a_result_that_its_chat_refuses_is_told_in_another_one(
         assert told(gateway, "ann") == []
 
 
-async def test_a_result_for_a_topic_that_is_closed_comes_in_the_general_one_and_says_so_once() -> (
-    None
-):
+async def test_a_result_for_a_closed_topic_comes_in_the_general_one_and_says_so_once() -> None:
     """SPEC CHAN-6; CRON-13: if that is closed too it is told elsewhere, by the topic's name."""
     topic = replace(CREW, thread="5")
     made = TopicChanged(topic, PeerKind.GROUP, "Plans", True, TopicState.OPEN, "Crew")
@@ -219,7 +217,7 @@ async def test_a_persons_failure_is_told_to_that_person_and_to_nobody_else(
 
 
 @pytest.mark.parametrize("target", [TargetKind.LAST, CREW])
-async def test_the_failure_of_an_operators_job_is_told_in_its_chat_or_the_last_one(
+async def test_failures_of_an_operators_job_are_told_in_its_chat_or_the_last(
     target: JobTarget,
 ) -> None:
     async with a_process(broken()) as gateway:
@@ -252,9 +250,7 @@ async def test_where_nobody_can_be_told_it_is_logged(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("notify", Notify)
-async def test_a_job_that_is_switched_off_is_told_to_its_owner_whatever_else_is_told(
-    notify: Notify,
-) -> None:
+async def test_a_job_that_is_switched_off_is_told_to_its_owner_in_any_case(notify: Notify) -> None:
     async with a_process(broken()) as gateway:
         wish = wanted(every(600), TargetKind.NONE, notify, auto_disable_after=2)
         await make(gateway, wish, BY_ANN)

@@ -96,17 +96,13 @@ USD = "must be a number from 0 to 1e+06"
     ("tools_in_runs", "must be true or false", [1]),
     ("delete_after_run", "must be true or false", [None]),
     ("retries", RETRIES, [11, -1, 1.0, True, None]),
-    ("turns", COUNT, [0]),
-    ("max_per_agent", COUNT, ["1"]),
-    ("history_keep", COUNT, [0]),
-    ("backoff_s", TIMES, [30, "30", [1] * 33]),
-    ("backoff_s", SECONDS, [[30, -1], [None]]),
+    ("turns", COUNT, [0]), ("max_per_agent", COUNT, ["1"]), ("history_keep", COUNT, [0]),
+    ("backoff_s", TIMES, [30, "30", [1] * 33]), ("backoff_s", SECONDS, [[30, -1], [None]]),
     ("run_timeout_s", SECONDS, [YEAR_S + 1, 10**400, "1e400", "nan", "30m", False]),
     ("min_interval_s", SECONDS, [None]),
     ("jitter", "must be a number from 0 to 0.1", [0.11]),
     ("usd", USD, [-0.01, Decimal("NaN"), Decimal("sNaN"), [1]]),
-    ("busy_delay_s", FROM_1_S, [0, 0.5]),
-    ("error_retry_s", FROM_1_S, [1e-9]),
+    ("busy_delay_s", FROM_1_S, [0, 0.5]), ("error_retry_s", FROM_1_S, [1e-9]),
 ])  # fmt: skip
 def test_a_bad_value_is_refused_with_its_key(key: str, allowed: str, values: list[object]) -> None:
     for value in values:

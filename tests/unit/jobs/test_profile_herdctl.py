@@ -99,9 +99,7 @@ async def test_intervals_count_from_the_end_and_an_agent_does_one_thing_at_a_tim
 
 
 @pytest.mark.parametrize("on_busy", ["queue", "delay"])
-async def test_an_agent_does_one_thing_at_a_time_whatever_its_jobs_do_meanwhile(
-    on_busy: str,
-) -> None:
+async def test_an_agent_does_one_thing_at_a_time_whatever_its_jobs_do(on_busy: str) -> None:
     """SPEC CRON-10, CRON-17: also where they wait, and for what is due once."""
     line = Timeline({"build": [Say("1", 600)]})
     policy = policy_with(HERDCTL.policy, {"on_busy": on_busy, "busy_delay_s": 300})
