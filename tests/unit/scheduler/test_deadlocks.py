@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import Shell, ask
+from tests.unit.scheduler.shell import Shell, ask, told
 
 CIRCLE = (Outcome.REJECTED, Reason.WAITS_FOR_ITSELF)
 TWO = QueuePolicy(concurrency=2)
