@@ -1,11 +1,13 @@
-"""The benchmark of heartbeats runs to its end; nothing here is timed."""
+"""The benchmark of heartbeats and the search for leaks; nothing here is timed."""
 
 from __future__ import annotations
 
 import pytest
 
 from bench.heartbeat import __main__ as heartbeat
+from bench.heartbeat import leaks as bench
 from bench.heartbeat import measure, process
+from bench.heartbeat.leaks import count, leaks, replies
 from bench.heartbeat.measure import Cost, HeartbeatTimes
 from bench.heartbeat.process import Load, Stretch
 from goclaw_py.heartbeat.models import Skip
@@ -13,6 +15,7 @@ from tests.support.postgres import Server
 from tests.unit.bench.reports import no_server, wanted
 
 pytestmark = pytest.mark.real_time
+
 
 TINY = heartbeat.Sizes(1, 2, 2, 5.0, Stretch(1.0, 0.1, 0.1), 50)
 COST = Cost(cpu_ms=1.0, rows=1.0)
@@ -89,3 +92,54 @@ def test_no_token_is_found_and_all_replies_are_counted() -> None:
     assert leaked == 0
     assert 0 < ok + cleaned <= TINY.replies
     assert wanted(report) == {(line.label, "leaks"): "≤ 0"}
+
+
+def test_nothing_leaks_of_a_few_hundred_replies() -> None:
+    """SPEC HB-6."""
+    done = count(300, seed=1)
+    assert done.leaked == []
+    assert done.replies == 300 == done.ok + done.cleaned + done.untouched
+    assert min(done.ok, done.cleaned, done.untouched) > 0
+
+
+def test_the_replies_of_a_seed_are_the_same_each_time() -> None:
+    assert list(replies(20, seed=3)) == list(replies(20, seed=3))
+    assert list(replies(20, seed=3)) != list(replies(20, seed=4))
+
+
+def test_most_replies_would_leak_if_nothing_were_done() -> None:
+    assert sum(map(leaks, replies(200, seed=2))) > 100
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "HEARTBEAT_OK",
+        "so: **HEARTBEAT_OK**.",
+        "HEART<b>BEAT</b>_OK",
+        "HEARTBEAT&#95;OK",
+        "[HEART](x)BEAT_OK",
+        r"HEARTBEAT\_OK",
+        "HEART\u200bBEAT_OK",
+        "_HEARTBEAT_OK_",
+        "HEART**BEAT**_OK",
+    ],
+)
+def test_the_detector_sees_the_token(text: str) -> None:
+    assert leaks(text)
+
+
+def test_the_detector_sees_nothing_else() -> None:
+    for text in ("", "HEARTBEAT_OKAY", "NOT_HEARTBEAT_OK", "HEARTBEAT OK"):
+        assert not leaks(text), text
+
+
+def test_a_leak_is_shown_and_fails_the_search(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["leaks", "--count", "50"])
+    assert bench.main() == 0
+    assert "50 replies" in capsys.readouterr().out
+    monkeypatch.setattr(bench, "without_token", lambda text: text)
+    assert bench.main() == 1
+    assert "->" in capsys.readouterr().out

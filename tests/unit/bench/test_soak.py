@@ -73,10 +73,7 @@ def test_nothing_is_said_of_too_few_samples(count: int) -> None:
     assert judge(PLAIN, *range(count)) is Verdict.SHORT
 
 
-@given(
-    st.lists(st.integers(0, 10_000), min_size=2 * FEWEST, max_size=40),
-    st.integers(1, 10_000),
-)
+@given(st.lists(st.integers(0, 10_000), min_size=2 * FEWEST, max_size=40), st.integers(1, 10_000))
 def test_the_unit_does_not_matter(values: list[int], factor: int) -> None:
     assert judge(PLAIN, *values) is judge(PLAIN, *(value * factor for value in values))
 
