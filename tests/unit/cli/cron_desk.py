@@ -72,29 +72,22 @@ class JobControl(FakeControl):
 
     @property
     def jobs(self) -> GatewayJobService:
-        """What it has besides."""
         hand = self.hand if self.connected else None
         chats = self.store if self.knows_chats else None
         return GatewayJobService(self.store, self.clock, self.rules, hand, chats)
 
-    # ------------------------------------------------------------------ for tests
-
     def stored(self) -> list[Job]:
-        """All jobs of everybody."""
         page = asyncio.run(self.jobs.search(JobQuery(limit=1000), OPERATOR))
         return list(page.jobs)
 
     def all(self) -> dict[str, Job]:
-        """All jobs by their slugs."""
         return {job.spec.slug: job for job in self.stored()}
 
     def one(self) -> Job:
-        """The only job that there is."""
         (job,) = self.all().values()
         return job
 
     def make(self, draft: JobDraft, by: Requester = OPERATOR) -> Job:
-        """Make a job."""
         return asyncio.run(self.jobs.create(draft, by))
 
     def stand(self, slug: str, state: JobState, failures: int = 0) -> None:
@@ -109,7 +102,6 @@ class JobControl(FakeControl):
         asyncio.run(self.store.change_job(replace(job, spec=spec)))
 
     def claim(self, slug: str) -> OccurrenceClaim:
-        """Let a run of a job begin."""
         job = self.all()[slug]
 
         async def claim() -> OccurrenceClaim | None:
@@ -135,12 +127,7 @@ class JobControl(FakeControl):
         """Let a job have run for 90 seconds."""
         claimed, now = self.claim(slug), self.clock.now()
         end = OccurrenceEnd(
-            claimed.id,
-            claimed.job.id,
-            claimed.job.revision,
-            status,
-            now,
-            update,
+            *(claimed.id, claimed.job.id, claimed.job.revision, status, now, update),
             why=why,
             output=output,
             error=error,

@@ -31,18 +31,15 @@ class HeartControl(JobControl):
 
     @property
     def heartbeats(self) -> HeartbeatService:
-        """What it has besides."""
         setup = heartbeat_setup(load(env={"GOCLAW_HOME": str(self._home)}))
         names = setup.policies.keys() if self.agents is None else self.agents
         policies = {agent: setup.policies[agent] for agent in names}
         return service_of(self.store, self.clock, replace(setup, policies=policies), [])
 
     def checklist(self, text: str, agent: AgentName = MAIN_AGENT) -> None:
-        """Write one."""
         asyncio.run(self.heartbeats.write_checklist(agent, text))
 
     def configure(self, text: str) -> None:
-        """Write the settings."""
         (self._home / "goclaw.toml").write_text(text, "utf-8")
 
     def mute(self, duration: timedelta) -> None:
@@ -50,15 +47,12 @@ class HeartControl(JobControl):
         asyncio.run(self.heartbeats.mute(MAIN_AGENT, self.clock.at + duration))
 
     def switch(self, *, on: bool) -> None:
-        """Switch the agent main."""
         asyncio.run(self.heartbeats.switch(MAIN_AGENT, on=on))
 
     def tell(self, event: str) -> None:
-        """Tell the agent main something."""
         asyncio.run(self.heartbeats.add_event(MAIN_AGENT, event, wake=False))
 
     def heart_rows(self) -> object:
-        """All that is stored of heartbeats."""
 
         async def rows() -> object:
             found = await self.store.heartbeats()

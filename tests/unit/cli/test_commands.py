@@ -101,9 +101,6 @@ def test_what_cannot_be_done_is_told_in_one_line(goclaw: Shell, database: FakeCo
     assert goclaw("runs", "list") == Done(1, "", "goclaw: /x: Permission denied\n")
 
 
-# ---------------------------------------------------------------------------- with a gateway
-
-
 def test_with_a_gateway_its_own_view_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("status")
     assert got.code == 0
@@ -179,9 +176,6 @@ def test_a_message_is_sent_into_a_conversation(
     assert gateway.control.calls[-1][2] == "from a pipe\n"
 
 
-# ---------------------------------------------------------------------------- lists
-
-
 @pytest.mark.parametrize(("command", "words"), [
     (["sessions", "list"], [fakes.SESSION, "agent:main:api:a/b c%2F?#", "WAITING"]),
     (["runs", "list"], ["0190-aaaa", "cancelled (stopped)", "1m 1s", "0190-bbbb", "running"]),
@@ -235,9 +229,6 @@ def test_a_pipe_gets_whole_cells(goclaw: Shell, database: FakeControl) -> None:
     assert f"console/default/{long}" in goclaw("outbox", "list").out
     database.rows = []
     assert goclaw("outbox", "list").out == "no messages\n"
-
-
-# ---------------------------------------------------------------------------- run, migrate
 
 
 class Runs:

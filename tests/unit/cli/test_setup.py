@@ -140,14 +140,18 @@ def test_init_writes_a_start_that_works_and_keeps_what_is_there(goclaw: Shell) -
 
 
 def test_init_writes_where_it_is_told_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
-    assert goclaw("init").code == 2  # it does not go on from settings that are wrong
-    assert not (goclaw.home / "workspace").exists()
     monkeypatch.setenv("GOCLAW_CONFIG", str(goclaw.home / "new" / "a.toml"))
     assert goclaw("init").code == 0
     assert (goclaw.home / "new" / "a.toml").exists()
     assert goclaw("--config", str(goclaw.home / "b.toml"), "init").code == 0
     assert (goclaw.home / "b.toml").exists()
+    # It does not go on from settings that are wrong.
+    monkeypatch.setenv("GOCLAW_HOME", str(tmp := goclaw.home / "other"))
+    monkeypatch.delenv("GOCLAW_CONFIG")
+    tmp.mkdir()
+    (tmp / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
+    assert goclaw("init").code == 2
+    assert not (tmp / "workspace").exists()
 
 
 def test_a_lost_checklist(goclaw: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
