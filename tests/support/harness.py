@@ -64,7 +64,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import ScriptedAgent
+from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
 from goclaw_py.testing.loop import VirtualLoop
@@ -481,3 +481,18 @@ async def until(reached: Callable[[], bool], *, within_s: float = 600.0) -> None
         while not reached():
             await (loop.settled() if isinstance(loop, VirtualLoop) else asyncio.sleep(0.01))
     await asyncio.sleep(0.001)
+
+
+@asynccontextmanager
+async def working(
+    *said: str,
+    agent: ScriptedAgent | None = None,
+    ways: Ways | None = None,
+    database: MemoryDatabase | None = None,
+) -> AsyncIterator[GatewayProcess]:
+    """A process that works, for ever unless told otherwise, on what ann said first of this."""
+    agent = agent or ScriptedAgent(otherwise=lambda _: Block())
+    async with a_process(agent, ways or Ways(QueuePolicy()), database=database) as process:
+        await process.say(*(said or ["work"]))
+        await agent.until_active(1)
+        yield process

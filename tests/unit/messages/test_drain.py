@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable
 
 import pytest
 
@@ -13,25 +12,14 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from goclaw_py.testing.agents import Ignore, Say, ScriptedAgent
+from tests.support.harness import Ways, a_process, message, until, working
 
 AT_ONCE = Ways(QueuePolicy())
 
 
 def attempts(database: MemoryDatabase) -> dict[str, int]:
     return {row.message.text: row.attempts for row in database.pending.values()}
-
-
-@asynccontextmanager
-async def working(
-    agent: ScriptedAgent, ways: Ways = AT_ONCE, database: MemoryDatabase | None = None
-) -> AsyncIterator[GatewayProcess]:
-    """A message of ann is worked on."""
-    async with a_process(agent, ways, database=database) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
-        yield gateway
 
 
 async def lasts_s(ending: Awaitable[None]) -> float:
@@ -43,7 +31,7 @@ async def lasts_s(ending: Awaitable[None]) -> float:
 
 
 async def test_running_work_gets_its_time_and_its_answer_leaves() -> None:
-    async with working(ScriptedAgent(Say("done", after_s=20))) as gateway:
+    async with working(agent=ScriptedAgent(Say("done", after_s=20))) as gateway:
         await gateway.shut_down(wait_s=30)
         assert gateway.channel.texts() == ["done"]
         assert await gateway.outcomes() == [Outcome.COMPLETED]
@@ -58,7 +46,7 @@ async def test_an_idle_process_ends_at_once() -> None:
 async def test_what_takes_longer_is_interrupted_and_runs_after_the_restart() -> None:
     """SPEC QUEUE-10: no attempt counted."""
     database = MemoryDatabase()
-    async with working(ScriptedAgent(Block()), database=database) as gateway:
+    async with working(database=database) as gateway:
         assert await lasts_s(gateway.shut_down(wait_s=30)) == pytest.approx(30, abs=0.5)
         assert attempts(database) == {"work": 0}
         assert gateway.channel.texts() == []
@@ -91,7 +79,7 @@ async def test_a_burst_that_is_being_collected_goes_back() -> None:
 
 
 async def test_a_second_signal_cuts_the_wait_short() -> None:
-    async with working(ScriptedAgent(Block())) as gateway:
+    async with working() as gateway:
         hurry = asyncio.Event()
         asyncio.get_running_loop().call_later(3, hurry.set)
         assert 3 <= await lasts_s(gateway.shut_down(wait_s=30, hurry=hurry)) < 4
@@ -99,7 +87,7 @@ async def test_a_second_signal_cuts_the_wait_short() -> None:
 
 async def test_a_run_that_ignores_the_shutdown_goes_back_like_any_other() -> None:
     """Its message is not lost with the process."""
-    async with working(ScriptedAgent(Ignore(for_s=100, reply="too late"))) as gateway:
+    async with working(agent=ScriptedAgent(Ignore(for_s=100, reply="too late"))) as gateway:
         await gateway.shut_down(wait_s=5)
         assert attempts(gateway.database) == {"work": 0}
         assert await gateway.outcomes() == [Outcome.INTERRUPTED]
@@ -107,14 +95,14 @@ async def test_a_run_that_ignores_the_shutdown_goes_back_like_any_other() -> Non
 
 async def test_a_run_that_was_abandoned_before_does_not_hold_up_the_shutdown() -> None:
     """SPEC QUEUE-2."""
-    async with working(ScriptedAgent(Ignore(for_s=1000, reply="too late"))) as gateway:
+    async with working(agent=ScriptedAgent(Ignore(for_s=1000, reply="too late"))) as gateway:
         await gateway.say("/stop")
         await asyncio.sleep(11)
         assert await lasts_s(gateway.shut_down(wait_s=30)) < 1
 
 
 async def test_a_stopped_run_stays_cancelled_through_a_shutdown() -> None:
-    async with working(ScriptedAgent(Ignore(for_s=5))) as gateway:
+    async with working(agent=ScriptedAgent(Ignore(for_s=5))) as gateway:
         await gateway.say("/stop")
         await gateway.shut_down()
         (run,) = await gateway.store.runs()
@@ -133,7 +121,7 @@ async def test_dropped_messages_are_told_before_the_end() -> None:
 
 
 async def test_what_is_committed_during_the_shutdown_waits_for_the_restart() -> None:
-    async with working(ScriptedAgent(Say("done", after_s=10))) as gateway:
+    async with working(agent=ScriptedAgent(Say("done", after_s=10))) as gateway:
         ending = asyncio.create_task(gateway.shut_down())
         await asyncio.sleep(1)
         await gateway.say("late", chat="bob")
@@ -144,7 +132,7 @@ async def test_what_is_committed_during_the_shutdown_waits_for_the_restart() -> 
 
 async def test_stop_works_during_the_shutdown() -> None:
     """SPEC CMD-1."""
-    async with working(ScriptedAgent(Block())) as gateway:
+    async with working() as gateway:
         ending = asyncio.create_task(gateway.shut_down())
         await asyncio.sleep(1)
         await gateway.say("/stop")
@@ -204,7 +192,9 @@ async def test_what_waits_goes_to_another_process_at_once() -> None:
     database, ways = MemoryDatabase(), Ways(QueuePolicy(), main_lane=1)
     other = ScriptedAgent()
     async with (
-        working(ScriptedAgent(Say("late", after_s=20)), ways, database) as first,
+        working(
+            agent=ScriptedAgent(Say("late", after_s=20)), ways=ways, database=database
+        ) as first,
         a_process(other, ways, database=database) as second,
     ):
         await first.say("me too", chat="bob")
@@ -242,7 +232,7 @@ async def test_a_message_that_was_dropped_is_no_other_process_to_answer() -> Non
 
 async def test_a_process_that_ends_takes_nothing_up_again() -> None:
     one_place = Ways(QueuePolicy(), main_lane=1)
-    async with working(ScriptedAgent(Say("late", after_s=20)), one_place) as gateway:
+    async with working(agent=ScriptedAgent(Say("late", after_s=20)), ways=one_place) as gateway:
         await gateway.say("me too", chat="bob")
         ending = asyncio.create_task(gateway.shut_down())
         await asyncio.sleep(10)

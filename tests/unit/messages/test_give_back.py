@@ -20,7 +20,7 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, until, working
 from tests.support.jobs import OPERATOR, Wanted, at, ends, make, service, setup
 
 AT_ONCE = Ways(QueuePolicy())
@@ -324,9 +324,7 @@ async def test_a_run_of_a_job_that_waits_in_the_session_of_a_chat_goes_on(manual
 async def test_a_session_goes_on_when_it_is_stored_that_its_run_was_abandoned() -> None:
     """SPEC QUEUE-2: a crash in between would bring that run back."""
     agent = ScriptedAgent(Ignore(for_s=100), otherwise=lambda _: Say("done"))
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one")
-        await agent.until_active(1)
+    async with working("one", agent=agent) as gateway:
         gateway.store.broken.add("finish_run")
         await gateway.say("/stop", "two")
         await asyncio.sleep(20)

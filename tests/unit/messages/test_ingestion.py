@@ -21,7 +21,15 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 
 AT_ONCE = Ways(QueuePolicy())
 BURSTS = Ways(QueuePolicy(debounce_s=0.8))
@@ -116,9 +124,7 @@ async def test_an_edit_of_a_message_that_was_never_seen_is_a_message() -> None:
 
 async def test_an_edit_of_a_message_that_was_dropped_is_noted() -> None:
     agent = ScriptedAgent(Block())
-    async with a_process(agent, Ways(QueuePolicy(capacity=1))) as gateway:
-        await gateway.say("works")
-        await agent.until_active(1)
+    async with working("works", agent=agent, ways=Ways(QueuePolicy(capacity=1))) as gateway:
         dropped = message("dropped")
         await arrive(gateway, dropped, message("waits"))
         await asyncio.sleep(5)
@@ -155,9 +161,7 @@ async def test_an_edit_of_a_command_and_one_into_a_command_execute_nothing() -> 
 async def test_an_edit_survives_a_lost_answer_of_the_database(call: str) -> None:
     """SPEC DB-4."""
     agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("works")
-        await agent.until_active(1)
+    async with working("works", agent=agent) as gateway:
         one = message("wats")
         await arrive(gateway, one)
         gateway.store.lose_answer[call] = 1
@@ -230,12 +234,7 @@ PHOTO = Attachment(FileKind.PHOTO, "ref")
 
 
 def said(
-    text: str,
-    *,
-    asks: bool = False,
-    who: str = "bob",
-    thread: str | None = None,
-    at_s: float = 0,
+    text: str, *, asks: bool = False, who: str = "bob", thread: str | None = None, at_s: float = 0
 ) -> InboundMessage:
     spoken = message(text, chat=GROUP, sender=who, thread=thread, peer=PeerKind.GROUP)
     return replace(spoken, addressed=asks, sent_at=START + timedelta(seconds=at_s))

@@ -35,13 +35,7 @@ from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.messages.job_commands import JobCommands, asker
-from goclaw_py.model.chat_commands import (
-    JobAction,
-    JobButton,
-    command_of,
-    job_buttons,
-    our_command,
-)
+from goclaw_py.model.chat_commands import JobAction, JobButton, command_of, job_buttons, our_command
 from goclaw_py.model.errors import UnknownJob
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId, NodeId, OccurrenceId, Owner, RunId
 from goclaw_py.model.messages import Button, InboundMessage, OutboundMessage, PeerKind, Target

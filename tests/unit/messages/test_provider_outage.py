@@ -16,7 +16,7 @@ from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
-from tests.support.harness import Ways, a_process, here, message, until
+from tests.support.harness import Ways, a_process, here, message, until, working
 
 DOWN = AgentError("The model does not answer.", "503", retryable=True)
 WRONG = AgentError("The key is wrong.", "401")
@@ -174,9 +174,9 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
             raise DOWN
         return "whole"
 
-    async with a_process(ScriptedAgent(otherwise=lambda _: Do(answer))) as gateway:
-        await gateway.say("hello")
-        await gateway.scripted.until_active(1)
+    async with working(
+        "hello", agent=ScriptedAgent(otherwise=lambda _: Do(answer)), ways=Ways()
+    ) as gateway:
         await gateway.scripted.until_active(0)
         broken = False
         await gateway.scripted.until_started(2)
@@ -351,9 +351,9 @@ async def test_what_was_stopped_sends_no_messages() -> None:
         await here(request).post.send(Target("telegram", "default", "boss"), "still here")
         return "never"
 
-    async with a_process(ScriptedAgent(otherwise=lambda _: Do(ignore))) as gateway:
-        await gateway.say("go")
-        await gateway.scripted.until_active(1)
+    async with working(
+        "go", agent=ScriptedAgent(otherwise=lambda _: Do(ignore)), ways=Ways()
+    ) as gateway:
         await gateway.say("/stop")
         await asyncio.sleep(100)
         assert gateway.channel.texts("boss") == []

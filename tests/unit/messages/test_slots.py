@@ -26,7 +26,15 @@ from goclaw_py.testing.agents import (
     Step,
     Stream,
 )
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 
 AT_ONCE = QueuePolicy()
 
@@ -38,9 +46,7 @@ def states(gateway: GatewayProcess) -> list[RunState]:
 async def test_the_slot_is_held_until_the_clean_up_of_a_stopped_run_has_ended() -> None:
     """SPEC QUEUE-2."""
     agent = ScriptedAgent(Ignore(for_s=9))
-    async with a_process(agent, Ways(AT_ONCE)) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
+    async with working("one", "two", agent=agent, ways=Ways(AT_ONCE)) as gateway:
         loop = asyncio.get_running_loop()
         stopped_at = loop.time()
         await gateway.say("/stop")
@@ -81,9 +87,7 @@ async def test_runs_of_a_session_never_overlap_through_stops_timeouts_and_failur
 async def test_a_run_that_ignores_its_cancellation_is_abandoned_and_makes_room() -> None:
     """SPEC QUEUE-2."""
     agent = ScriptedAgent(Ignore(for_s=100, reply="too late"))
-    async with a_process(agent, Ways(AT_ONCE, main_lane=1)) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
+    async with working("one", "two", agent=agent, ways=Ways(AT_ONCE, main_lane=1)) as gateway:
         await gateway.say("/stop")
         await asyncio.sleep(9.9)
         assert agent.prompts == ["one"]
@@ -104,9 +108,7 @@ async def test_nothing_that_an_abandoned_run_says_reaches_history_or_chat() -> N
             return result
 
     agent = Stubborn(Emitting((TextDelta("early"),), Ignore(for_s=50, reply="too late")))
-    async with a_process(agent, Ways(AT_ONCE)) as gateway:
-        await gateway.say("one")
-        await agent.until_active(1)
+    async with working("one", agent=agent, ways=Ways(AT_ONCE)) as gateway:
         await gateway.say("/stop")
         await asyncio.sleep(200)
         assert len(agent.finished) == 1
@@ -178,9 +180,7 @@ async def test_pieces_of_a_cut_text_are_one_turn_without_any_debounce() -> None:
 async def test_interrupt_cancels_the_run_drops_what_waits_and_waits_for_the_end() -> None:
     """SPEC QUEUE-3."""
     agent = ScriptedAgent(Ignore(for_s=3), otherwise=lambda _: Say("new"))
-    async with a_process(agent, Ways(QueuePolicy(mode=Mode.INTERRUPT))) as gateway:
-        await gateway.say("old")
-        await agent.until_active(1)
+    async with working("old", agent=agent, ways=Ways(QueuePolicy(mode=Mode.INTERRUPT))) as gateway:
         await gateway.say("waits", "newest")
         await until(lambda: "new" in gateway.channel.texts())
         await asyncio.sleep(5)

@@ -19,7 +19,15 @@ from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, Role, RunReque
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 
 STEER = QueuePolicy(mode=Mode.STEER)
 WAYS = Ways(direct=STEER, group=STEER)
@@ -82,9 +90,7 @@ async def test_a_message_goes_into_the_run_that_works_and_gets_no_run_of_its_own
 async def test_a_loop_that_takes_nothing_leaves_the_message_a_turn_of_its_own() -> None:
     """SPEC QUEUE-4: else queued."""
     agent = ScriptedAgent(Block("first"))
-    async with a_process(agent, WAYS) as gateway:
-        await gateway.say("works", "waits")
-        await agent.until_active(1)
+    async with working("works", "waits", agent=agent, ways=WAYS) as gateway:
         agent.release()
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts() == ["first", "re: waits"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import nullcontext
 
 import pytest
 
@@ -25,7 +24,14 @@ from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import (
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 
 AT_ONCE = Ways(direct=QueuePolicy())
 BLOCKED = Emitting((TextDelta("so far"),), Block())
@@ -36,18 +42,9 @@ def blocking() -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: BLOCKED)
 
 
-@asynccontextmanager
-async def working(*texts: str, agent: ScriptedAgent | None = None) -> AsyncIterator[GatewayProcess]:
-    """The first text of ann is worked on, the others wait."""
-    async with a_process(agent or blocking(), AT_ONCE) as gateway:
-        await gateway.say(*(texts or ["work"]))
-        await gateway.scripted.until_active(1)
-        yield gateway
-
-
 async def test_stop_cancels_the_run_and_says_so() -> None:
     """SPEC CMD-1, CMD-4: the answer is never an outbox row."""
-    async with working() as gateway:
+    async with working(agent=blocking()) as gateway:
         assert await gateway.ask("/stop") == "Stopped."
         assert gateway.scripted.active == set()
         await until(lambda: not gateway.dispatcher.runs())
@@ -79,7 +76,7 @@ async def test_stop_takes_effect_within_200_ms_while_lanes_are_full_and_100_mess
 
 
 async def test_stop_takes_effect_before_its_commit() -> None:
-    async with working() as gateway:
+    async with working(agent=blocking()) as gateway:
         gateway.store.slow_before_s["accept"] = 60.0
         stopping = asyncio.create_task(gateway.say("/stop"))
         await until(lambda: bool(gateway.scripted.cancelled), within_s=0.2)
@@ -91,7 +88,7 @@ async def test_stop_takes_effect_before_its_commit() -> None:
 @pytest.mark.parametrize("away", [True, False])
 async def test_a_stop_that_is_offered_again_acts_once(*, away: bool) -> None:
     """SPEC CMD-1, DB-4: the channel offers it again until it is committed."""
-    async with working("one", "two") as gateway:
+    async with working("one", "two", agent=blocking()) as gateway:
         agent, stop = gateway.scripted, message("/stop")
         gateway.store.away = away
         for _ in range(3):
@@ -209,7 +206,7 @@ async def test_the_run_id_is_readable_in_clean_up_code_after_a_cancellation() ->
 
 
 async def test_the_final_write_of_a_stopped_run_waits_for_the_database() -> None:
-    async with working() as gateway:
+    async with working(agent=blocking()) as gateway:
         gateway.store.away = True
         with pytest.raises(StoreUnavailable):
             await gateway.say("/stop")
@@ -257,9 +254,7 @@ async def test_the_answer_to_a_stop_is_given_up(errors: list[ChannelError], trie
 
 async def test_a_stopped_run_frees_the_lane_for_the_next_chat() -> None:
     agent = ScriptedAgent(Stream(("a", "b"), every_s=1000), Say("done"))
-    async with a_process(agent, Ways(direct=QueuePolicy(), main_lane=1)) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(agent=agent, ways=Ways(direct=QueuePolicy(), main_lane=1)) as gateway:
         await gateway.say("hello", chat="bob")
         await gateway.say("/stop")
         await until(lambda: gateway.channel.texts("bob") == ["done"], within_s=5)
@@ -295,18 +290,9 @@ async def test_a_stop_leaves_what_jobs_and_tools_say() -> None:
         await until(lambda: "a notice" in gateway.channel.texts("ann"))
 
 
-@asynccontextmanager
-async def runs_for_ever(ways: Ways = AT_ONCE) -> AsyncIterator[GatewayProcess]:
-    """Something runs for ever."""
-    async with a_process(ScriptedAgent(otherwise=lambda _: Block()), ways) as gateway:
-        await gateway.say("work")
-        await gateway.scripted.until_active(1)
-        yield gateway
-
-
 @pytest.mark.parametrize("word", ["stop", "Stop!", "отмена"])
 async def test_a_bare_word_stops_what_runs(word: str) -> None:
-    async with runs_for_ever() as gateway:
+    async with working() as gateway:
         assert await gateway.ask(word) == "Stopped."
         await until(lambda: not gateway.dispatcher.runs())
         (run,) = await gateway.store.runs()
@@ -325,14 +311,14 @@ async def test_a_bare_word_belongs_to_the_agent_unless_something_came_before_it(
 
 
 async def test_the_setting_leaves_the_word_to_the_agent() -> None:
-    async with runs_for_ever(Ways(direct=QueuePolicy(), stop_words=False)) as gateway:
+    async with working(ways=Ways(direct=QueuePolicy(), stop_words=False)) as gateway:
         await gateway.say("stop", "/stop")
         await gateway.scripted.until_started(2)
         assert gateway.scripted.prompts == ["work", "stop"]
 
 
 async def test_a_word_that_is_offered_again_after_a_failed_commit_acts_once() -> None:
-    async with runs_for_ever() as gateway:
+    async with working() as gateway:
         gateway.store.away = True
         stop = message("stop")
         for _ in range(2):
@@ -347,7 +333,7 @@ async def test_a_word_that_is_offered_again_after_a_failed_commit_acts_once() ->
 
 
 async def test_what_is_nearly_a_command_is_asked_about() -> None:
-    async with runs_for_ever() as gateway:
+    async with working() as gateway:
         assert await gateway.ask("/stpo") == "Did you mean /stop?"
         assert gateway.scripted.prompts == ["work"]
         assert not gateway.scripted.cancelled

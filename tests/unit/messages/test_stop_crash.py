@@ -37,7 +37,15 @@ from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.drafting import DraftingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 
 ONE_BY_ONE = Ways(direct=QueuePolicy(), cancel_grace_s=30.0)
 BURIED_S = 20.0
@@ -58,13 +66,6 @@ Way = Callable[[GatewayProcess], Awaitable[object]]
 
 async def _stop(process: GatewayProcess) -> None:
     await process.say("/stop")
-
-
-@asynccontextmanager
-async def working(agent: ScriptedAgent) -> AsyncIterator[GatewayProcess]:
-    async with a_process(agent, ONE_BY_ONE) as gateway:
-        await gateway.say("work", apart_s=1)
-        yield gateway
 
 
 @asynccontextmanager
@@ -146,7 +147,7 @@ async def test_a_message_that_was_being_committed_stays_stopped_too() -> None:
 
 
 async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_again() -> None:
-    async with working(stubborn()) as gateway:
+    async with working(agent=stubborn(), ways=ONE_BY_ONE) as gateway:
         stop = message("/stop")
         gateway.store.errors["accept"] = StoreUnavailable("away")
         with pytest.raises(StoreUnavailable):
@@ -159,7 +160,7 @@ async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_a
 
 async def test_what_a_stop_has_met_ends_in_the_database_no_earlier_than_the_stop() -> None:
     """SPEC NODE-1: if this node dies in between, the stop meets the same again, nothing newer."""
-    async with working(blocked()) as process:
+    async with working(agent=blocked(), ways=ONE_BY_ONE) as process:
         process.store.slow_before_s["accept"] = 5.0
         stop = asyncio.create_task(process.gateway.accept([message("/stop")]))
         await asyncio.sleep(4)
@@ -170,7 +171,7 @@ async def test_what_a_stop_has_met_ends_in_the_database_no_earlier_than_the_stop
 
 
 async def test_an_operator_hears_of_a_stop_although_the_database_is_away() -> None:
-    async with working(stubborn()) as gateway:
+    async with working(agent=stubborn(), ways=ONE_BY_ONE) as gateway:
         gateway.store.errors["settle"] = StoreUnavailable("away")
         report = await gateway.control.stop(session_of(), everything=False)
         assert len(report.stopped) == 1
@@ -180,7 +181,7 @@ async def test_an_operator_hears_of_a_stop_although_the_database_is_away() -> No
 
 @pytest.mark.parametrize("way", [_stop_redelivered, _begin_anew])
 async def test_what_a_stop_could_not_store_is_stored_when_it_is_tried_again(way: Way) -> None:
-    async with working(stubborn()) as gateway:
+    async with working(agent=stubborn(), ways=ONE_BY_ONE) as gateway:
         gateway.store.errors["settle"] = StoreUnavailable("away")
         await way(gateway)
         await until(lambda: not gateway.pending)
@@ -190,7 +191,7 @@ async def test_what_a_stop_could_not_store_is_stored_when_it_is_tried_again(way:
 
 async def test_a_message_that_is_retried_is_not_stopped_by_the_same_stop_again() -> None:
     agent = ScriptedAgent(Emitting((TextDelta("so far"),), Block()))
-    async with working(agent) as gateway:
+    async with working(agent=agent, ways=ONE_BY_ONE) as gateway:
         stop = message("/stop")
         await gateway.gateway.accept([stop])
         await asyncio.sleep(5)

@@ -17,7 +17,15 @@ from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits, TextDelta
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent
 from tests.support.drafting import DraftingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 
 AT_ONCE = Ways(direct=QueuePolicy())
 
@@ -79,9 +87,7 @@ async def test_where_messages_are_no_burst_stop_covers_the_oldest_and_stopall_ea
 async def test_stop_takes_the_run_and_leaves_what_waits_in_its_batch_and_other_chats() -> None:
     """SPEC QUEUE-8."""
     agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(agent=agent) as gateway:
         batch = [message("hi", chat="bob"), message("next"), message("/stop")]
         await gateway.gateway.accept(batch)
         await gateway.channel.until_sent(3)
@@ -177,9 +183,7 @@ async def test_a_message_that_comes_again_while_it_is_answered_stays_so(command:
 async def test_a_redelivered_stop_acts_only_after_its_commit() -> None:
     """Another process may have acted on it."""
     agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(agent=agent) as gateway:
         gateway.store.slow_before_s["accept"] = 5.0
         stop = message("/stop", redelivered=True)
         stopping = asyncio.create_task(gateway.gateway.accept([stop]))
@@ -208,9 +212,7 @@ async def test_a_redelivered_stop_that_was_committed_before_does_not_act_again()
 async def test_a_redelivered_stop_acts_once_although_its_end_must_be_stored_twice() -> None:
     """What was said afterwards is not stopped by the second try."""
     agent = blocking()
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one", "two")
-        await agent.until_active(1)
+    async with working("one", "two", agent=agent) as gateway:
         gateway.store.broken = {"settle"}
         await gateway.gateway.accept([message("/stop", redelivered=True)])
         await agent.until_started(2)
@@ -224,9 +226,7 @@ async def test_a_redelivered_stop_acts_once_although_its_end_must_be_stored_twic
 async def test_stopall_counts_messages_wherever_they_wait() -> None:
     """One that is being committed, two in a burst, two that wait for a run."""
     agent = blocking()
-    async with a_process(agent) as gateway:
-        await gateway.say("work")
-        await agent.until_active(1)
+    async with working(agent=agent, ways=Ways()) as gateway:
         await gateway.say("a", "b")  # they join, and wait
         gateway.store.slow_before_s["accept"] = 5.0
         accepting = asyncio.create_task(gateway.say("c"))
@@ -425,8 +425,6 @@ async def test_whatever_waits_is_told_to_end_once_or_joins_one_that_is(
 
 async def test_a_shutdown_tells_the_end_of_what_runs_and_of_what_waits() -> None:
     """SPEC CMD-3."""
-    async with a_process(talking(), Ways(QueuePolicy())) as gateway:
-        await gateway.say("works", "waits")
-        await gateway.scripted.until_active(1)
+    async with working("works", "waits", agent=talking(), ways=Ways(QueuePolicy())) as gateway:
         await gateway.shut_down(wait_s=0)
         assert [end.outcome for end in gateway.channel.ended()] == [Outcome.INTERRUPTED] * 2

@@ -26,7 +26,7 @@ from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.again import SENT_AGAIN
-from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
+from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until, working
 
 AT_ONCE = Ways(QueuePolicy())
 BUG = "a bug"
@@ -128,9 +128,7 @@ async def test_a_broken_store_that_goes_away_too_gets_the_end_when_it_is_back() 
 async def test_a_stopped_run_stays_stopped_although_a_bug_kept_its_end_from_the_store() -> None:
     """SPEC CMD-4: who stopped it reads of no failure."""
     agent = ScriptedAgent(Block())
-    async with a_process(agent, AT_ONCE) as gateway:
-        await gateway.say("one")
-        await agent.until_active(1)
+    async with working("one", agent=agent) as gateway:
         gateway.store.errors["finish_run"] = RuntimeError(BUG)
         assert await gateway.ask("/stop") == "Stopped."
         await asyncio.sleep(60)

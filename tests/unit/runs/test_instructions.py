@@ -231,12 +231,7 @@ people = st.builds(Sender, st.sampled_from(["", "7"]), names, st.none() | names)
 texts = st.text(st.sampled_from("ab[]>: \n\r\x0b\x85\u2028")) | st.text()
 other = st.none() | people
 said = st.builds(
-    replace,
-    st.just(GROUP),
-    sender=people,
-    quote=texts,
-    quoted_from=other,
-    forwarded_from=other,
+    replace, st.just(GROUP), sender=people, quote=texts, quoted_from=other, forwarded_from=other
 )
 
 _NAME = r"[^\n\[\](){}:@\"]*"
