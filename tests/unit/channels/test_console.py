@@ -170,12 +170,6 @@ async def test_a_message_is_sent_when_the_terminal_has_confirmed_it(
     assert event == TerminalMessage(receipt, "hi", None)
 
 
-async def test_without_a_terminal_a_message_is_certainly_not_sent(channel: ConsoleChannel) -> None:
-    assert not channel.reaches("local")
-    with pytest.raises(NotSent):
-        await channel.send(message("hi"))
-
-
 async def test_a_chat_without_terminal_does_not_hold_up_another(channel: ConsoleChannel) -> None:
     async with attached(channel, "other") as terminal:
         assert channel.reaches("other")
@@ -229,14 +223,6 @@ async def test_what_a_stuck_terminal_never_took_is_not_sent(channel: ConsoleChan
         assert asyncio.get_running_loop().time() - before == console.TAKE_S
         channel.signal(RunEnded(RUN, LOCAL, Outcome.COMPLETED))
         assert await anext(events) == RunEnded(RUN, LOCAL, Outcome.COMPLETED)
-
-
-async def test_a_terminal_that_leaves_leaves_the_message_unsure(channel: ConsoleChannel) -> None:
-    async with attached(channel, confirming=False):
-        sending = asyncio.ensure_future(channel.send(message("hi")))
-        await settle()
-    with pytest.raises(MaybeSent):
-        await sending
 
 
 async def test_an_unconfirmed_message_is_shown_by_who_is_left(channel: ConsoleChannel) -> None:
@@ -362,10 +348,6 @@ def test_the_kind_makes_a_channel_that_everybody_may_use_without_lease() -> None
     assert channel.trusted
     assert channel.handle is None
     assert isinstance(channel, ConsoleChannel)
-
-
-async def test_closing_the_console_is_harmless() -> None:
-    await ConsoleChannel().close()
 
 
 @pytest.mark.parametrize(

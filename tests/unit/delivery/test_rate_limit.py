@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,31 +37,25 @@ def most_within(instants: list[float], span_s: float) -> int:
     )
 
 
-def test_without_limits_everything_goes_at_once() -> None:
+SECONDS = [float(second) for second in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("chats", "pace", "instants"),
+    [
+        (["ann"] * 1000, UNPACED, [0.0] * 1000),
+        (["ann"] * 4, DIRECT, SECONDS[:4]),
+        # Thirty a second over all chats, which do not wait for each other.
+        ([f"chat {number}" for number in range(61)], DIRECT, [0.0] * 30 + [1.0] * 30 + [2.0]),
+        (["-100"] * 21, GROUP, [*SECONDS, 60.0]),
+    ],
+    ids=["no limits", "a chat", "an account", "a group"],
+)
+def test_everything_goes_as_early_as_its_pace_allows(
+    chats: list[str], pace: RateLimit, instants: list[float]
+) -> None:
     line = Line()
-    assert [line.send("ann", UNPACED) for _ in range(1000)] == [0.0] * 1000
-
-
-def test_a_chat_gets_one_message_a_second() -> None:
-    line = Line()
-    assert [line.send("ann", DIRECT) for _ in range(4)] == [0.0, 1.0, 2.0, 3.0]
-
-
-def test_chats_do_not_wait_for_each_other() -> None:
-    line = Line()
-    assert [line.send(f"chat {number}", DIRECT) for number in range(30)] == [0.0] * 30
-
-
-def test_the_thirty_first_message_of_a_second_waits_for_the_next() -> None:
-    line = Line()
-    instants = [line.send(f"chat {number}", DIRECT) for number in range(61)]
-    assert instants == [0.0] * 30 + [1.0] * 30 + [2.0]
-
-
-def test_a_group_gets_twenty_messages_a_minute() -> None:
-    line = Line()
-    instants = [line.send("-100", GROUP) for _ in range(21)]
-    assert instants == [*[float(second) for second in range(20)], 60.0]
+    assert [line.send(chat, pace) for chat in chats] == instants
 
 
 def test_drafts_leave_half_of_a_group_to_messages() -> None:

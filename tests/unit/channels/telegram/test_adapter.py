@@ -124,17 +124,6 @@ async def test_concurrent_sends_connect_once() -> None:
     assert client.closed
 
 
-async def test_a_reply_grows_and_is_finished_as_one_message() -> None:
-    """SPEC IO-5."""
-    client = ScriptedClient()
-    async with over(client) as channel:
-        draft = await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
-        await channel.edit_draft(OutboundMessage(ANN, "one two", run_id=RUN, draft=draft))
-        final = OutboundMessage(ANN, "one two three", run_id=RUN, draft=draft)
-        assert await channel.send(final) == draft
-    assert [one.text for one in client.messages.values()] == ["one two three"]
-
-
 async def test_a_file_is_fetched_up_to_the_limit_of_the_settings() -> None:
     """SPEC CHAN-6."""
     client = ScriptedClient()
@@ -175,19 +164,6 @@ async def test_a_probe_raises_what_is_wrong() -> None:
             await channel.probe()
 
 
-async def test_a_closed_channel_sends_and_shows_nothing() -> None:
-    client = ScriptedClient()
-    channel = channel_over(client)
-    await channel.close()
-    assert not channel.reaches("7")
-    with pytest.raises(NotSent):
-        await channel.send(OutboundMessage(ANN, "x"))
-    channel.signal(started("a"))
-    channel.signal(replace(ended("a"), draft="5"))
-    await asyncio.sleep(10)
-    assert client.calls == []
-
-
 # ---------------------------------------------------------------------------- receiving
 
 
@@ -205,25 +181,16 @@ async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
     assert {"jobs", "timezone", "heartbeat", "mute"} <= set(client.menu)
 
 
-async def test_a_menu_that_cannot_be_published_is_only_logged(
+async def test_the_menu_is_published_again_when_that_failed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    client = ScriptedClient([[update(5)]])
-    client.fail("set_commands", NotSent("reset"))
-    notebook = Notebook()
-    async with over(client) as channel:
-        with logged(caplog) as lines:
-            await run_for(channel.receive(notebook), 5)
-    assert lines == ["INFO command_menu_not_published"]
-    assert notebook.texts == [["hello"]]
-
-
-async def test_the_menu_is_published_again_when_that_failed() -> None:
     """SPEC CMD-5."""
     client = ScriptedClient()
     client.fail("set_commands", NotSent("reset"), RateLimited("slow", 60.0))
     async with over(client) as channel:
-        await run_for(channel.receive(Notebook()), 70)
+        with logged(caplog) as lines:
+            await run_for(channel.receive(Notebook()), 70)
+    assert "INFO command_menu_not_published" in lines
     assert "stop" in client.menu
 
 
@@ -243,15 +210,6 @@ async def test_a_menu_that_hangs_delays_no_message_and_no_end() -> None:
         await run_for(channel.receive(notebook), 5)
     assert notebook.texts == [["hello"]]
     assert asyncio.get_running_loop().time() == 5
-
-
-async def test_receiving_again_begins_without_an_offset() -> None:
-    """Another process may have polled in between."""
-    client = ScriptedClient([[update(5)]])
-    async with over(client) as channel:
-        for _ in range(2):
-            await run_for(channel.receive(Notebook()), 5)
-    assert [poll.offset for poll in client.polls] == [None, 6, None, None]
 
 
 async def test_the_bot_is_asked_for_until_the_network_is_there(

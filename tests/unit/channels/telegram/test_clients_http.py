@@ -198,23 +198,6 @@ async def test_of_a_file_that_is_not_whole_nothing_is_left(
     assert names(tmp_path) == []
 
 
-async def test_a_download_that_is_cancelled_leaves_nothing(tmp_path: Path) -> None:
-    began = asyncio.Event()
-
-    async def endless() -> AsyncGenerator[bytes, None]:
-        while True:
-            yield b"x" * 100_000
-            began.set()
-            await asyncio.sleep(0.01)
-
-    saving = asyncio.create_task(save(endless(), tmp_path / "file", limit_bytes=10**9))
-    await began.wait()
-    saving.cancel()
-    await asyncio.wait({saving})
-    assert saving.cancelled()
-    assert names(tmp_path) == []
-
-
 async def test_a_folder_that_is_not_there_can_be_made_until_the_next_try(tmp_path: Path) -> None:
     with pytest.raises(NotSent, match="cannot be stored: No such file"):
         await save(pieces(b"x"), tmp_path / "gone" / "file", limit_bytes=7)
@@ -266,14 +249,6 @@ async def pool() -> AsyncIterator[HttpPool]:
 
 async def fetched(pool: HttpPool, server: FileServer, to: Path, limit: int = 10 * MB) -> int:
     return await save(pool.stream(server.url), to, limit_bytes=limit)
-
-
-async def test_a_file_is_fetched_piece_by_piece(
-    pool: HttpPool, server: FileServer, tmp_path: Path
-) -> None:
-    server.body = (b"a" * MB, b"b" * MB)
-    assert await fetched(pool, server, tmp_path / "file") == 2 * MB
-    assert (tmp_path / "file").read_bytes() == b"".join(server.body)
 
 
 @pytest.mark.parametrize("told", [{}, {"Content-Length": str(3 * MB)}])

@@ -6,10 +6,8 @@ import logging
 
 import pytest
 
-from channels.telegram.client import TEXT_LIMIT
 from channels.telegram.format import plain, render
 from channels.telegram.formatting import reader
-from goclaw_py.common.text import utf16_len
 from tests.botapi import markup
 
 
@@ -319,11 +317,6 @@ def test_a_text_that_the_parser_fails_on_is_shown_as_it_stands(
     with caplog.at_level(logging.ERROR):
         assert render("*a*") == ["*a*"]
     assert [record.exc_info is not None for record in caplog.records] == [True]
-
-
-def test_the_limit_is_that_of_a_message_unless_told() -> None:
-    parts = render("😀" * 3000)
-    assert [utf16_len(part) for part in parts] == [TEXT_LIMIT, 6000 - TEXT_LIMIT]
 
 
 @pytest.mark.parametrize("text", ["``` the end", "[here]: https://example.org"])

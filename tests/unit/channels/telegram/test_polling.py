@@ -20,7 +20,6 @@ from tests.unit.channels.telegram.scripted import (
     outage,
     poll_for,
     poller,
-    pressed,
     update,
 )
 
@@ -42,13 +41,6 @@ async def test_the_offset_moves_only_after_the_batch_was_accepted() -> None:
     await poll_for(client, notebook, 10)
     assert notebook.texts == [["hello"], ["hello", "hello"]]
     assert offsets(client) == [None, 6, 8]
-
-
-async def test_nothing_is_asked_for_while_a_batch_is_being_committed() -> None:
-    """SPEC IO-1: the next poll would confirm what the database does not have."""
-    client = ScriptedClient([[update(5)]])
-    await poll_for(client, Notebook(takes_s=20), 10)
-    assert offsets(client) == [None]
 
 
 @pytest.mark.parametrize(
@@ -76,18 +68,6 @@ async def test_the_first_poll_does_not_wait_for_what_comes_new() -> None:
     assert client.polls[:2] == [Poll(0, None, 0), Poll(0, None, 30)]
 
 
-async def test_an_uncommitted_batch_comes_again_with_what_is_new() -> None:
-    """SPEC IO-1, DB-4: a ``/stop`` that comes meanwhile is offered within a second."""
-    again: list[Answer] = [[update(5), update(6, "/stop")]] * 2
-    client = ScriptedClient([[update(5)], *again])
-    notebook = Notebook(failures=2)
-    await poll_for(client, notebook, 10)
-    assert notebook.texts == [["hello"], ["hello", "/stop"], ["hello", "/stop"]]
-    assert notebook.redelivered()[1] == [True, False]
-    assert offsets(client)[:4] == [None, None, None, 7]
-    assert [poll.wait_s for poll in client.polls[:4]] == [0, 0, 0, 30]
-
-
 async def test_while_nothing_can_be_committed_polls_stay_less_than_a_second_apart(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -105,14 +85,6 @@ async def test_while_nothing_can_be_committed_polls_stay_less_than_a_second_apar
     pauses = [b.at - a.at for a, b in zip(client.polls, client.polls[1:20], strict=False)]
     assert max(pauses) == pauses[-1] == 1.0
     assert lines == outage("messages cannot be committed")
-
-
-async def test_a_bug_of_the_intake_ends_the_polling_and_confirms_nothing() -> None:
-    """Whoever runs the channel starts it again, and the update comes again."""
-    client = ScriptedClient([[update(5)]])
-    with pytest.raises(ZeroDivisionError):
-        await poller(client).run(Notebook(bug=ZeroDivisionError()))
-    assert offsets(client) == [None]
 
 
 async def test_every_poll_says_which_updates_it_wants() -> None:
@@ -179,10 +151,3 @@ async def test_updates_that_cannot_be_confirmed_do_not_make_a_busy_loop(
         client.answers[:-1] = []
         await asyncio.sleep(60)
         assert taking.health.detail == ""
-
-
-async def test_a_press_is_answered_once_it_was_taken_and_not_before() -> None:
-    """SPEC IO-1: until then it comes again."""
-    client = ScriptedClient([[pressed(5)], [pressed(5)]])
-    await poll_for(client, Notebook(failures=1), 10)
-    assert client.calls.count("answer_press") == 1

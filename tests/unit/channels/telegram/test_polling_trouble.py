@@ -34,23 +34,6 @@ HOUR = 3600.0
 # ---------------------------------------------------------------------------- trouble
 
 
-async def test_network_trouble_is_retried_with_growing_pauses_and_told_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """SPEC CHAN-8."""
-    answers: list[Answer] = [[], *([LOST] * 9), [update(5)]]
-    client = ScriptedClient(answers)
-    notebook = Notebook()
-    with logged(caplog) as lines:
-        await poll_for(client, notebook, 200)
-    pauses = [b.at - a.at for a, b in zip(client.polls[1:10], client.polls[2:11], strict=True)]
-    assert pauses[0] < 1.0
-    assert pauses == sorted(pauses)
-    assert pauses[-1] == 30.0
-    assert notebook.texts == [["hello"]]
-    assert lines == outage("Telegram cannot be reached")
-
-
 async def test_an_hour_without_network_takes_two_lines_and_is_over_by_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -21,7 +21,7 @@ from channels.telegram.format import render
 from channels.telegram.sending import MessageSender, draft_text, number_of, place_of
 from goclaw_py.common.text import utf16_len
 from goclaw_py.model.chat_commands import stop_data
-from goclaw_py.model.errors import ChatMoved, NotSent, Undeliverable
+from goclaw_py.model.errors import NotSent, Undeliverable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Button, FileKind, OutboundMessage, OutFile, Target
 from tests.unit.channels.telegram.scripted import ScriptedClient, Sent
@@ -134,16 +134,6 @@ async def test_a_plain_version_that_would_be_too_long_is_cut(
     (part,) = render("[word](https://x.example/abc) " * 500)[:1]
     await sending.send(OutboundMessage(ANN, part, rich=True))
     assert utf16_len(client.sent[0].text) <= TEXT_LIMIT
-
-
-@pytest.mark.parametrize("error", [ChatMoved("upgraded", "-1008"), NotSent("reset")])
-async def test_other_errors_are_for_the_caller(
-    client: ScriptedClient, sending: MessageSender, error: ChatMoved | NotSent
-) -> None:
-    """SPEC CHAN-7."""
-    client.fail("send_message", error)
-    with pytest.raises(type(error)):
-        await sending.send(OutboundMessage(ANN, "x"))
 
 
 # ---------------------------------------------------------------------------- drafts

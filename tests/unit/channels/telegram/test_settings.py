@@ -165,13 +165,6 @@ def test_a_built_channel_knows_its_names() -> None:
     assert channel.reaches("7")
 
 
-def test_a_channel_with_a_webhook_has_a_hook_and_needs_no_lease() -> None:
-    channel = factory.build("work", {"token": TOKEN, "webhook_url": "https://x.example/one"})
-    assert channel.lease is None
-    assert channel.hook is not None
-    assert channel.hook.path == "/one"
-
-
 def test_importing_the_channel_imports_no_library() -> None:
     """A process that does not use Telegram never pays for its libraries."""
     code = (

@@ -70,17 +70,6 @@ async def ask(hook: WebhookReceiver, asked: WebRequest) -> WebAnswer:
 # ---------------------------------------------------------------------------- taking updates
 
 
-async def test_an_update_is_confirmed_only_after_its_commit() -> None:
-    """SPEC IO-1."""
-    notebook = Notebook(takes_s=3)
-    async with serving(ScriptedClient(), notebook) as hook:
-        answer = asyncio.create_task(ask(hook, request()))
-        await asyncio.sleep(2.9)
-        assert not answer.done()
-        assert (await answer).status == 200
-    assert notebook.texts == [["hello"]]
-
-
 async def test_updates_of_several_chats_are_taken_side_by_side() -> None:
     async with serving(ScriptedClient(), Notebook(takes_s=3)) as hook:
         async with asyncio.timeout(3.1):
@@ -205,16 +194,6 @@ async def test_what_is_no_json_is_refused_but_of_strangers_not_even_read(body: b
     async with serving(ScriptedClient()) as hook:
         assert (await ask(hook, request(body))).status == 400
         assert (await ask(hook, request(body, secret="x"))).status == 403
-
-
-async def test_while_nothing_is_received_the_server_has_to_come_again() -> None:
-    """SPEC QUEUE-11."""
-    hook = WebhookReceiver(OURS, "default")
-    assert (await ask(hook, request())).status == 503
-    assert (await ask(hook, request(secret="x"))).status == 403
-    async with serving(ScriptedClient()) as hook:
-        assert (await ask(hook, request())).status == 200
-    assert (await ask(hook, request())).status == 503
 
 
 async def test_while_the_database_is_away_the_server_has_to_come_again(
