@@ -35,13 +35,9 @@ QUERIES = (
     "/people?error={}",
 )
 REFUSED = {
-    "/chat?name={}": 422,
-    "/runs/{}": 404,
-    "/jobs/{}": 404,
-    "/heartbeats/{}": 404,
-    "/sessions/view?key={}": 404,
-    "/{}": 404,
-}
+    "/chat?name={}": 422, "/runs/{}": 404, "/jobs/{}": 404, "/heartbeats/{}": 404,
+    "/sessions/view?key={}": 404, "/{}": 404,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

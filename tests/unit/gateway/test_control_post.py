@@ -65,39 +65,27 @@ async def test_an_unknown_message_is_named(control: Control) -> None:
 
 
 async def test_a_failed_message_is_listed_until_dismissed(world: World, control: Control) -> None:
-    (failed, waits) = await world.accept(ANN, BOB)
+    failed, lost, waits = await world.accept(ANN, BOB, BOB)
     await world.a.settle([failed.id], Outcome.DROPPED, reason=Reason.QUEUE_DROPPED, now=at(5))
-    (letter,) = await control.dead_letters()
-    assert (letter.row.id, letter.session, letter.attempts) == (failed.id, failed.session, 0)
+    await world.a.settle([lost.id], Outcome.LOST, reason=Reason.CRASHED, now=at(5))
+    assert [one.row.id for one in await control.dead_letters()] == [lost.id, failed.id]
+    (letter,) = (await control.dead_letters())[1:]
+    assert (letter.session, letter.attempts) == (failed.session, 0)
     assert (letter.row.outcome, letter.row.reason) == (Outcome.DROPPED, Reason.QUEUE_DROPPED)
     assert await control.dead_letter(failed.id) == letter
-    assert [one.row.id for one in await control.dead_letters(waiting=True)] == [waits.id]
+    assert [one.row.id for one in await control.dead_letters(limit=1)] == [lost.id]
     assert await control.dismiss_dead_letters([failed.id, waits.id, 999]) == 1
-    assert await control.dead_letters() == []
     assert (await control.dead_letter(failed.id)).row.outcome is Outcome.DROPPED
-
-
-async def test_a_failed_message_runs_again_when_retried(world: World, control: Control) -> None:
-    (failed, waits) = await world.accept(ANN, BOB)
-    await world.a.settle([failed.id], Outcome.LOST, reason=Reason.CRASHED, now=at(5))
     notices = Heard()
     world.a.on_notice(notices.append)
-    assert await control.retry_dead_letters([failed.id, waits.id]) == 1
+    assert await control.retry_dead_letters([lost.id, waits.id]) == 1
     await until(notices.expect(Notice.INBOX))
     assert await control.dead_letters() == []
-    assert [one.row.id for one in await control.dead_letters(waiting=True)] == [waits.id, failed.id]
-    places = [("telegram", "default")]
-    claimed = await world.a.claim_pending(A, now=at(101), places=places)
-    assert {row.id for row in claimed} == {failed.id, waits.id}
-
-
-async def test_lists_of_messages_keep_to_their_limit(world: World, control: Control) -> None:
-    rows = await world.accept(ANN, ANN, ANN)
-    newest_first = [row.id for row in reversed(rows)]
-    waiting = await control.dead_letters(waiting=True, limit=2)
-    assert [one.row.id for one in waiting] == newest_first[:2]
-    await world.a.settle([row.id for row in rows], Outcome.FAILED, now=at(5))
-    assert [one.row.id for one in await control.dead_letters(limit=2)] == newest_first[:2]
+    waiting = await control.dead_letters(waiting=True)
+    assert [one.row.id for one in waiting] == [waits.id, lost.id]
+    assert await control.dead_letters(waiting=True, limit=1) == waiting[:1]
+    claimed = await world.a.claim_pending(A, now=at(101), places=[("telegram", "default")])
+    assert {row.id for row in claimed} == {lost.id, waits.id}
 
 
 async def test_a_group_that_is_decided_about_stays_so(world: World, control: Control) -> None:

@@ -110,21 +110,13 @@ async def test_a_run_is_a_span_that_tells_what_it_was_and_how_it_ended(traced: T
         await gateway.ask("hello")
         (run,) = await gateway.store.runs()
     assert facts(traced.run) == {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "main",
-        "goclaw.run_id": run.id,
-        "goclaw.session": run.session,
-        "goclaw.agent": "main",
-        "goclaw.trigger": "chat",
-        "goclaw.lane": "main",
-        "goclaw.waited_s": pytest.approx(0.8),
-        "goclaw.outcome": "completed",
-        "goclaw.requests": 2,
-        "goclaw.cost_usd": 0.5,
-        "gen_ai.usage.input_tokens": 1200,
-        "gen_ai.usage.output_tokens": 34,
+        "gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "main",
+        "goclaw.run_id": run.id, "goclaw.session": run.session, "goclaw.agent": "main",
+        "goclaw.trigger": "chat", "goclaw.lane": "main", "goclaw.waited_s": pytest.approx(0.8),
+        "goclaw.outcome": "completed", "goclaw.requests": 2, "goclaw.cost_usd": 0.5,
+        "gen_ai.usage.input_tokens": 1200, "gen_ai.usage.output_tokens": 34,
         "gen_ai.response.model": "gpt-4o",
-    }
+    }  # fmt: skip
     assert traced.run.parent is None
     assert traced.run.status.status_code is StatusCode.UNSET
 

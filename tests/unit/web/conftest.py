@@ -7,13 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.web.harness import Api
+from goclaw_py.cli.client.control import RemoteControl
+from tests.unit.web.harness import Api, Gateway, gateway
 from tests.unit.web.hooks_harness import Client, Server, Sink, hook, serving
 
 
 @pytest.fixture
 def api() -> Api:
     return Api()
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> AsyncIterator[Gateway]:
+    """What answers on a socket."""
+    async with gateway(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def remote(made: Gateway) -> AsyncIterator[RemoteControl]:
+    """The client of ``made``."""
+    async with RemoteControl(made.path) as remote:
+        yield remote
 
 
 @pytest.fixture

@@ -148,20 +148,17 @@ CHILD = live.LiveRun(
 )  # fmt: skip
 LIVE_RUN = live.LiveRun(RUN_ID, SESSION, AgentName("main"), Trigger.CHAT, None, SESSION)
 FOLLOWED: list[live.LiveEvent] = [
-    live.LiveNow(NOW, SESSION, (RUNNING, WAITING)),
-    live.LiveAsked(NOW, CHILD),
-    live.LiveJoined(NOW, LIVE_RUN, RunId("0190-eeee")),
-    live.LiveStarted(NOW, LIVE_RUN),
+    live.LiveNow(NOW, SESSION, (RUNNING, WAITING)), live.LiveAsked(NOW, CHILD),
+    live.LiveJoined(NOW, LIVE_RUN, RunId("0190-eeee")), live.LiveStarted(NOW, LIVE_RUN),
     live.LiveText(NOW, LIVE_RUN, "Zeile 1\n\nevent: now\r\ndata: ü\u2028\x85\x1b[2J \u202e"),
-    live.LiveText(NOW, LIVE_RUN, " \n"),
-    live.LiveTool(NOW, LIVE_RUN, "read\nfile", "call-1"),
+    live.LiveText(NOW, LIVE_RUN, " \n"), live.LiveTool(NOW, LIVE_RUN, "read\nfile", "call-1"),
     live.LiveTool(NOW, LIVE_RUN, "read_file", "call-1", ok=True),
     live.LiveTool(NOW, LIVE_RUN, "send_file", "call-2", ok=False),
     live.LiveUsage(NOW, LIVE_RUN, Usage(1, 20, 30, 5, Decimal("0.0123")), "offline"),
     live.LiveMissed(NOW, 12),
     live.LiveEnded(NOW, LIVE_RUN, Outcome.CANCELLED, Reason.STOPPED, Usage(2, 20, 30)),
     live.LiveEnded(NOW, CHILD, Outcome.COMPLETED, None, None),
-]
+]  # fmt: skip
 """What is told of runs, with what somebody would say who wants to fool an operator."""
 ANN = store.Person("telegram", "default", Sender("42", "Ann", "ann"), store.Standing.OWNER, NOW)
 EVE = store.Person("console", "default", Sender("local", "Eve"), store.Standing.GUEST, NOW)

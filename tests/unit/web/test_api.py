@@ -18,37 +18,38 @@ from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import Refused
 from tests.unit.web import fake_nodes, fake_post, fakes
-from tests.unit.web.harness import Api, app_client, connected
+from tests.unit.web.harness import Api, Gateway, app_client, connected
 
 pytestmark = pytest.mark.real_time
 
 JSON = {"content-type": "application/json"}
 
 
-async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path) -> None:
+async def test_everything_that_can_be_asked_comes_back_as_it_was(
+    made: Gateway, remote: RemoteControl
+) -> None:
     few = RunFilter(AgentName("a b&c"), Trigger.CRON, Outcome.TIMED_OUT)
-    async with connected(tmp_path) as (made, remote):
-        assert await remote.status() == fakes.STATUS
-        assert await remote.lanes() == fakes.LANES
-        assert await remote.active() == fakes.ACTIVE_RUNS
-        assert await remote.queue("console") == fakes.QUEUE
-        assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
-        assert await remote.runs() == [fakes.ACTIVE, fakes.ENDED]
-        assert await remote.runs(limit=3, session=fakes.SESSION, active=True) == [fakes.ACTIVE]
-        assert await remote.runs(only=few) == [fakes.ACTIVE, fakes.ENDED]
-        assert await remote.run("0190-a") == fakes.ENDED
-        assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
-        assert await remote.outbox(limit=2) == [fakes.DEAD]
-        assert await remote.outbox_row(fakes.DEAD.id) == fakes.DEAD
-        assert await remote.dead_letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
-        assert await remote.dead_letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
-        assert await remote.dead_letter(8) == fake_post.LOST
-        assert await remote.heard() == [fake_post.SPOKE]
-        assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
-        assert await remote.people() == [fakes.ANN]
-        nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
-        assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
-        assert await remote.pairing_requests() == [fakes.ASKED]
+    assert await remote.status() == fakes.STATUS
+    assert await remote.lanes() == fakes.LANES
+    assert await remote.active() == fakes.ACTIVE_RUNS
+    assert await remote.queue("console") == fakes.QUEUE
+    assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
+    assert await remote.runs() == [fakes.ACTIVE, fakes.ENDED]
+    assert await remote.runs(limit=3, session=fakes.SESSION, active=True) == [fakes.ACTIVE]
+    assert await remote.runs(only=few) == [fakes.ACTIVE, fakes.ENDED]
+    assert await remote.run("0190-a") == fakes.ENDED
+    assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
+    assert await remote.outbox(limit=2) == [fakes.DEAD]
+    assert await remote.outbox_row(fakes.DEAD.id) == fakes.DEAD
+    assert await remote.dead_letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
+    assert await remote.dead_letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
+    assert await remote.dead_letter(8) == fake_post.LOST
+    assert await remote.heard() == [fake_post.SPOKE]
+    assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
+    assert await remote.people() == [fakes.ANN]
+    nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
+    assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
+    assert await remote.pairing_requests() == [fakes.ASKED]
     # One more than was asked for tells whether there is another page.
     for call in (
         *(("sessions", 8), ("outbox", 3, None), ("dead_letters", False, 10), ("heard", 51)),
@@ -59,20 +60,19 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(tmp_path: Path)
         assert call in made.control.calls
 
 
-async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        stopped = await remote.stop(fakes.SESSION, everything=True)
-        again = await remote.stop(fakes.SESSION, everything=False)
-        await remote.reset(fakes.SESSION)
-        assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
-        assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
-        assert await remote.retry_dead_letters([8, 1]) == 1
-        assert await remote.dismiss_dead_letters([8, 9]) == 1
-        await remote.allow_chat("telegram", "default", "-1001", allowed=False)
-        resized = await remote.resize_lane(LaneName("main"), 4)
-        assert await remote.drain("drains") == fake_nodes.DRAINING
-        guest = await remote.approve("CODE", guest=True)
-        await remote.revoke("telegram", "default", "42")
+async def test_everything_that_can_be_done_is_done(made: Gateway, remote: RemoteControl) -> None:
+    stopped = await remote.stop(fakes.SESSION, everything=True)
+    again = await remote.stop(fakes.SESSION, everything=False)
+    await remote.reset(fakes.SESSION)
+    assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
+    assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
+    assert await remote.retry_dead_letters([8, 1]) == 1
+    assert await remote.dismiss_dead_letters([8, 9]) == 1
+    await remote.allow_chat("telegram", "default", "-1001", allowed=False)
+    resized = await remote.resize_lane(LaneName("main"), 4)
+    assert await remote.drain("drains") == fake_nodes.DRAINING
+    guest = await remote.approve("CODE", guest=True)
+    await remote.revoke("telegram", "default", "42")
     assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
     assert again == StopReport(already_stopping=True)
     assert (resized.before, resized.lane.concurrency) == (1, 4)
@@ -90,16 +90,17 @@ async def test_everything_that_can_be_done_is_done(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("key", [fakes.SESSION, fakes.BARE.key, "agent:main:x/history/y"])
-async def test_a_session_key_of_any_characters_arrives_whole(tmp_path: Path, key: str) -> None:
+async def test_a_session_key_of_any_characters_arrives_whole(
+    made: Gateway, remote: RemoteControl, key: str
+) -> None:
     """SPEC IO-7: keys hold colons; those of the API hold what their caller likes."""
-    async with connected(tmp_path) as (made, remote):
-        assert await remote.history(SessionKey(key), limit=9) == fakes.HISTORY
-        assert made.control.calls == [("history", key, 9)]
-        with suppress(NotFound):
-            await remote.queue(key)
-        assert made.control.calls[-1] == ("queue", key)
-        if "history" not in key:
-            assert (await remote.session(key)).key == key
+    assert await remote.history(SessionKey(key), limit=9) == fakes.HISTORY
+    assert made.control.calls == [("history", key, 9)]
+    with suppress(NotFound):
+        await remote.queue(key)
+    assert made.control.calls[-1] == ("queue", key)
+    if "history" not in key:
+        assert (await remote.session(key)).key == key
 
 
 @pytest.mark.parametrize(("failure", "kind"), [
@@ -109,24 +110,22 @@ async def test_a_session_key_of_any_characters_arrives_whole(tmp_path: Path, key
     (GoclawError("something else"), Refused),
 ])  # fmt: skip
 async def test_an_error_is_raised_again_on_the_other_side(
-    tmp_path: Path, failure: Exception, kind: type[Exception]
+    made: Gateway, remote: RemoteControl, failure: Exception, kind: type[Exception]
 ) -> None:
-    async with connected(tmp_path) as (made, remote):
-        made.control.failure = failure
-        with pytest.raises(kind, match=str(failure)):
-            await remote.sessions()
+    made.control.failure = failure
+    with pytest.raises(kind, match=str(failure)):
+        await remote.sessions()
 
 
-async def test_a_bad_request_is_refused_in_words(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (_, remote):
-        with pytest.raises(Refused, match="limit: "):
-            await remote.sessions(limit=0)
-        with pytest.raises(Refused, match="code: "):
-            await remote.approve("", guest=False)
-        with pytest.raises(Refused, match="chat: "):
-            await remote.allow_chat("telegram", "default", "-1\n2", allowed=True)
-        with pytest.raises(NotFound, match="no message 99 in the inbox"):
-            await remote.dead_letter(99)
+async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
+    with pytest.raises(Refused, match="limit: "):
+        await remote.sessions(limit=0)
+    with pytest.raises(Refused, match="code: "):
+        await remote.approve("", guest=False)
+    with pytest.raises(Refused, match="chat: "):
+        await remote.allow_chat("telegram", "default", "-1\n2", allowed=True)
+    with pytest.raises(NotFound, match="no message 99 in the inbox"):
+        await remote.dead_letter(99)
 
 
 async def test_without_a_gateway_every_request_says_so(tmp_path: Path) -> None:

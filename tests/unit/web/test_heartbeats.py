@@ -24,7 +24,6 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
-from goclaw_py.web.api.error_json import error_json, error_of
 from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of
 from goclaw_py.web.api.wire import dump, read
 from tests.unit.web import fake_heartbeats as fake
@@ -179,33 +178,6 @@ async def test_what_no_agent_can_be_called_is_not_asked_for(name: str) -> None:
 def test_any_policy_comes_back_as_it_was(policy: HeartbeatPolicy) -> None:
     seen = replace(made_view(fake.MAIN), policy=policy)
     assert read(HeartbeatView, dump(HeartbeatAnswer, answer_of(seen))) == seen
-
-
-ERRORS = [
-    *(
-        errors.HeartbeatError("plain"),
-        errors.UnknownAgent("nobody"),
-        errors.TooManyEvents("main", 20),
-    ),
-    *(
-        errors.BadChecklist("it is a folder"),
-        errors.ChecklistChanged(),
-        errors.BadHours("start", "8:00", "two digits"),
-    ),
-]
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_an_error_survives_the_wire_with_its_class_and_facts(error: errors.HeartbeatError) -> None:
-    back = error_of(422, error_json(error))
-    assert (type(back), str(back), vars(back)) == (type(error), str(error), vars(error))
-
-
-def test_every_error_about_heartbeats_is_known_on_the_wire() -> None:
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    assert {type(error) for error in ERRORS} == {
-        kind for kind in kinds if issubclass(kind, errors.HeartbeatError)
-    }
 
 
 # ---------------------------------------------------------------------------- programs

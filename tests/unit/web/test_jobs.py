@@ -26,7 +26,6 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
 from goclaw_py.ports.store import JobQuery
-from goclaw_py.web.api.error_json import Refused, error_json, error_of
 from goclaw_py.web.api.job_json import (
     ChangeBody,
     DraftBody,
@@ -208,72 +207,6 @@ async def test_an_error_keeps_its_class_and_what_it_carries(both: Both) -> None:
     with pytest.raises(errors.BadJob) as bad:
         await remote.create(JobDraft(DAILY), OPERATOR)
     assert (bad.value.key, bad.value.allowed) == ("prompt", "is required")
-
-
-ALL = [
-    *(
-        errors.JobError("a"),
-        errors.BadSchedule("a", "b"),
-        errors.BadCron("* *", "five fields", "write 5"),
-    ),
-    *(
-        errors.BadMoment("over", "r"),
-        errors.PastMoment("over", "r"),
-        errors.BadInterval("zero"),
-        errors.NeverFires("30 Feb"),
-    ),
-    *(
-        errors.UnknownZone("Mars", "Europe/Mars?"),
-        errors.TooFrequent(1.5, 60, cron=True),
-        errors.JobChanged("again"),
-    ),
-    *(
-        errors.BadJob("turns", "must be 5"),
-        errors.TooManyJobs("ann", 50),
-        errors.SlugTaken("x"),
-        errors.NotYours("1", "ann"),
-    ),
-    errors.UnknownJob("y" * 100, several=True),
-]
-
-
-@pytest.mark.parametrize("error", ALL, ids=lambda error: type(error).__name__)
-def test_every_error_of_jobs_survives_the_trip(error: errors.JobError) -> None:
-    back = error_of(422, error_json(error))
-    assert type(back) is type(error)
-    assert (str(back), vars(back)) == (str(error), vars(error))
-
-
-def test_no_class_of_job_errors_is_forgotten() -> None:
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
-    assert {type(error) for error in ALL} == {
-        kind for kind in kinds if issubclass(kind, errors.JobError)
-    }
-
-
-@pytest.mark.parametrize("kind", ["", "Exception", "SystemExit", "__import__", "GoclawError"])
-def test_a_class_that_is_no_error_of_jobs_is_not_made(kind: str) -> None:
-    told = {"error": "told", "kind": kind, "facts": {"asked": "x", "__class__": "y"}}
-    back = error_of(403, dump(dict, told))
-    assert type(back) is Refused
-    assert (str(back), vars(back)) == ("told", {})
-
-
-class _Newer(errors.BadCron):
-    """What only another release knows."""
-
-
-def test_an_error_of_another_release_arrives_as_what_it_is_a_kind_of() -> None:
-    back = error_of(422, error_json(_Newer("*", "no")))
-    assert type(back) is errors.BadCron
-    assert back.expression == "*"
-
-
-@pytest.mark.real_time
-async def test_without_a_gateway_the_desk_says_so(tmp_path: Path) -> None:
-    async with RemoteControl(tmp_path / "gateway.sock") as remote:
-        with pytest.raises(errors.NoGateway, match="goclaw run"):
-            await remote.jobs.search(JobQuery(), OPERATOR)
 
 
 # ---------------------------------------------------------------------------- the wire

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import aclosing
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -18,7 +16,7 @@ from goclaw_py.web.api.error_json import Refused
 from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.harness import Gateway, app_client, connected, until
+from tests.unit.web.harness import Gateway, app_client, until
 
 pytestmark = pytest.mark.real_time
 
@@ -29,18 +27,17 @@ def told(control: FakeControl) -> None:
         control.events.put_nowait(event)
 
 
-async def test_every_event_arrives_as_it_was(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        told(made.control)
-        got = []
-        async with aclosing(remote.follow("console")) as events:
-            async for event in events:
-                got.append(event)
-                if len(got) == len(fakes.FOLLOWED):
-                    break
-        assert got == fakes.FOLLOWED
-        assert made.control.calls == [("follow", "console")]
-        await until(lambda: made.control.following == 0)
+async def test_every_event_arrives_as_it_was(made: Gateway, remote: RemoteControl) -> None:
+    told(made.control)
+    got = []
+    async with aclosing(remote.follow("console")) as events:
+        async for event in events:
+            got.append(event)
+            if len(got) == len(fakes.FOLLOWED):
+                break
+    assert got == fakes.FOLLOWED
+    assert made.control.calls == [("follow", "console")]
+    await until(lambda: made.control.following == 0)
 
 
 def test_every_kind_of_event_is_tried_and_has_its_name() -> None:
@@ -49,14 +46,15 @@ def test_every_kind_of_event_is_tried_and_has_its_name() -> None:
         assert wire.LIVE_EVENTS[event.kind] is type(event)
 
 
-async def test_other_programs_read_the_name_and_the_data_of_each_event(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        told(made.control)
-        made.control.events.put_nowait(None)
-        async with remote._client.stream("GET", "/api/runs/events") as answer:
-            assert answer.headers["content-type"].startswith("text/event-stream")
-            assert answer.headers["cache-control"] == "no-store"
-            body = (await answer.aread()).decode()
+async def test_other_programs_read_the_name_and_the_data_of_each_event(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    told(made.control)
+    made.control.events.put_nowait(None)
+    async with remote._client.stream("GET", "/api/runs/events") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["cache-control"] == "no-store"
+        body = (await answer.aread()).decode()
     events = [part.split("\n") for part in body.split("\n\n") if part]
     names = [name.removeprefix("event: ") for name, _ in events]
     assert names == [event.kind for event in fakes.FOLLOWED]
@@ -70,31 +68,27 @@ async def test_other_programs_read_the_name_and_the_data_of_each_event(tmp_path:
     ("session", "kind", "why"), [("nobody", NotFound, "nobody"), ("", Refused, "session: ")]
 )
 async def test_a_wrong_session_is_an_error_and_no_stream(
-    tmp_path: Path, session: str, kind: type[Exception], why: str
+    made: Gateway, remote: RemoteControl, session: str, kind: type[Exception], why: str
 ) -> None:
-    async with connected(tmp_path) as (made, remote):
-        with pytest.raises(kind, match=why):
-            await anext(remote.follow(session))
-        assert made.control.following == 0
+    with pytest.raises(kind, match=why):
+        await anext(remote.follow(session))
+    assert made.control.following == 0
 
 
-async def test_without_a_gateway_nothing_can_be_followed(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        made.control.gateway = False
-        with pytest.raises(NoGateway, match="no gateway is running here"):
-            await anext(remote.follow())
-    async with RemoteControl(tmp_path / "gateway.sock") as remote:
-        with pytest.raises(NoGateway, match="goclaw run"):
-            await anext(remote.follow())
+async def test_without_a_gateway_nothing_can_be_followed(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    made.control.gateway = False
+    with pytest.raises(NoGateway, match="no gateway is running here"):
+        await anext(remote.follow())
 
 
-async def test_whoever_hangs_up_is_forgotten(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        for _ in range(3):
-            async with aclosing(remote.follow()) as events:
-                assert await anext(events) == fakes.FOLLOWED[0]
-                assert made.control.following == 1
-            await until(lambda: made.control.following == 0)
+async def test_whoever_hangs_up_is_forgotten(made: Gateway, remote: RemoteControl) -> None:
+    for _ in range(3):
+        async with aclosing(remote.follow()) as events:
+            assert await anext(events) == fakes.FOLLOWED[0]
+            assert made.control.following == 1
+        await until(lambda: made.control.following == 0)
 
 
 async def test_whoever_hangs_up_without_having_read_is_forgotten() -> None:
@@ -116,47 +110,34 @@ async def test_whoever_hangs_up_without_having_read_is_forgotten() -> None:
     assert control.following == 0
 
 
-async def test_the_end_of_the_server_ends_all_streams_and_is_told(tmp_path: Path) -> None:
-    made = Gateway(tmp_path / "gateway.sock")
-    made.start()
-    async with RemoteControl(made.path) as remote:
-        events = remote.follow()
+async def test_a_stream_that_the_gateway_ends_is_over(made: Gateway, remote: RemoteControl) -> None:
+    made.control.events.put_nowait(None)
+    events = remote.follow()
+    await anext(events)
+    with pytest.raises(NoGateway, match="has shut down or closed"):
         await anext(events)
-        async with asyncio.timeout(1.5):
-            await made.stop()
-        with pytest.raises(NoGateway, match="has shut down or closed"):
-            await anext(events)
-    assert made.control.following == 0
 
 
-async def test_a_stream_that_the_gateway_ends_is_over(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        made.control.events.put_nowait(None)
-        events = remote.follow()
-        await anext(events)
-        with pytest.raises(NoGateway, match="has shut down or closed"):
-            await anext(events)
-
-
-async def test_a_reader_that_stands_still_stops_only_its_iterator(tmp_path: Path) -> None:
+async def test_a_reader_that_stands_still_stops_only_its_iterator(
+    made: Gateway, remote: RemoteControl
+) -> None:
     """What it does not read stays in the gateway's own buffer, which has a limit."""
-    async with connected(tmp_path) as (made, remote):
-        asked = 0
-        get = made.control.events.get
+    asked = 0
+    get = made.control.events.get
 
-        async def counted() -> LiveEvent | None:
-            nonlocal asked
-            asked += 1
-            return await get()
+    async def counted() -> LiveEvent | None:
+        nonlocal asked
+        asked += 1
+        return await get()
 
-        made.control.events.get = counted  # type: ignore[method-assign]
-        for _ in range(500):
-            made.control.events.put_nowait(LiveText(fakes.NOW, fakes.LIVE_RUN, "x" * 50_000))
-        async with aclosing(remote.follow()) as events:
-            await anext(events)
-            for _ in range(50):  # time enough to write them all
-                assert await remote.people() == [fakes.ANN]
-            assert 0 < asked < 200
+    made.control.events.get = counted  # type: ignore[method-assign]
+    for _ in range(500):
+        made.control.events.put_nowait(LiveText(fakes.NOW, fakes.LIVE_RUN, "x" * 50_000))
+    async with aclosing(remote.follow()) as events:
+        await anext(events)
+        for _ in range(50):  # time enough to write them all
+            assert await remote.people() == [fakes.ANN]
+        assert 0 < asked < 200
 
 
 async def test_the_api_describes_the_stream() -> None:

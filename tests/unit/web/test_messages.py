@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
@@ -18,7 +18,7 @@ from goclaw_py.ports.control import Submitted
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.ports.store import Session
 from tests.unit.web import fakes
-from tests.unit.web.harness import Api, connected
+from tests.unit.web.harness import Api, Gateway
 
 PATH = f"/sessions/{fakes.SESSION}/messages"
 HELLO = {"prompt": "hello"}
@@ -59,23 +59,24 @@ async def test_what_a_message_says_is_one_text(body: object, text: str, api: Api
 
 
 @pytest.mark.real_time
-async def test_the_errors_of_a_message_are_raised_again_on_the_other_side(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        submitted = Submitted(fakes.SESSION, fakes.RUN_ID)
-        assert await remote.send_message(fakes.SESSION, "x", queue=True) == submitted
-        with pytest.raises(SessionBusy, match="Session is busy"):
-            await remote.send_message(fakes.SESSION, "x", queue=False)
-        with pytest.raises(NotAChat):
-            await remote.send_message(fakes.BARE.key, "x", queue=False)
-        with pytest.raises(NotFound):
-            await remote.send_message("nobody", "x", queue=True)
-        made.control.failure = StoreUnavailable("away")
-        with pytest.raises(StoreUnavailable, match="away"):
-            await remote.send_message(fakes.SESSION, "x", queue=True)
-        made.control.failure = None
-        made.control.gateway = False
-        with pytest.raises(NoGateway):
-            await remote.send_message(fakes.SESSION, "x", queue=True)
+async def test_the_errors_of_a_message_are_raised_again_on_the_other_side(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    submitted = Submitted(fakes.SESSION, fakes.RUN_ID)
+    assert await remote.send_message(fakes.SESSION, "x", queue=True) == submitted
+    with pytest.raises(SessionBusy, match="Session is busy"):
+        await remote.send_message(fakes.SESSION, "x", queue=False)
+    with pytest.raises(NotAChat):
+        await remote.send_message(fakes.BARE.key, "x", queue=False)
+    with pytest.raises(NotFound):
+        await remote.send_message("nobody", "x", queue=True)
+    made.control.failure = StoreUnavailable("away")
+    with pytest.raises(StoreUnavailable, match="away"):
+        await remote.send_message(fakes.SESSION, "x", queue=True)
+    made.control.failure = None
+    made.control.gateway = False
+    with pytest.raises(NoGateway):
+        await remote.send_message(fakes.SESSION, "x", queue=True)
 
 
 async def test_sessions_of_jobs_show_next_run(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

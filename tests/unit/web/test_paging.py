@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 
 import httpx
 import pytest
 
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.store import OutboxState
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.harness import Api, connected
+from tests.unit.web.harness import Api, Gateway
 
 CURSOR = str(Cursor(fakes.NOW, ("x",)))
 
@@ -91,19 +91,20 @@ async def test_what_cannot_be_meant_is_refused_in_words(path: str, word: str, ap
     assert (status, answer["error"].startswith(word)) == (422, True)
 
 
-async def test_the_client_of_the_socket_reads_on_too(tmp_path: Path, control: FakeControl) -> None:
-    async with connected(tmp_path) as (made, remote):
-        made.control.rows = control.rows
-        assert await remote.runs(before=fakes.ACTIVE.cursor) == [fakes.ENDED]
-        assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
-        assert [row.id for row in await remote.outbox(before=7)] == [4]
-        assert await remote.outbox(run=RunId("other")) == []
-        assert len(await remote.outbox(state=OutboxState.DEAD, run=fakes.RUN_ID)) == 3
-        assert [one.row.id for one in await remote.dead_letters(before=9)] == [8]
-        since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
-        spans = await remote.runs_between(since, until)
-        assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]
-        assert await remote.runs_between(since, until, after=spans[0].cursor) == spans[1:]
-        record = await remote.run_record("0190-a")
+async def test_the_client_of_the_socket_reads_on_too(
+    made: Gateway, remote: RemoteControl, control: FakeControl
+) -> None:
+    made.control.rows = control.rows
+    assert await remote.runs(before=fakes.ACTIVE.cursor) == [fakes.ENDED]
+    assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
+    assert [row.id for row in await remote.outbox(before=7)] == [4]
+    assert await remote.outbox(run=RunId("other")) == []
+    assert len(await remote.outbox(state=OutboxState.DEAD, run=fakes.RUN_ID)) == 3
+    assert [one.row.id for one in await remote.dead_letters(before=9)] == [8]
+    since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
+    spans = await remote.runs_between(since, until)
+    assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]
+    assert await remote.runs_between(since, until, after=spans[0].cursor) == spans[1:]
+    record = await remote.run_record("0190-a")
     assert (record.run, record.entries) == (fakes.ENDED, tuple(fakes.HISTORY))
     assert record.said == (fakes.DEAD,)

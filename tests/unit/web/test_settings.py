@@ -93,13 +93,9 @@ async def test_channels_come_with_when_they_were_last_used() -> None:
         control.is_away = True
         without_database = await client.get("/api/channels")
     assert first == {
-        "name": "telegram",
-        "account": "default",
-        "state": "connected",
-        "detail": "",
-        "last_received_at": "2026-01-02T03:04:02Z",
-        "last_sent_at": None,
-    }
+        "name": "telegram", "account": "default", "state": "connected", "detail": "",
+        "last_received_at": "2026-01-02T03:04:02Z", "last_sent_at": None,
+    }  # fmt: skip
     assert (second["account"], second["state"]) == ("work", "stopped")
     assert (second["detail"], second["last_sent_at"]) == ("wrong token", "2026-01-02T03:04:05Z")
     assert third["last_received_at"] is None

@@ -18,7 +18,7 @@ from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.sockets import listen_unix, short_path
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
-from tests.unit.web.harness import Gateway, connected, gateway, until
+from tests.unit.web.harness import Gateway, gateway, until
 
 pytestmark = pytest.mark.real_time
 
@@ -32,32 +32,32 @@ EVENTS: list[ChatEvent] = [
 ]
 
 
-async def test_a_chat_streams_its_events_unchanged(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        got = []
-        for event in EVENTS:
-            made.terminals.events.put_nowait(event)
-        async for event in remote.attach("local"):
-            got.append(event)
-            if len(got) == len(EVENTS):
-                break
-        assert got == EVENTS
-        await until(lambda: made.terminals.detached == 1)
+async def test_a_chat_streams_its_events_unchanged(made: Gateway, remote: RemoteControl) -> None:
+    got = []
+    for event in EVENTS:
+        made.terminals.events.put_nowait(event)
+    async for event in remote.attach("local"):
+        got.append(event)
+        if len(got) == len(EVENTS):
+            break
+    assert got == EVENTS
+    await until(lambda: made.terminals.detached == 1)
     assert made.terminals.attached == ["local"]
 
 
-async def test_a_line_waits_until_the_terminal_is_attached(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        line = asyncio.create_task(remote.say("local", "m1", "hello"))
-        await asyncio.sleep(0)
-        assert made.terminals.said == []
-        events = remote.attach("local")
-        reading = asyncio.create_task(_first(events))
-        await line
-        assert made.terminals.attached == ["local"]
-        assert made.terminals.said == [("local", "m1", "hello")]
-        made.terminals.events.put_nowait(EVENTS[-1])
-        assert await reading == EVENTS[-1]
+async def test_a_line_waits_until_the_terminal_is_attached(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    line = asyncio.create_task(remote.say("local", "m1", "hello"))
+    await asyncio.sleep(0)
+    assert made.terminals.said == []
+    events = remote.attach("local")
+    reading = asyncio.create_task(_first(events))
+    await line
+    assert made.terminals.attached == ["local"]
+    assert made.terminals.said == [("local", "m1", "hello")]
+    made.terminals.events.put_nowait(EVENTS[-1])
+    assert await reading == EVENTS[-1]
 
 
 async def _first(events: AsyncIterator[ChatEvent]) -> ChatEvent:
@@ -66,23 +66,23 @@ async def _first(events: AsyncIterator[ChatEvent]) -> ChatEvent:
     raise AssertionError("the stream ended")
 
 
-async def test_a_line_that_is_not_committed_is_an_error_on_the_other_side(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        reading = asyncio.create_task(_first(remote.attach("local")))
-        made.terminals.refusals = 1
-        with pytest.raises(StoreUnavailable, match="does not answer"):
-            await remote.say("local", "m1", "hello")
-        made.terminals.events.put_nowait(EVENTS[0])
-        await reading
+async def test_a_line_that_is_not_committed_is_an_error_on_the_other_side(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    reading = asyncio.create_task(_first(remote.attach("local")))
+    made.terminals.refusals = 1
+    with pytest.raises(StoreUnavailable, match="does not answer"):
+        await remote.say("local", "m1", "hello")
+    made.terminals.events.put_nowait(EVENTS[0])
+    await reading
 
 
 async def test_a_line_from_a_terminal_that_is_not_attached_fails_in_bounded_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remote: RemoteControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("goclaw_py.cli.client.control.ATTACH_S", 0.01)
-    async with connected(tmp_path) as (_, remote):
-        with pytest.raises(StoreUnavailable, match="not connected to the gateway yet"):
-            await remote.say("local", "m1", "hello")
+    with pytest.raises(StoreUnavailable, match="not connected to the gateway yet"):
+        await remote.say("local", "m1", "hello")
 
 
 async def test_a_confirmation_arrives_even_if_the_client_leaves_at_once(tmp_path: Path) -> None:
@@ -95,21 +95,20 @@ async def test_a_confirmation_arrives_even_if_the_client_leaves_at_once(tmp_path
 
 
 async def test_a_confirmation_that_was_lost_is_repeated(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Gateway, remote: RemoteControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gateway sends a chat nothing more before it knows that the last message was shown."""
-    async with connected(tmp_path) as (made, remote):
-        take, tries = made.terminals.confirm, []
+    take, tries = made.terminals.confirm, []
 
-        def confirm(receipt: str) -> None:
-            tries.append(receipt)
-            if len(tries) < 3:
-                raise StoreUnavailable("not now")
-            take(receipt)
+    def confirm(receipt: str) -> None:
+        tries.append(receipt)
+        if len(tries) < 3:
+            raise StoreUnavailable("not now")
+        take(receipt)
 
-        monkeypatch.setattr(made.terminals, "confirm", confirm)
-        remote.confirm("r1")
-        await until(lambda: made.terminals.confirmed == ["r1"])
+    monkeypatch.setattr(made.terminals, "confirm", confirm)
+    remote.confirm("r1")
+    await until(lambda: made.terminals.confirmed == ["r1"])
     assert len(tries) == 3
 
 
@@ -138,13 +137,14 @@ async def test_cancelling_the_server_ends_it_as_stopping_does(tmp_path: Path) ->
     made.listener.close()
 
 
-async def test_a_stream_of_a_bad_chat_or_that_its_terminals_end_is_over(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        with pytest.raises(Refused):
-            await _first(remote.attach("a:b"))
-        made.terminals.events.put_nowait(None)
-        with pytest.raises(NoGateway, match="has shut down or closed"):
-            await _first(remote.attach("local"))
+async def test_a_stream_of_a_bad_chat_or_that_its_terminals_end_is_over(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    with pytest.raises(Refused):
+        await _first(remote.attach("a:b"))
+    made.terminals.events.put_nowait(None)
+    with pytest.raises(NoGateway, match="has shut down or closed"):
+        await _first(remote.attach("local"))
 
 
 async def test_an_idle_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.errors import BadUsageQuery, NoGateway, StoreUnavailable
+from goclaw_py.cli.client.control import RemoteControl
+from goclaw_py.model.errors import BadUsageQuery
 from goclaw_py.runs.usage_report import MAX_DAYS, Grouping, UsageQuery, UsageReport, UsageRow, Used
 from goclaw_py.web.api import wire
 from tests.unit.web import fake_usage
-from tests.unit.web.harness import Api, connected
+from tests.unit.web.harness import Api, Gateway
 
 pytestmark = pytest.mark.real_time
 
@@ -23,38 +23,28 @@ pytestmark = pytest.mark.real_time
     UsageQuery((Grouping.JOB,), until=date(2026, 1, 1), days=3),
     UsageQuery((Grouping.JOB,), since=date(2025, 12, 31), until=date(2026, 1, 1)),
 ])  # fmt: skip
-async def test_questions_and_answers_arrive_as_they_were(tmp_path: Path, query: UsageQuery) -> None:
-    async with connected(tmp_path) as (made, remote):
-        assert await remote.usage(query) == fake_usage.BY_DAY
+async def test_questions_and_answers_arrive_as_they_were(
+    made: Gateway, remote: RemoteControl, query: UsageQuery
+) -> None:
+    assert await remote.usage(query) == fake_usage.BY_DAY
     assert made.control.calls == [("usage", query)]
 
 
-async def test_an_answer_without_rows_or_money_comes_back_too(tmp_path: Path) -> None:
+async def test_an_answer_without_rows_or_money_comes_back_too(
+    made: Gateway, remote: RemoteControl
+) -> None:
     empty = UsageReport((), date(2026, 1, 1), date(2026, 1, 1), "UTC", (), Used())
     sum_alone = replace(empty, rows=(UsageRow({}, Used(1)),), total=Used(1))
-    async with connected(tmp_path) as (made, remote):
-        for report in (empty, sum_alone):
-            made.control.report = report
-            assert await remote.usage(UsageQuery()) == report
+    for report in (empty, sum_alone):
+        made.control.report = report
+        assert await remote.usage(UsageQuery()) == report
 
 
-async def test_what_the_gateways_clock_tells_is_the_same_error(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (_, remote):
-        with pytest.raises(BadUsageQuery) as error:
-            await remote.usage(UsageQuery(since=date(2030, 1, 1)))
+async def test_what_the_gateways_clock_tells_is_the_same_error(remote: RemoteControl) -> None:
+    with pytest.raises(BadUsageQuery) as error:
+        await remote.usage(UsageQuery(since=date(2030, 1, 1)))
     assert error.value.key == "since"
     assert str(error.value) == "since: 2030-01-01 is after the last day, 2026-01-02"
-
-
-async def test_trouble_of_the_gateway_is_told_as_such(tmp_path: Path) -> None:
-    async with connected(tmp_path) as (made, remote):
-        made.control.failure = StoreUnavailable("the database is away")
-        with pytest.raises(StoreUnavailable, match="away"):
-            await remote.usage(UsageQuery())
-        await made.stop()
-        with pytest.raises(NoGateway):
-            await remote.usage(UsageQuery())
-        made.start()
 
 
 async def test_without_a_word_the_agents_of_the_last_days_are_told(api: Api) -> None:

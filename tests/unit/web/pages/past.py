@@ -31,19 +31,10 @@ async def ran(
     which = OccurrenceId(f"019c0000-0000-7000-8000-{number:012}")
     at = jobs.clock.at + timedelta(minutes=number)
     end = OccurrenceEnd(
-        which,
-        job.id,
-        job.revision,
-        status,
-        at + timedelta(seconds=took_s or 0.0),
-        JobUpdate(job.next_run_at, failed=status is OccurrenceStatus.FAILED, ran=True),
-        why,
-        output,
-        error,
-        1,
-        None if took_s is None else at,
-        Usage(1, 2000, 300, 4, Decimal("0.0123")),
-    )
+        which, job.id, job.revision, status, at + timedelta(seconds=took_s or 0.0),
+        JobUpdate(job.next_run_at, failed=status is OccurrenceStatus.FAILED, ran=True), why, output,
+        error, 1, None if took_s is None else at, Usage(1, 2000, 300, 4, Decimal("0.0123")),
+    )  # fmt: skip
     await jobs.store.end_occurrence(end, node=NODE)
     return which
 

@@ -60,13 +60,10 @@ async def test_without_jobs_a_newcomer_is_told_how_to_make_one(browser: Browser)
 async def test_a_job_is_listed_in_words_and_in_its_own_zone(browser: Browser, desk: Jobs) -> None:
     await ran(desk, await made(desk, name="Daily standup"), OccurrenceStatus.OK)
     await browser.says(
-        "/jobs",
-        "Daily standup",
-        "at 09:00 on Monday to Friday (Europe/Berlin)",
-        "Mon 5 Jan 2026, 09:00 (Europe/Berlin)",
-        "Fri 2 Jan 2026, 13:01 (Europe/Berlin)",
+        "/jobs", "Daily standup", "at 09:00 on Monday to Friday (Europe/Berlin)",
+        "Mon 5 Jan 2026, 09:00 (Europe/Berlin)", "Fri 2 Jan 2026, 13:01 (Europe/Berlin)",
         "prompt: What is new?",
-    )
+    )  # fmt: skip
 
 
 async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs) -> None:
