@@ -68,18 +68,6 @@ async def test_what_one_process_says_the_others_do_not_say_again(told: bool) -> 
         assert channel.texts() == ([] if told else [ALERT + SENT_AGAIN])
 
 
-async def test_a_restart_keeps_the_grid() -> None:
-    database = MemoryDatabase()
-    async with beating(database=database, spoken_by=None) as first:
-        await until_ended(first, 1)
-        await first.shut_down()
-    await asyncio.sleep(2 * EVERY.total_seconds())
-    async with beating(database=database, spoken_by=None) as second:
-        log = await until_ended(second, 3)
-        # One for all that were missed, then the grid again.
-        assert [row.due_at for row in log] == [after(60) + n * EVERY for n in (0, 1, 3)]
-
-
 async def test_a_heartbeat_run_whose_process_dies_while_its_agent_works_is_lost() -> None:
     """SPEC HB-9: it is not repeated, and the next one comes in time."""
     database = MemoryDatabase()

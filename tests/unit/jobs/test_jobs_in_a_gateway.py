@@ -206,15 +206,6 @@ async def test_a_run_by_hand_changes_nothing_of_the_job() -> None:
         assert [row.manual for row in await log_of(gateway, job)] == [True]
 
 
-async def test_a_hung_job_delays_no_other_one() -> None:
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, Ways(cron_lane=5)) as gateway:
-        await make(gateway, Wanted(at(60), "hangs", slug="a"))
-        await make(gateway, Wanted(at(120), "works", slug="b"))
-        await gateway.channel.until_sent(1)
-        assert gateway.clock.now() == after(120)
-
-
 async def test_a_shutdown_gives_a_run_back_and_it_runs_again() -> None:
     """SPEC QUEUE-11: no attempt is counted."""
     database = MemoryDatabase()

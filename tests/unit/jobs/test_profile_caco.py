@@ -5,14 +5,7 @@ a failed run is tried again at the next check; a busy session delays a run by an
 more often than once an hour, checked when it is made and when it runs; runs that were edited
 meanwhile go on; ``POST …/run`` runs at once; nothing is waited for at the end.
 
-Deliberately different, and why:
-
-- A job runs when it is due, not at the next half hour: that is only where failures are tried again.
-- Success is the end of the run, not its acceptance; the document calls that its known limitation.
-- A busy session is a skipped run, not an error: nothing has failed.
-- All firings have to lie an hour apart, not only the next two.
-- What is cut at the end runs again at the next start; the document would leave it to the next time.
-- A job that runs once and fails has failed; the document knows no such jobs.
+What is deliberately different, and why: docs/guide/profiles.md.
 """
 
 from __future__ import annotations

@@ -4,13 +4,7 @@ What it says of cron: a loop that looks every second; three kinds of schedules; 
 the lane ``cron``; three retries after 2 s, 4 s and 8 s; ``at`` jobs are deleted after their run;
 jobs can be paused; results are logged; sessions are serialized.
 
-Deliberately different, and why:
-
-- A failure that would only repeat itself is not tried again: each try is a whole paid turn.
-- After the last retry the document has no way on; here the next regular run comes.
-- Only an ``at`` job that went well is deleted. One that failed is kept, so that somebody sees it.
-- Of restarts the document says nothing. Here runs have 30 s to end, what is cut runs again, and
-  what was missed is made up for once.
+What is deliberately different, and why: docs/guide/profiles.md.
 """
 
 from __future__ import annotations

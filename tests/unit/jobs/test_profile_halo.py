@@ -7,13 +7,7 @@ counts as stuck; what was missed runs once; ``once`` is over after its run, well
 five or six fields in the zone of the job; jobs do not wait for each other; nothing is waited for
 at the end, and what was cut runs at the next start.
 
-Deliberately different, and why:
-
-- A job runs when it is due, not at a tick of up to 60 s.
-- A stuck run is ended and has failed; the document forgets it, and two would run at once.
-- Jobs that were missed start one second after the other, so that a restart is no stampede.
-- A ``once`` that ran is ``completed`` or ``failed``; ``disabled`` is for failures in a row.
-- The step of 60 minutes needs ``auto_disable_after`` above 5; the document contradicts itself.
+What is deliberately different, and why: docs/guide/profiles.md.
 """
 
 from __future__ import annotations

@@ -6,12 +6,7 @@ planned; work is fetched before a run and its outcome is reported, without work 
 a schedule without prompt says ``Execute scheduled task``; a schedule can be triggered by hand; what
 is due at the start runs at once; at the end nothing starts and runs have 30 s.
 
-Deliberately different, and why:
-
-- A run that finds its agent busy waits and begins as soon as that has room. The document asks again
-  each second, which comes to the same but a second later. ``on_busy = "skip"`` leaves it out.
-- Cron expressions work as well; the document leaves them for later.
-- What is cut at the end runs again at the next start.
+What is deliberately different, and why: docs/guide/profiles.md.
 """
 
 from __future__ import annotations
@@ -25,8 +20,7 @@ import pytest
 
 from goclaw_py.jobs.models import Prompt, TargetKind, WorkItem
 from goclaw_py.jobs.policy import PROFILES, policy_with
-from goclaw_py.jobs.schedule import parse_interval
-from goclaw_py.model.errors import AgentError, BadInterval
+from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId
 from goclaw_py.ports.jobs import JobDraft, RunNow, StartedNow
 from goclaw_py.testing.agents import Fail, Say
@@ -63,15 +57,6 @@ class Pile:
 
     async def give_back(self, item: WorkItem, reason: str) -> None:
         self.reports.append(f"{item.id} back: {reason}")
-
-
-def test_intervals_are_whole_numbers_with_a_unit() -> None:
-    """US-1; SPEC CRON-1."""
-    read = [parse_interval(text).total_seconds() for text in ("5s", "5m", "1h", "1d", "30d")]
-    assert read == [5, 300, 3600, 86_400, 2_592_000]
-    for wrong in ("", "5", "1.5h", "5x", "-5m", "5 m"):
-        with pytest.raises(BadInterval):
-            parse_interval(wrong)
 
 
 async def test_intervals_count_from_the_end_and_an_agent_does_one_thing_at_a_time() -> None:

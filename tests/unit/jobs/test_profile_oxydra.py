@@ -7,13 +7,8 @@ failures in a row switch a schedule off; a ``once`` that ran is completed and st
 kept, and go with their schedule; a restart makes up for what was missed once; an edit during a run
 wins; runs have the scheduling tools; the end of the program cancels runs.
 
-Deliberately different, and why:
-
-- A run begins when it is due, not at the next look of 15 s, and waits for no other one's end.
-- A failed run is told to whom its results are told; the document leaves that to the run history.
-- What is cut at the end runs again at the next start; the document records it as cancelled.
-- All firings have to lie a minute apart, not only the next two.
-- A ``once`` that failed is ``failed``, not ``completed``.
+What is deliberately different, and why: docs/guide/profiles.md. Also, all firings
+have to lie a minute apart, not only the next two.
 """
 
 from __future__ import annotations

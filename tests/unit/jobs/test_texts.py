@@ -101,13 +101,10 @@ def test_a_reminder_is_its_own_title_that_spoils_no_markup_and_others_bear_their
         assert delivered(block, At(NINE)) == f"⏰\n\n{block}"
 
 
-@given(st.text(min_size=1), st.sampled_from([At(NINE), Every(timedelta(hours=1))]))
-def test_a_delivery_ends_with_what_the_job_said(text: str, schedule: Schedule) -> None:
-    assert delivered(text, schedule).endswith(text.lstrip())
-
-
 @given(st.text(min_size=1))
-def test_only_a_reminder_says_below_that_it_is_late(text: str) -> None:
+def test_a_delivery_ends_with_what_the_job_said_or_with_how_late_a_reminder_is(text: str) -> None:
+    for schedule in (At(NINE), Every(timedelta(hours=1))):
+        assert delivered(text, schedule).endswith(text.lstrip())
     late = texts.reminder_late(due(NINE + timedelta(hours=1)))
     assert delivered(text, At(NINE), late_s=3600).endswith(f"{text.lstrip()}\n\n{late}")
     assert delivered(text, Cron("0 9 * * *"), late_s=3600) == delivered(text, Cron("0 9 * * *"))
@@ -156,13 +153,12 @@ def test_what_went_wrong_is_told_on_one_short_line(title: str, reason: str, agai
         assert len(line) < 500
 
 
-@pytest.mark.parametrize(("failures", "words"), [(5, "5 times in a row"), (1, "once")])
-def test_a_job_that_is_switched_off_says_after_how_many_failures(failures: int, words: str) -> None:
+def test_a_job_that_is_switched_off_says_after_how_many_failures() -> None:
     """SPEC CRON-8; whoever changed it meanwhile has kept it on."""
-    assert texts.job_disabled("tea", failures, "no route") == (
-        f"⚠️ “tea” has failed {words}. I disabled it, unless someone has changed it in "
-        "the meantime. Last error: No route."
-    )
+    rest = "I disabled it, unless someone has changed it in the meantime. Last error: No route."
+    for failures, words in ((5, "5 times in a row"), (1, "once")):
+        told_of = texts.job_disabled("tea", failures, "no route")
+        assert told_of == f"⚠️ “tea” has failed {words}. {rest}"
 
 
 def told(notify: Notify = Notify.ALWAYS, title: str = "tea", zone: str = BERLIN) -> str:
@@ -265,10 +261,8 @@ def test_the_status_names_the_next_jobs() -> None:
     now = NINE - timedelta(hours=12)
     assert texts.next_jobs([], "UTC", now, enabled=True) == []
     assert texts.next_jobs([job()], "UTC", now, enabled=False) == [texts.OFF]
-    assert texts.next_jobs([job(), job(next_run_at=None)], "UTC", now, enabled=True) == [
-        "Next jobs:",
-        "- water: tomorrow 08:00",
-    ]
+    shown = texts.next_jobs([job(), job(next_run_at=None)], "UTC", now, enabled=True)
+    assert shown == ["Next jobs:", "- water: tomorrow 08:00"]
 
 
 @given(st.text(min_size=1, max_size=200))
@@ -303,9 +297,6 @@ def test_a_refusal_is_a_sentence_that_names_no_owner(error: JobError, words: str
     assert "telegram" not in said
 
 
-# ---------------------------------------------------------------------------- zones
-
-
 JOB = a_job()
 
 
@@ -328,17 +319,11 @@ def test_why_a_job_will_not_run_is_one_clause(job: Job, said: str) -> None:
     assert obstacle(job, is_enabled=False) == (off if job.state is JobState.ACTIVE else said)
 
 
-def test_trouble_is_told_while_there_is_some() -> None:
+def test_trouble_a_broken_schedule_and_the_kind_of_a_payload_are_told() -> None:
     assert trouble(JOB) == ""
     assert trouble(replace(JOB, failures=2, last_error="no")) == "2 failures in a row: no"
-
-
-def test_a_schedule_that_cannot_be_read_is_told_and_breaks_nothing() -> None:
     broken = replace(JOB, spec=replace(JOB.spec, schedule=Cron("every full moon")))
     assert "every full moon" in plan(broken)
-
-
-def test_a_payload_has_a_kind_and_a_text() -> None:
     assert kind_and_text(Prompt("look")) == ("prompt", "look")
     assert kind_and_text(FixedMessage("hi")) == ("message", "hi")
     assert kind_and_text(Program(("ls", "a b"))) == ("command", "ls 'a b'")
