@@ -168,9 +168,7 @@ async def test_pieces_of_an_album_are_addressed_if_one_of_them_is() -> None:
 
 
 @pytest.mark.parametrize("fails", [0, 2])
-async def test_the_rest_of_a_text_that_the_channel_cut_is_addressed_as_its_beginning(
-    fails: int,
-) -> None:
+async def test_the_rest_of_a_cut_text_is_addressed_as_its_beginning(fails: int) -> None:
     """SPEC QUEUE-6, IO-1, DB-4: also after a commit that failed; the channel offers it again."""
     async with in_public(BURSTS) as gateway:
         await gateway.gateway.accept([replace(said("@bot a long "), cut=True)])

@@ -205,7 +205,7 @@ async def test_several_messages_of_a_stranger_in_one_batch_get_one_code() -> Non
         assert code_in(await gateway.ask("hello", chat="eve"))
 
 
-async def test_a_thousand_strangers_find_no_end_of_room_and_known_people_notice_nothing(
+async def test_strangers_are_bounded_and_known_people_notice_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Unless they have expired: a bound on what is kept of strangers."""

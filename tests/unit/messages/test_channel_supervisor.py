@@ -65,9 +65,7 @@ def looks(supervisor: ChannelSupervisor) -> list[tuple[str, str]]:
     return [(view.state, view.detail) for view in supervisor.views()]
 
 
-async def test_a_channel_that_breaks_is_started_again_and_the_others_go_on(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_channel_that_breaks_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     broken, sound = RecordingChannel("a"), RecordingChannel("b")
     async with supervised(broken, sound) as (supervisor, intake):
         broken.break_off(ValueError("a bug"))

@@ -202,9 +202,7 @@ async def test_an_idle_session_is_given_to_whoever_gets_its_next_message() -> No
 
 
 @pytest.mark.parametrize("trouble", ["wakes", "away"])
-async def test_an_idle_session_that_could_not_be_given_back_is_given_back_later(
-    trouble: str,
-) -> None:
+async def test_an_idle_session_is_given_back_later_after_trouble(trouble: str) -> None:
     """It wakes meanwhile, or the database is away."""
     async with a_process(ways=AT_ONCE) as gateway:
         await gateway.ask("one")
@@ -245,9 +243,7 @@ async def test_a_run_whose_recording_meets_an_outage_is_stored_once_it_is_over()
 
 
 @pytest.mark.parametrize("method", ["begin_run", "finish_run", "mark_sent"])
-async def test_an_answer_that_the_database_lost_after_the_commit_doubles_nothing(
-    method: str,
-) -> None:
+async def test_an_answer_that_the_database_lost_doubles_nothing(method: str) -> None:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.lose_answer[method] = 2
         await gateway.ask("one")

@@ -87,9 +87,7 @@ async def assert_dropped(gateway: GatewayProcess, dropped: int, *, running: int 
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.1, 5.0])
-async def test_what_comes_behind_a_run_that_may_not_begin_does_not_overtake_it(
-    after_s: float,
-) -> None:
+async def test_what_comes_behind_a_fenced_run_does_not_overtake_it(after_s: float) -> None:
     """SPEC QUEUE-1: its session may come back before the next message gets a place."""
     async with two_waiting() as gateway:
         await fence(gateway)
@@ -105,9 +103,7 @@ async def test_what_comes_behind_a_run_that_may_not_begin_does_not_overtake_it(
     [("settle", [message("/help"), message("three")]), ("is_known", [UNKNOWN_EDIT])],
     ids=["a command", "an edit of a message that nobody knows"],
 )
-async def test_nor_does_what_waits_for_the_database_meanwhile(
-    call: str, batch: list[InboundMessage]
-) -> None:
+async def test_nor_does_what_waits_meanwhile(call: str, batch: list[InboundMessage]) -> None:
     async with two_waiting() as gateway:
         gateway.store.slow_before_s[call] = 0.3
         await meanwhile(gateway, gateway.gateway.accept(batch))
@@ -160,9 +156,7 @@ async def one_given_back_beside_another() -> AsyncIterator[GatewayProcess]:
 
 
 @pytest.mark.parametrize("words", ["/stop", "/stopall"])
-async def test_what_works_beside_it_is_stopped_at_once_also_without_the_database(
-    words: str,
-) -> None:
+async def test_what_works_beside_it_is_stopped_without_the_database(words: str) -> None:
     """SPEC CMD-1."""
     async with one_given_back_beside_another() as gateway:
         gateway.store.away = True
@@ -211,9 +205,7 @@ async def test_an_unknown_edit_that_waits_for_the_database_is_stopped(words: str
 
 
 @pytest.mark.parametrize(("words", "dropped"), [("/stop", 1), ("/stopall", 2)])
-async def test_a_stop_whose_commit_is_not_heard_of_is_answered_once(
-    words: str, dropped: int
-) -> None:
+async def test_a_stop_whose_commit_is_not_heard_of_is_told_once(words: str, dropped: int) -> None:
     async with two_waiting() as gateway:
         await fence(gateway)
         await asyncio.sleep(0.05)
@@ -251,9 +243,7 @@ async def test_what_a_look_has_found_and_not_taken_up_is_stopped() -> None:
 
 
 @pytest.mark.parametrize("more", [[], ["four"]])
-async def test_nor_does_an_edit_or_its_batch_overtake_what_a_look_has_found(
-    more: list[str],
-) -> None:
+async def test_nor_does_an_edit_overtake_what_a_look_has_found(more: list[str]) -> None:
     """A look is at carl's command when what ann said before is given back."""
     async with one_behind_carl() as gateway:
         gateway.store.slow_before_s["is_known"] = 0.3

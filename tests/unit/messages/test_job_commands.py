@@ -516,9 +516,7 @@ async def test_of_what_a_chat_could_not_make_itself_only_the_words_come_again(
     assert chats.hand.ran == []
 
 
-async def test_buttons_work_where_a_job_was_told_that_goes_to_whoever_spoke_last(
-    chats: Chats,
-) -> None:
+async def test_buttons_work_where_a_job_was_told_for_whoever_spoke_last(chats: Chats) -> None:
     """SPEC CRON-13: in a thread, too."""
     for action in JobAction:
         job = await chats.make(chats.soon(), by=Requester(None), target=TargetKind.LAST)

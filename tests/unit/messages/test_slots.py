@@ -316,7 +316,7 @@ async def works_at_once(gateway: GatewayProcess) -> int:
         (["used 900", "silent"], 1),
     ],
 )
-async def test_from_sixty_percent_on_a_session_works_on_one_run_at_a_time(
+async def test_from_sixty_percent_on_a_session_runs_one_by_one(
     texts: list[str], at_once: int
 ) -> None:
     """A run that does not tell changes nothing; another session is not slowed down."""

@@ -115,7 +115,7 @@ async def test_the_first_answer_of_several_tries_counts(
     ],
     ids=["with the error of the first", "the only one is not waited for"],
 )
-async def test_it_fails_when_the_last_one_does(
+async def test_it_fails_when_the_last_does(
     tries: tuple[Try, ...], begun: list[float], took_s: float
 ) -> None:
     slow = Slow(*tries)

@@ -106,9 +106,7 @@ async def _begin_anew(process: GatewayProcess) -> None:
         (_begin_anew, []),
     ],
 )
-async def test_a_crash_before_the_run_has_ended_brings_nothing_back(
-    way: Way, again: list[str]
-) -> None:
+async def test_a_crash_before_the_end_brings_nothing_back(way: Way, again: list[str]) -> None:
     database, agent, channel = MemoryDatabase(), stubborn(), DraftingChannel()
     async with a_process(agent, ONE_BY_ONE, database=database, channels=(channel,)) as first:
         await first.say("first", "second", apart_s=2)

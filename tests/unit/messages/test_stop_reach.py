@@ -74,7 +74,7 @@ async def test_stop_covers_the_burst_that_came_before_it_and_counts_its_messages
         ("one two /stopall three", "Dropped 2 waiting messages.", ["three"]),
     ],
 )
-async def test_where_messages_are_no_burst_stop_covers_the_oldest_and_stopall_each(
+async def test_stop_covers_the_oldest_and_stopall_each_message(
     texts: str, dropped: str, left: list[str]
 ) -> None:
     """SPEC CMD-1, QUEUE-8."""
@@ -399,9 +399,7 @@ async def test_whoami_tells_how_the_sender_is_known() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.QUEUE, Mode.COLLECT, Mode.INTERRUPT, Mode.STEER])
 @pytest.mark.parametrize("drop", Drop)
-async def test_whatever_waits_is_told_to_end_once_or_joins_one_that_is(
-    mode: Mode, drop: Drop
-) -> None:
+async def test_whatever_waits_is_told_to_end_or_joins_one_that_is(mode: Mode, drop: Drop) -> None:
     """SPEC CHAN-4, CMD-3: the marks on all messages are cleared in the end."""
     policy = QueuePolicy(mode=mode, capacity=2, drop=drop, debounce_s=0.5)
     agent = ScriptedAgent(otherwise=lambda r: Say(f"re: {r.prompt}", after_s=3))

@@ -79,7 +79,7 @@ async def test_a_member_stops_no_run_of_somebody_else(words: str) -> None:
 @pytest.mark.parametrize(
     ("words", "met", "left"), [("/stop", ["b1"], ["a2", "b2"]), ("/stopall", ["b1", "b2"], [])]
 )
-async def test_a_member_stops_what_answers_them_and_drops_their_own(
+async def test_a_member_stops_and_drops_their_own(
     words: str, met: list[str], left: list[str]
 ) -> None:
     async with a_group() as gateway:
@@ -133,7 +133,7 @@ async def test_neither_a_reply_nor_a_button_stops_a_run_of_somebody_else(by: str
         ("/stopall", TEAM, []),
     ],
 )
-async def test_what_arrives_together_with_a_stop_is_somebodys_too(
+async def test_what_arrives_with_a_stop_is_somebodys(
     words: str, sender: str, left: list[str]
 ) -> None:
     """SPEC CMD-1: also what nothing but the arrival knows of yet."""
@@ -253,7 +253,7 @@ async def test_who_is_an_admin_no_more_stops_their_own_again_after_a_while() -> 
 
 
 @pytest.mark.parametrize(("sender", "met"), [("bob", []), ("ann", ["a1"]), ("ada", ["a1"])])
-async def test_a_stop_that_another_node_takes_in_is_its_senders_too(
+async def test_a_stop_that_another_node_takes_in_is_its_senders(
     sender: str, met: list[str]
 ) -> None:
     """SPEC NODE-1."""
@@ -268,9 +268,7 @@ async def test_a_stop_that_another_node_takes_in_is_its_senders_too(
 
 @pytest.mark.parametrize(("sender", "met"), [("bob", False), ("ann", True), ("ada", True)])
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
-async def test_a_job_is_stopped_by_who_has_asked_for_it(
-    sender: str, where: str, *, met: bool
-) -> None:
+async def test_a_job_is_stopped_by_who_asked_for_it(sender: str, where: str, *, met: bool) -> None:
     database, team = MemoryDatabase(), Target("telegram", "default", TEAM)
     async with a_group(database=database) as gateway, a_group(database=database) as other:
         owner = owner_of(team, PeerKind.GROUP)

@@ -70,7 +70,7 @@ async def marks(gateway: GatewayProcess) -> list[tuple[OutboxState, bool]]:
 SENT = (OutboxState.SENT, False)
 
 
-async def test_an_end_that_a_bug_kept_from_the_store_is_stored_as_a_failure(
+async def test_an_end_that_a_bug_kept_from_the_store_is_a_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """SPEC IO-2: its messages are not pending for ever, and the person is told."""
@@ -168,9 +168,7 @@ async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
 
 
 @pytest.mark.parametrize("times", [1, 3])
-async def test_a_message_that_cannot_be_marked_is_sent_again_as_a_possible_duplicate(
-    times: int,
-) -> None:
+async def test_a_message_that_cannot_be_marked_is_a_possible_duplicate(times: int) -> None:
     """SPEC IO-5: the chat behind it goes on. One failure repeats nothing."""
     async with a_process() as gateway:
         refuse(gateway, "mark_sent", times=times)
@@ -186,7 +184,7 @@ async def test_a_message_that_cannot_be_marked_is_sent_again_as_a_possible_dupli
     ("error", "call", "times"),
     [(NotSent("no route"), "mark_failed", 6), (Undeliverable("chat gone"), "mark_dead", 3)],
 )
-async def test_a_message_whose_failure_cannot_be_marked_does_not_block_its_chat(
+async def test_a_failure_that_cannot_be_marked_blocks_no_chat(
     error: ChannelError, call: str, times: int
 ) -> None:
     async with a_process() as gateway:

@@ -145,9 +145,7 @@ def test_other_words_with_a_slash_belong_to_the_agent(text: str) -> None:
         ("/timezone\nEurope/Berlin", "", ""),
     ],
 )
-def test_the_words_after_a_command_on_its_line_say_what_to_do(
-    text: str, action: str, line: str
-) -> None:
+def test_the_words_on_the_line_say_what_to_do(text: str, action: str, line: str) -> None:
     """SPEC CMD-2, CMD-5: text on the next line is only text."""
     command = parse_command(text, US)
     assert isinstance(command, TypedCommand)

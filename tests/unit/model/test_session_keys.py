@@ -125,9 +125,7 @@ def test_a_group_is_decided_by_policy_settings_and_operator(
 
 @pytest.mark.parametrize("peer", PeerKind)
 @pytest.mark.parametrize("mention", [True, False])
-def test_in_a_group_only_what_is_addressed_is_taken_unless_mention_is_off(
-    peer: PeerKind, mention: bool
-) -> None:
+def test_in_a_group_only_what_is_addressed_is_taken(peer: PeerKind, mention: bool) -> None:
     message = replace(HELLO, peer=peer, addressed=False)
     rules = AccessRules(DirectPolicy.OPEN, group=GroupPolicy.OPEN, mention=mention)
     unmentioned = mention and peer is PeerKind.GROUP

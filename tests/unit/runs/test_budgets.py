@@ -328,9 +328,7 @@ def test_what_was_used_since_is_the_difference(before: Usage, more: Usage) -> No
 
 
 @given(USAGES, st.integers(1, 500), st.integers(1, 500))
-def test_a_budget_is_reached_exactly_if_nothing_is_left(
-    used: Usage, turns: int, tokens: int
-) -> None:
+def test_a_budget_is_reached_if_nothing_is_left(used: Usage, turns: int, tokens: int) -> None:
     budget = Budget(turns=turns, tokens=tokens, usd=Decimal(5))
     left = budget.less(used)
     nothing_left = 0 in (left.turns, left.tokens, left.usd)

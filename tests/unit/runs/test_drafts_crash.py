@@ -118,7 +118,7 @@ SLOWNESS = st.sampled_from([0.0, 0.0, 0.3, 1.0, 3.0])
     slow=st.fixed_dictionaries({}, optional=dict.fromkeys(CALLS, SLOWNESS)),
 )
 @example(10.0, {"request": 3.0, "answer": 3.0, "open_draft": 3.0, "finish_run": 1.0})
-def test_no_reply_is_ever_visible_twice_without_a_line_that_says_so(
+def test_no_reply_is_visible_twice_without_a_line_that_says_so(
     kill_at_s: float, slow: dict[str, float]
 ) -> None:
     """SPEC IO-2, IO-5: and none is lost, and no beginning of one stays."""
@@ -274,9 +274,7 @@ def admit(gateway: GatewayProcess) -> None:
 
 
 @pytest.mark.parametrize("answer_s", [0.0, 3.0])
-async def test_the_draft_of_a_message_that_was_stopped_elsewhere_is_removed(
-    answer_s: float,
-) -> None:
+async def test_the_draft_of_a_message_that_was_stopped_is_removed(answer_s: float) -> None:
     async with cut_off(ScriptedAgent(Block()), answer_s=answer_s) as cut:
         await asyncio.sleep(3)
         await cut.second.say("/stop")

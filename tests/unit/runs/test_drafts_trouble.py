@@ -120,9 +120,7 @@ async def test_a_post_that_certainly_failed_is_tried_again(error: ChannelError) 
 
 
 @pytest.mark.parametrize("before", [[], [NotSent("no route")]])
-async def test_a_draft_that_is_refused_for_good_leaves_the_reply_to_the_outbox(
-    before: list[ChannelError],
-) -> None:
+async def test_a_refused_draft_leaves_the_reply_to_the_outbox(before: list[ChannelError]) -> None:
     failures = [SendFailure(error) for error in (*before, Undeliverable("no"))]
     async with replying(SLOW, draft_failures=failures.copy()) as (gateway, channel):
         await channel.until_sent(1)
@@ -140,9 +138,7 @@ async def test_an_edit_that_fails_is_made_up_for_by_the_next() -> None:
         assert await only_row(gateway) == ("draft-1", False)
 
 
-async def test_a_channel_that_breaks_on_a_draft_costs_the_answer_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_bug_in_a_draft_costs_the_answer_nothing(caplog: pytest.LogCaptureFixture) -> None:
     async with replying(SLOW, draft_failures=[SendFailure(KeyError("a bug"))]) as (
         gateway,
         channel,
@@ -175,9 +171,7 @@ async def test_a_draft_of_a_run_that_was_never_stored_is_not_shown() -> None:
         assert channel.asked == []
 
 
-async def test_a_draft_that_meets_a_store_error_is_not_shown(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_draft_that_meets_an_error_is_not_shown(caplog: pytest.LogCaptureFixture) -> None:
     async with replying(SLOW) as (gateway, channel):
         gateway.store.errors["open_draft"] = MigrationError("no such table")
         await channel.until_sent(1)

@@ -341,9 +341,7 @@ async def test_nothing_is_made_while_nobody_looks(caplog: pytest.LogCaptureFixtu
     assert clock.asked == 4
 
 
-async def test_an_agent_that_talks_to_nobody_is_not_passed_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_what_nobody_hears_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[object] = []
     async with a_process(ways=AT_ONCE) as gateway:
         monkeypatch.setattr(gateway.container.feed, "hear", lambda *event: heard.append(event))
@@ -383,9 +381,7 @@ async def test_a_reader_that_does_not_read_takes_bounded_room(feed: RunEventBrok
     assert len(kept) == MOST_EVENTS
 
 
-async def test_the_end_of_the_gateway_ends_every_iterator_after_what_was_said(
-    feed: RunEventBroker,
-) -> None:
+async def test_the_end_of_the_gateway_ends_every_iterator(feed: RunEventBroker) -> None:
     first, second = feed.subscribe(None), feed.subscribe(BOB)
     reading = asyncio.create_task(anext(second, None))
     await asyncio.sleep(1)
@@ -468,9 +464,7 @@ async def test_text_that_grew_while_nobody_was_there_is_not_lost(feed: RunEventB
     assert texts(back) == "one two three"
 
 
-async def test_what_happened_in_the_minute_after_the_last_reader_left_is_kept(
-    feed: RunEventBroker,
-) -> None:
+async def test_what_happened_in_the_minute_without_readers_is_kept(feed: RunEventBroker) -> None:
     with feed.subscribe(None) as events:
         feed.started(RUN)
         seen = await anext(events)

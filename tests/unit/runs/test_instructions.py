@@ -93,7 +93,7 @@ async def test_a_configured_file_that_is_missing_is_named_in_the_log_only(tmp_pa
 
 
 @pytest.mark.parametrize("configured", [(), ("AGENTS.md",)])
-async def test_instructions_cannot_come_from_outside_of_the_workspace(
+async def test_instructions_come_from_the_workspace(
     tmp_path: Path, configured: tuple[str, ...]
 ) -> None:
     """SPEC SEC-4."""
@@ -168,9 +168,7 @@ DIRECT = replace(GROUP, peer=PeerKind.DIRECT)
         (Sender("7", "x" * 300), f"{'x' * 63}… (id 7)"),
     ],
 )
-def test_a_person_is_shown_by_name_and_by_what_they_cannot_choose_freely(
-    sender: Sender, shown: str
-) -> None:
+def test_a_person_is_shown_by_what_they_cannot_choose_freely(sender: Sender, shown: str) -> None:
     assert speakers.person(sender) == shown
 
 
@@ -220,9 +218,7 @@ def test_a_person_is_shown_by_name_and_by_what_they_cannot_choose_freely(
         ),
     ],
 )
-def test_a_message_tells_who_speaks_and_what_it_refers_to(
-    message: InboundMessage, text: str, told: str
-) -> None:
+def test_a_message_tells_who_speaks_of_what(message: InboundMessage, text: str, told: str) -> None:
     assert speakers.told(message, text) == told
 
 
@@ -246,9 +242,7 @@ _OURS = re.compile(
 
 
 @given(said, texts)
-def test_nobody_can_begin_a_line_at_the_margin_of_a_group(
-    message: InboundMessage, text: str
-) -> None:
+def test_nobody_can_begin_a_line_at_the_margin(message: InboundMessage, text: str) -> None:
     """Whatever names and texts are: one line names the speaker, and it is the sender's."""
     told = speakers.told(message, text).split("\n")
     assert all(_OURS.fullmatch(line) for line in told), told

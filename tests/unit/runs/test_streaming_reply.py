@@ -46,9 +46,7 @@ BLOCKED = Emitting((TextDelta("so far"),), Block("the end"))
         Say("silence", after_s=60),
     ],
 )
-async def test_a_reply_that_is_complete_soon_or_comes_after_silence_needs_no_draft(
-    step: Step,
-) -> None:
+async def test_a_reply_that_comes_at_once_or_after_silence_needs_no_draft(step: Step) -> None:
     async with replying(step) as (gateway, channel):
         await channel.until_sent(1)
         await asyncio.sleep(60)
@@ -253,9 +251,7 @@ async def test_a_final_goes_before_the_drafts_of_other_runs_in_its_chat() -> Non
 
 
 @pytest.mark.parametrize(("works_s", "waits_s"), [(5, 0), (0, 5)])
-async def test_people_see_which_tools_are_in_use_unless_for_a_moment(
-    works_s: float, waits_s: float
-) -> None:
+async def test_people_see_which_tools_are_in_use(works_s: float, waits_s: float) -> None:
     """SPEC AGENT-1: what happens to tools reaches the chat."""
 
     async def look_up(request: RunRequest, emit: Emit) -> str:
