@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from typing import Final
@@ -21,85 +22,84 @@ from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, echo
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import a_process, message, session_of, until
+from tests.support.harness import GatewayProcess, a_process, message, session_of, until
 from tests.support.stores import new_run
 
 
-async def test_the_answer_goes_to_the_chat_and_into_its_history() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        sent = await gateway.control.send_message(session_of(), "and from outside", queue=False)
-        await until(lambda: len(gateway.channel.texts("ann")) == 2)
-        assert gateway.channel.texts("ann") == ["re: hello", "re: and from outside"]
-        assert (await gateway.history())[2] == (Role.USER, "and from outside")
-        (newest, _) = await gateway.store.runs()
-        assert (newest.id, newest.session) == (sent.run, sent.session)
-
-
-async def test_it_is_no_command_and_waits_for_no_burst() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        began = asyncio.get_running_loop().time()
-        await gateway.control.send_message(session_of(), "/stop", queue=False)
-        await until(lambda: len(gateway.channel.texts("ann")) == 2)
-        assert gateway.channel.texts("ann")[1] == "re: /stop"
-        assert asyncio.get_running_loop().time() - began < 0.8
+@pytest.fixture
+async def gateway() -> AsyncIterator[GatewayProcess]:
+    """One in which Ann was answered; its agent never ends what is called "block"."""
+    async with a_process(blocking()) as made:
+        await made.ask("hello")
+        yield made
 
 
 def blocking() -> ScriptedAgent:
-    """Answers everything but this word."""
     block = Block()
     return ScriptedAgent(otherwise=lambda asked: block if asked.prompt == "block" else echo(asked))
 
 
-async def test_a_session_in_which_something_waits_or_works_is_busy() -> None:
-    async with a_process(blocking()) as gateway:
-        await gateway.ask("hello")
-        await gateway.say("block")
-        with pytest.raises(SessionBusy, match=r"^Session is busy processing another message$"):
-            await gateway.control.send_message(session_of(), "now?", queue=False)
-        await asyncio.sleep(2)
-        with pytest.raises(SessionBusy):
-            await gateway.control.send_message(session_of(), "now?", queue=False)
-        assert gateway.pending == ["block"]
-        queued = await gateway.control.send_message(session_of(), "later", queue=True)
-        assert gateway.pending == ["block", "later"]
-        await gateway.control.stop(session_of(), everything=False)
-        await until(lambda: "re: later" in gateway.channel.texts("ann"))
-        assert (await gateway.store.runs(limit=1))[0].id == queued.run
+async def answers(gateway: GatewayProcess, count: int) -> list[str]:
+    """What Ann was told, once it is so much."""
+    await until(lambda: len(gateway.channel.texts("ann")) == count)
+    return gateway.channel.texts("ann")
 
 
-async def test_of_two_at_once_one_finds_the_session_free() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        send = gateway.control.send_message
-        sending = [send(session_of(), text, queue=False) for text in ("one", "two", "three")]
-        results = await asyncio.gather(*sending, return_exceptions=True)
-        assert [type(each) for each in results].count(SessionBusy) == 2
-        await until(lambda: len(gateway.channel.texts("ann")) == 2)
-        await gateway.control.send_message(session_of(), "again", queue=False)
-        await until(lambda: len(gateway.channel.texts("ann")) == 3)
+async def test_the_answer_goes_to_the_chat_and_into_its_history(gateway: GatewayProcess) -> None:
+    sent = await gateway.control.send_message(session_of(), "and from outside", queue=False)
+    assert await answers(gateway, 2) == ["re: hello", "re: and from outside"]
+    assert (await gateway.history())[2] == (Role.USER, "and from outside")
+    (newest, _) = await gateway.store.runs()
+    assert (newest.id, newest.session) == (sent.run, sent.session)
 
 
-async def test_a_session_is_busy_while_another_process_works_on_it() -> None:
-    database = MemoryDatabase()
-    async with (
-        a_process(blocking(), database=database) as first,
-        a_process(database=database) as second,
-    ):
-        await first.ask("hello")
-        await first.say("block")
-        await asyncio.sleep(2)
-        with pytest.raises(SessionBusy):
-            await second.control.send_message(session_of(), "now?", queue=False)
+async def test_it_is_no_command_and_waits_for_no_burst(gateway: GatewayProcess) -> None:
+    began = asyncio.get_running_loop().time()
+    await gateway.control.send_message(session_of(), "/stop", queue=False)
+    assert (await answers(gateway, 2))[1] == "re: /stop"
+    assert asyncio.get_running_loop().time() - began < 0.8
 
 
-async def test_it_is_known_by_its_whole_key() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        for key in ("ann", "nobody", "", f"{session_of()}:thread:1"):
-            with pytest.raises(NotFound, match="there is no session"):
-                await gateway.control.send_message(key, "x", queue=True)
+async def test_a_session_in_which_something_waits_or_works_is_busy(gateway: GatewayProcess) -> None:
+    await gateway.say("block")
+    with pytest.raises(SessionBusy, match=r"^Session is busy processing another message$"):
+        await gateway.control.send_message(session_of(), "now?", queue=False)
+    await asyncio.sleep(2)
+    async with a_process(database=gateway.database) as other:
+        for one in (gateway, other):
+            with pytest.raises(SessionBusy):
+                await one.control.send_message(session_of(), "now?", queue=False)
+    assert gateway.pending == ["block"]
+    queued = await gateway.control.send_message(session_of(), "later", queue=True)
+    assert gateway.pending == ["block", "later"]
+    await gateway.control.stop(session_of(), everything=False)
+    await until(lambda: "re: later" in gateway.channel.texts("ann"))
+    assert (await gateway.store.runs(limit=1))[0].id == queued.run
+
+
+async def test_of_two_at_once_one_finds_the_session_free(gateway: GatewayProcess) -> None:
+    send = gateway.control.send_message
+    sending = [send(session_of(), text, queue=False) for text in ("one", "two", "three")]
+    results = await asyncio.gather(*sending, return_exceptions=True)
+    assert [type(each) for each in results].count(SessionBusy) == 2
+    await answers(gateway, 2)
+    await send(session_of(), "again", queue=False)
+    await answers(gateway, 3)
+
+
+async def test_a_session_that_nobody_can_answer_in_is_refused(gateway: GatewayProcess) -> None:
+    send = gateway.control.send_message
+    for key in ("ann", "nobody", "", f"{session_of()}:thread:1"):
+        with pytest.raises(NotFound, match="there is no session"):
+            await send(key, "x", queue=True)
+    session = child_session(MAIN_AGENT, Trigger.SUBAGENT, RunId("0190-run"))
+    run = replace(new_run("0190-run"), session=session, trigger=Trigger.SUBAGENT, target=None)
+    await gateway.store.begin_run(run, node=gateway.node())
+    with pytest.raises(NotAChat, match="belongs to no chat"):
+        await send(session, "x", queue=True)
+    assert gateway.pending == []
+    with pytest.raises(NoGateway):
+        await StoreControl(gateway.store, gateway.clock).send_message(session_of(), "x", queue=True)
 
 
 EVERY: Final = Every(timedelta(hours=1))
@@ -149,16 +149,6 @@ async def test_a_message_into_the_session_of_a_job_outlives_a_crash() -> None:
             await until(lambda: "keep me" in agent.prompts)
 
 
-async def test_a_session_without_a_chat_is_refused_in_words() -> None:
-    async with a_process() as gateway:
-        session = child_session(MAIN_AGENT, Trigger.SUBAGENT, RunId("0190-run"))
-        run = replace(new_run("0190-run"), session=session, trigger=Trigger.SUBAGENT, target=None)
-        await gateway.store.begin_run(run, node=gateway.node())
-        with pytest.raises(NotAChat, match="belongs to no chat"):
-            await gateway.control.send_message(session, "x", queue=True)
-        assert gateway.pending == []
-
-
 async def test_a_chat_of_a_channel_that_is_elsewhere_is_refused_in_words() -> None:
     database = MemoryDatabase()
     other = RecordingChannel(name="elsewhere")
@@ -185,21 +175,11 @@ async def test_what_was_accepted_outlives_a_crash() -> None:
             await until(lambda: "re: keep me" in second.channel.texts("ann"))
 
 
-async def test_what_cannot_be_stored_is_not_accepted() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        gateway.store.away = True
-        with pytest.raises(StoreUnavailable):
-            await gateway.control.send_message(session_of(), "x", queue=True)
-        gateway.store.away = False
-        await gateway.control.send_message(session_of(), "y", queue=False)
-        await until(lambda: len(gateway.channel.texts("ann")) == 2)
-        assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
-
-
-async def test_without_a_gateway_nobody_would_work_on_it() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello")
-        control = StoreControl(gateway.store, gateway.clock)
-        with pytest.raises(NoGateway):
-            await control.send_message(session_of(), "x", queue=True)
+async def test_what_cannot_be_stored_is_not_accepted(gateway: GatewayProcess) -> None:
+    gateway.store.away = True
+    with pytest.raises(StoreUnavailable):
+        await gateway.control.send_message(session_of(), "x", queue=True)
+    gateway.store.away = False
+    await gateway.control.send_message(session_of(), "y", queue=False)
+    await answers(gateway, 2)
+    assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]

@@ -39,6 +39,15 @@ async def with_job(
         yield gateway, await make(gateway, wanted)
 
 
+async def after(
+    wait_s: float, wanted: Wanted, *steps: Step, jobs: JobSetup | None = None
+) -> Explanation:
+    """Ask about a job after so long."""
+    async with with_job(wanted, *steps, jobs=jobs) as (gateway, _):
+        await asyncio.sleep(wait_s)
+        return await ask(gateway, "job")
+
+
 @CASES.question("A job does not run any more")
 @CASES.answer("job.paused", "The job job does not run: paused", "goclaw cron resume job")
 async def paused() -> Explanation:
@@ -52,18 +61,14 @@ async def paused() -> Explanation:
               "goclaw cron resume job")  # fmt: skip
 async def disabled() -> Explanation:
     never = setup(auto_disable_after=2, retries=0)
-    steps = (Say("hi"), BROKEN, BROKEN)
-    async with with_job(Wanted(every(60)), *steps, jobs=never) as (gateway, _):
-        await asyncio.sleep(300)
-        return await ask(gateway, "job")
+    return await after(300, Wanted(every(60)), Say("hi"), BROKEN, BROKEN, jobs=never)
 
 
 @CASES.question("A reminder has not come yet, or comes at the wrong hour")
 @CASES.answer("job.not_yet", "has not been due yet: it runs today 05:04:05 (UTC)",
               "goclaw cron edit job --tz ZONE")  # fmt: skip
 async def not_due_yet() -> Explanation:
-    async with with_job(Wanted(at(7200))) as (gateway, _):
-        return await ask(gateway, "job")
+    return await after(0, Wanted(at(7200)))
 
 
 @CASES.question("A job was due while the gateway was down")
@@ -106,17 +111,13 @@ async def refused_by_the_chat() -> Explanation:
               "goclaw cron edit job --notify always")  # fmt: skip
 async def without_the_word() -> Explanation:
     wanted = Wanted(every(60), notify=Notify.CONDITIONAL)
-    async with with_job(wanted, Say("hi"), Say("all quiet")) as (gateway, _):
-        await asyncio.sleep(65)
-        return await ask(gateway, "job")
+    return await after(65, wanted, Say("hi"), Say("all quiet"))
 
 
 @CASES.answer("job.tells_nobody", "its result is not sent, because the job has notify = never",
               "goclaw cron edit job --notify always")  # fmt: skip
 async def tells_nobody() -> Explanation:
-    async with with_job(Wanted(every(60), notify=Notify.NEVER)) as (gateway, _):
-        await asyncio.sleep(65)
-        return await ask(gateway, "job")
+    return await after(65, Wanted(every(60), notify=Notify.NEVER))
 
 
 @CASES.question("No job runs at all")
@@ -124,24 +125,19 @@ async def tells_nobody() -> Explanation:
               "enabled = true under [scheduler]")  # fmt: skip
 async def scheduler_off() -> Explanation:
     off = JobSetup(JobCreationRules(DEFAULT_PROFILE, enabled=False))
-    async with with_job(Wanted(every(60)), jobs=off) as (gateway, _):
-        return await ask(gateway, "job")
+    return await after(0, Wanted(every(60)), jobs=off)
 
 
 @CASES.question("A reminder is gone from the list")
 @CASES.answer("job.done_and_deleted", "ran and was then deleted", "goclaw cron runs --job")
 async def done_and_deleted() -> Explanation:
-    async with with_job(Wanted(at(60), message=True)) as (gateway, _):
-        await asyncio.sleep(120)
-        return await ask(gateway, "job")
+    return await after(120, Wanted(at(60), message=True))
 
 
 @CASES.question("A job failed")
 @CASES.answer("job.failed", "failed: AgentError: the model said 400", "goclaw why run:")
 async def failed() -> Explanation:
-    async with with_job(Wanted(every(60)), Say("hi"), BROKEN) as (gateway, _):
-        await asyncio.sleep(70)
-        return await ask(gateway, "job")
+    return await after(70, Wanted(every(60)), Say("hi"), BROKEN)
 
 
 @CASES.question("A reminder did not come: no gateway ran")
@@ -157,17 +153,13 @@ async def due_without_a_gateway() -> Explanation:
 
 @CASES.answer("job.running", "The job job is running, for", "goclaw why run:")
 async def still_running() -> Explanation:
-    async with with_job(Wanted(every(60)), Say("hi"), Block()) as (gateway, _):
-        await asyncio.sleep(120)
-        return await ask(gateway, "job")
+    return await after(120, Wanted(every(60)), Say("hi"), Block())
 
 
 @CASES.answer("job.failed", "does not run: failed: AgentError: the model said 400",
               "goclaw cron run job")  # fmt: skip
 async def run_once_and_failed() -> Explanation:
-    async with with_job(Wanted(at(60)), Say("hi"), BROKEN) as (gateway, _):
-        await asyncio.sleep(120)
-        return await ask(gateway, "job")
+    return await after(120, Wanted(at(60)), Say("hi"), BROKEN)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -32,6 +32,20 @@ async def after_the_answer(agent: ScriptedAgent, ways: Ways = AT_ONCE) -> Explan
         return await ask(gateway, ANN)
 
 
+async def after(
+    wait_s: float,
+    *failures: Exception | SendFailure,
+    agent: ScriptedAgent | None = None,
+    about: str = ANN,
+) -> Explanation:
+    """Say something, wait, and ask; so many sends go wrong."""
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.channel.fail(*failures, chat="ann")
+        await gateway.say("hello")
+        await asyncio.sleep(wait_s)
+        return await ask(gateway, about)
+
+
 async def behind(
     *then: str,
     chat: str = "ann",
@@ -63,10 +77,7 @@ async def stored_without_a_gateway() -> Explanation:
               "goclaw doctor")  # fmt: skip
 async def provider_down() -> Explanation:
     down = Fail(AgentError("Sorry.", "503 from the model", retryable=True))
-    async with a_process(ScriptedAgent(otherwise=lambda _: down), AT_ONCE) as gateway:
-        await gateway.say("hello")
-        await asyncio.sleep(3)
-        return await ask(gateway, ANN)
+    return await after(3, agent=ScriptedAgent(otherwise=lambda _: down))
 
 
 @CASES.question("The bot says that something went wrong")
@@ -78,10 +89,7 @@ async def failed() -> Explanation:
 @CASES.question("The run ended, and no answer came")
 @CASES.answer("run.silent", "the agent had nothing to say", "goclaw runs show")
 async def nothing_to_say() -> Explanation:
-    async with a_process(ScriptedAgent(Say("")), AT_ONCE) as gateway:
-        await gateway.say("hello")
-        await asyncio.sleep(2)
-        return await ask(gateway, ANN)
+    return await after(2, agent=ScriptedAgent(Say("")))
 
 
 @CASES.question("The bot says that it crashed each time")
@@ -107,21 +115,13 @@ async def crashed_each_time() -> Explanation:
     "goclaw outbox retry 1",
 )
 async def blocked_the_bot() -> Explanation:
-    async with a_process(ways=AT_ONCE) as gateway:
-        gateway.channel.fail(ChatGone("Forbidden: bot was blocked by the user"), chat="ann")
-        await gateway.say("hello")
-        await asyncio.sleep(2)
-        return await ask(gateway, "outbox:1")
+    return await after(2, ChatGone("Forbidden: bot was blocked by the user"), about="outbox:1")
 
 
 @CASES.question("The answer is written and does not arrive")
 @CASES.answer("delivery.retrying", "is tried again in", "goclaw outbox drop 1")
 async def server_does_not_answer() -> Explanation:
-    async with a_process(ways=AT_ONCE) as gateway:
-        gateway.channel.fail(*[NotSent("no route to host")] * 9, chat="ann")
-        await gateway.say("hello")
-        await asyncio.sleep(20)
-        return await ask(gateway, ANN)
+    return await after(20, *[NotSent("no route to host")] * 9)
 
 
 @CASES.question("I edited my message and nothing happened")
@@ -306,12 +306,7 @@ async def over_budget() -> Explanation:
 @CASES.question("The same answer came twice")
 @CASES.answer("delivery.possible_duplicate", "may have arrived twice")
 async def sent_again() -> Explanation:
-    async with a_process(ways=AT_ONCE) as gateway:
-        lost = SendFailure(MaybeSent("the connection was lost"), arrives=True)
-        gateway.channel.fail(lost, chat="ann")
-        await gateway.say("hello")
-        await asyncio.sleep(30)
-        return await ask(gateway, ANN)
+    return await after(30, SendFailure(MaybeSent("the connection was lost"), arrives=True))
 
 
 @CASES.question("The agent did the same thing twice")

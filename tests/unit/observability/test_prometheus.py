@@ -47,6 +47,12 @@ async def scraped(
         yield Scraped(gateway, meter)
 
 
+@pytest.fixture
+async def made() -> AsyncIterator[Scraped]:
+    async with scraped() as made:
+        yield made
+
+
 async def received(made: Scraped) -> float:
     """From the only channel that there is."""
     return (await made.some("goclaw_messages_received_total")).get('{channel="telegram"}', 0)
@@ -186,63 +192,61 @@ async def test_a_message_that_came_twice_was_received_once() -> None:
         assert await made.some("goclaw_messages_received_total") == {}
 
 
-async def test_a_message_counts_when_it_is_committed() -> None:
+async def test_a_message_counts_when_it_is_committed(made: Scraped) -> None:
     """Its channel offers it again until then."""
-    async with scraped() as made:
-        one = message("hi")
-        made.gateway.store.broken.add("accept")
-        with pytest.raises(StoreUnavailable):
-            await made.gateway.gateway.accept([one])
-        assert await received(made) == 0
-        made.gateway.store.broken.clear()
+    one = message("hi")
+    made.gateway.store.broken.add("accept")
+    with pytest.raises(StoreUnavailable):
         await made.gateway.gateway.accept([one])
-        assert await received(made) == 1
+    assert await received(made) == 0
+    made.gateway.store.broken.clear()
+    await made.gateway.gateway.accept([one])
+    assert await received(made) == 1
 
 
-async def test_a_message_is_delivered_once_after_the_tries_that_went_wrong() -> None:
-    async with scraped() as made:
-        made.gateway.channel.fail(NotSent("no route"), NotSent("no route"), chat="ann")
-        await made.gateway.say("hi")
-        await settled(made.gateway)
-        (row,) = await made.gateway.store.outbox()
-        assert row.sent_at is not None
-        delivered = {delivery("retried"): 2, delivery("sent"): 1}
-        assert await made.some("goclaw_deliveries_total") == delivered
-        took_s = (row.sent_at - row.created_at).total_seconds()
-        shown = await made.all()
-        assert shown['goclaw_delivery_delay_seconds_sum{channel="telegram"}'] == took_s > 2
-        assert shown['goclaw_delivery_delay_seconds_count{channel="telegram"}'] == 1
+async def test_a_message_is_delivered_once_after_the_tries_that_went_wrong(made: Scraped) -> None:
+    made.gateway.channel.fail(NotSent("no route"), NotSent("no route"), chat="ann")
+    await made.gateway.say("hi")
+    await settled(made.gateway)
+    (row,) = await made.gateway.store.outbox()
+    assert row.sent_at is not None
+    delivered = {delivery("retried"): 2, delivery("sent"): 1}
+    assert await made.some("goclaw_deliveries_total") == delivered
+    took_s = (row.sent_at - row.created_at).total_seconds()
+    shown = await made.all()
+    assert shown['goclaw_delivery_delay_seconds_sum{channel="telegram"}'] == took_s > 2
+    assert shown['goclaw_delivery_delay_seconds_count{channel="telegram"}'] == 1
 
 
-async def test_what_can_never_be_delivered_has_failed_until_somebody_gives_it_up() -> None:
-    async with scraped() as made:
-        made.gateway.channel.fail(Undeliverable("too odd"), chat="ann")
-        await made.gateway.say("hi")
-        await settled(made.gateway)
-        # The chat reads that it is so.
-        failed = {delivery("failed"): 1, delivery("sent"): 1}
-        assert await made.some("goclaw_deliveries_total") == failed
-        assert (await made.all())["goclaw_outbox_dead"] == 1
-        _, row = await made.gateway.store.outbox()
-        assert await made.gateway.control.drop_outbox([row.id, 999]) == 1
-        assert await made.gateway.control.drop_outbox([row.id]) == 0
-        dropped = failed | {delivery("dropped"): 1}
-        assert await made.some("goclaw_deliveries_total") == dropped
-        assert (await made.all())["goclaw_outbox_dead"] == 0
+async def test_what_can_never_be_delivered_has_failed_until_somebody_gives_it_up(
+    made: Scraped,
+) -> None:
+    made.gateway.channel.fail(Undeliverable("too odd"), chat="ann")
+    await made.gateway.say("hi")
+    await settled(made.gateway)
+    # The chat reads that it is so.
+    failed = {delivery("failed"): 1, delivery("sent"): 1}
+    assert await made.some("goclaw_deliveries_total") == failed
+    assert (await made.all())["goclaw_outbox_dead"] == 1
+    _, row = await made.gateway.store.outbox()
+    assert await made.gateway.control.drop_outbox([row.id, 999]) == 1
+    assert await made.gateway.control.drop_outbox([row.id]) == 0
+    dropped = failed | {delivery("dropped"): 1}
+    assert await made.some("goclaw_deliveries_total") == dropped
+    assert (await made.all())["goclaw_outbox_dead"] == 0
 
 
-async def test_a_mark_that_met_a_bug_is_no_delivery() -> None:
-    async with scraped() as made:
+async def test_a_mark_that_met_a_bug_is_no_delivery(made: Scraped) -> None:
 
-        async def breaks(*_args: object, **_options: object) -> None:
-            raise ValueError("a bug")
+    async def breaks(*_args: object, **_options: object) -> None:
+        raise ValueError("a bug")
 
-        made.gateway.store.mark_sent = breaks  # type: ignore[method-assign]
-        await made.gateway.say("hi")
-        await until(lambda: made.gateway.store.calls["mark_failed"] > 0)
-        await asyncio.sleep(0)
-        assert await made.some("goclaw_deliveries_total") == {delivery("retried"): 1}
-        del made.gateway.store.mark_sent
+    made.gateway.store.mark_sent = breaks  # type: ignore[method-assign]
+    await made.gateway.say("hi")
+    await until(lambda: made.gateway.store.calls["mark_failed"] > 0)
+    await asyncio.sleep(0)
+    assert await made.some("goclaw_deliveries_total") == {delivery("retried"): 1}
+    del made.gateway.store.mark_sent
 
 
 # ---------------------------------------------------------------------------- jobs and runs
@@ -277,13 +281,12 @@ async def test_a_job_that_waits_for_its_lane_has_a_lag() -> None:
         assert 39 <= (await made.all())["goclaw_occurrence_lag_seconds_sum"] < 41
 
 
-async def test_what_is_run_by_hand_has_no_lag() -> None:
-    async with scraped() as made:
-        job = await make(made.gateway, Wanted(every(3600)))
-        await service(made.gateway).run_now(job.id, OPERATOR)
-        await settled(made.gateway)
-        assert await made.some("goclaw_occurrences_total") == {'{status="ok"}': 1}
-        assert (await made.all())["goclaw_occurrence_lag_seconds_count"] == 0
+async def test_what_is_run_by_hand_has_no_lag(made: Scraped) -> None:
+    job = await make(made.gateway, Wanted(every(3600)))
+    await service(made.gateway).run_now(job.id, OPERATOR)
+    await settled(made.gateway)
+    assert await made.some("goclaw_occurrences_total") == {'{status="ok"}': 1}
+    assert (await made.all())["goclaw_occurrence_lag_seconds_count"] == 0
 
 
 async def test_heartbeat_runs_are_counted_by_agent_and_status() -> None:
@@ -321,17 +324,16 @@ def test_a_name_that_the_settings_do_not_have_makes_no_series_of_its_own() -> No
     }
 
 
-async def test_a_thousand_chats_make_no_more_series_than_one() -> None:
-    async with scraped() as made:
-        await made.gateway.ask("hi")
-        few = set(await made.all())
-        for number in range(1000):
-            await made.gateway.say("hi", chat=f"chat-{number}")
-        await settled(made.gateway)
-        assert set(await made.all()) == few
-        # The one before is among them.
-        assert sum((await made.some("goclaw_runs_total")).values()) == 1001
-        assert "chat-7" not in "".join(few)
+async def test_a_thousand_chats_make_no_more_series_than_one(made: Scraped) -> None:
+    await made.gateway.ask("hi")
+    few = set(await made.all())
+    for number in range(1000):
+        await made.gateway.say("hi", chat=f"chat-{number}")
+    await settled(made.gateway)
+    assert set(await made.all()) == few
+    # The one before is among them.
+    assert sum((await made.some("goclaw_runs_total")).values()) == 1001
+    assert "chat-7" not in "".join(few)
 
 
 async def test_two_gateways_in_a_process_count_for_themselves() -> None:
