@@ -12,7 +12,6 @@ from aiohttp import web
 
 from tests.botapi.rules import Json, is_object
 from tests.botapi.server import BotApi
-from tests.botapi.webhook import SECRET_HEADER
 
 ANN, BOB, TEAM, OLD = 7, 8, -1005, -5
 
@@ -77,10 +76,7 @@ class Hooked:
 
     answer: Callable[[Json], int] = lambda _update: 200
     pause_s: float = 0.0
-    retry_after: str = ""
     received: list[Json] = field(default_factory=list)
-    secrets: list[str | None] = field(default_factory=list)
-    connections: set[object] = field(default_factory=set)
     at_once: int = 0
     most_at_once: int = 0
 
@@ -91,14 +87,11 @@ class Hooked:
     async def handle(self, request: web.BaseRequest) -> web.Response:
         update: Json = await request.json()
         self.received.append(update)
-        self.secrets.append(request.headers.get(SECRET_HEADER))
-        self.connections.add(request.transport)
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             await asyncio.sleep(self.pause_s)
-            headers = {"Retry-After": self.retry_after} if self.retry_after else None
-            return web.Response(status=self.answer(update), headers=headers)
+            return web.Response(status=self.answer(update))
         finally:
             self.at_once -= 1
 

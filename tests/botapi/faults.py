@@ -14,9 +14,8 @@ DELIVERY = "webhook"
 class FaultKind(StrEnum):
     """What happens to a call.
 
-    A delivery to a webhook knows ``RESET``, ``HANG`` and ``PAGE`` (the update does not reach the
-    bot this time), ``DELAY`` (it comes late), ``RESET_AFTER`` and ``HANG_AFTER`` (the bot's answer
-    is lost, so that the update comes again).
+    A delivery to a webhook knows only ``RESET_AFTER``: the bot's answer is lost, so that the update
+    comes again.
     """
 
     RESET = "reset"

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from tests.botapi import BotApi, Fault, FaultKind
-from tests.botapi.caller import ANN, BOB, Wire, number, text_of
+from tests.botapi.caller import ANN, BOB, Wire, text_of
 
 
 async def test_updates_stay_until_they_are_confirmed(api: BotApi, wire: Wire) -> None:
@@ -30,39 +30,8 @@ async def test_a_negative_offset_forgets_all_but_the_last(api: BotApi, wire: Wir
     assert api.pending() == 1
 
 
-async def test_a_long_poll_ends_with_the_first_update(api: BotApi, wire: Wire) -> None:
-    poll = asyncio.create_task(wire.updates(timeout=10))
-    await api.wait_calls("getUpdates")
-    api.say(ANN, "one")
-    async with asyncio.timeout(1):
-        assert len(await poll) == 1
-
-
 async def test_a_long_poll_without_updates_ends_empty(wire: Wire) -> None:
     assert await wire.updates(timeout=1) == []
-
-
-async def test_the_older_of_two_pollers_is_refused(api: BotApi, wire: Wire) -> None:
-    older = asyncio.create_task(wire.refusal("getUpdates", timeout=10))
-    await api.wait_calls("getUpdates")
-    newer = asyncio.create_task(wire.updates(timeout=10))
-    assert "terminated by other getUpdates request" in await older
-    api.say(ANN, "one")
-    assert len(await newer) == 1
-
-
-async def test_a_webhook_refuses_pollers_until_it_is_deleted(api: BotApi, wire: Wire) -> None:
-    older = asyncio.create_task(wire.refusal("getUpdates", timeout=10))
-    await api.wait_calls("getUpdates")
-    api.set_webhook("https://x.example")
-    assert "terminated by setWebhook request" in await older
-    assert "webhook is active" in await wire.refusal("getUpdates")
-    info = (await wire.call("getWebhookInfo"))["result"]
-    assert isinstance(info, dict)
-    assert info["url"] == "https://x.example"
-    api.say(ANN, "one")
-    await wire.call("deleteWebhook", drop_pending_updates=True)
-    assert await wire.updates() == []
 
 
 async def test_the_wanted_kinds_are_kept_between_polls(api: BotApi, wire: Wire) -> None:
@@ -73,23 +42,6 @@ async def test_the_wanted_kinds_are_kept_between_polls(api: BotApi, wire: Wire) 
     await wire.updates(allowed_updates=[])
     api.say(ANN, "two")
     assert api.pending() == 1
-
-
-async def test_update_ids_can_start_anew(api: BotApi, wire: Wire) -> None:
-    api.renumber(5)
-    api.say(ANN, "one")
-    assert [u["update_id"] for u in await wire.updates()] == [6]
-
-
-async def test_a_repeated_update_has_its_old_id(api: BotApi, wire: Wire) -> None:
-    api.say(ANN, "one")
-    api.say(ANN, "two")
-    before = await wire.updates()
-    last = number(before[-1], "update_id")
-    assert await wire.updates(offset=last + 1) == []
-    assert api.repeat(1) == 1
-    assert await wire.updates(offset=last + 1) == before[1:]
-    assert await wire.updates(offset=last + 1) == []
 
 
 async def test_a_batch_can_come_twice_or_in_reverse(api: BotApi, wire: Wire) -> None:
@@ -136,98 +88,10 @@ async def test_a_lost_answer_leaves_the_effect_that_it_says(
     await chat.call("sendMessage", chat_id=7, text="x")
 
 
-async def test_a_page_is_no_json(chat: Wire) -> None:
-    for kind, status in ((FaultKind.PAGE, 502), (FaultKind.GARBAGE_AFTER, 200)):
-        chat.api.fault(Fault("*", kind, status=status))
-        url = f"{chat.api.url}/bot{chat.api.token}/getMe"
-        async with aiohttp.ClientSession() as session, session.get(url) as answer:
-            assert (answer.status, answer.content_type) == (status, "text/html")
-
-
 async def test_faults_happen_as_often_as_said(chat: Wire) -> None:
     chat.api.fault(Fault("getMe", FaultKind.FLOOD, count=2, seconds=9))
     answers = [await chat.call("getMe") for _ in range(3)]
     assert [answer.get("parameters") for answer in answers] == [{"retry_after": 9}] * 2 + [None]
-
-
-async def test_a_delayed_call_is_handled_late(chat: Wire) -> None:
-    chat.api.fault(Fault("getMe", FaultKind.DELAY, seconds=0.2))
-    began = asyncio.get_running_loop().time()
-    await chat.call("getMe")
-    assert asyncio.get_running_loop().time() - began >= 0.2
-
-
-async def test_a_fault_can_be_for_one_chat(api: BotApi, wire: Wire) -> None:
-    api.say(ANN, "x")
-    api.say(BOB, "x")
-    api.fault(Fault("*", FaultKind.FLOOD, chat=BOB))
-    await wire.result("sendMessage", chat_id=ANN, text="x")
-    assert "Too Many Requests" in await wire.refusal("sendMessage", chat_id=BOB, text="x")
-    await wire.result("sendMessage", chat_id=BOB, text="x")
-
-
-async def test_the_bot_api_can_refuse_in_any_words(chat: Wire) -> None:
-    chat.api.fault(Fault("getMe", FaultKind.ERROR, status=400, words="Bad Request: no"))
-    chat.api.fault(Fault("getMe", FaultKind.ERROR))
-    answers = [await chat.call("getMe") for _ in range(2)]
-    assert [answer["description"] for answer in answers] == ["Bad Request: no", "Bad Gateway"]
-
-
-async def test_a_late_answer_had_its_effect_at_once(chat: Wire) -> None:
-    chat.api.fault(Fault("sendMessage", FaultKind.DELAY_AFTER, seconds=3))
-    call = asyncio.create_task(chat.result("sendMessage", chat_id=ANN, text="x"))
-    await chat.api.wait_texts(ANN)
-    assert not call.done()
-    assert (await call)["text"] == "x"
-
-
-async def test_an_answer_can_drip(chat: Wire) -> None:
-    chat.api.fault(Fault("getMe", FaultKind.DRIP, seconds=0.5))
-    began = asyncio.get_running_loop().time()
-    assert (await chat.result("getMe"))["username"] == "GoclawTestBot"
-    assert asyncio.get_running_loop().time() - began > 50
-
-
-async def test_an_answer_can_be_cut(chat: Wire) -> None:
-    chat.api.fault(Fault("sendMessage", FaultKind.CUT))
-    with pytest.raises(aiohttp.ClientPayloadError):
-        await chat.result("sendMessage", chat_id=ANN, text="x")
-    assert chat.api.texts(ANN) == ["x"]
-    assert [call.status for call in chat.api.transcript("sendMessage")] == [0]
-
-
-async def test_a_lost_batch_comes_again(api: BotApi, wire: Wire) -> None:
-    api.say(ANN, "x")
-    api.fault(Fault("getUpdates", FaultKind.RESET_AFTER))
-    with pytest.raises(aiohttp.ClientError):
-        await wire.updates()
-    assert len(await wire.updates()) == 1
-
-
-async def test_the_server_can_be_away_for_a_while(api: BotApi, wire: Wire) -> None:
-    poll = asyncio.create_task(wire.updates(timeout=50))
-    await api.wait_calls("getUpdates")
-    url = api.url
-    api.go_away(5)
-    with pytest.raises(aiohttp.ClientError):
-        await poll
-    with pytest.raises(ValueError, match="away already"):
-        api.go_away(5)
-    with pytest.raises(aiohttp.ClientConnectorError):
-        await wire.call("getMe")
-    api.say(ANN, "meanwhile")
-    await asyncio.sleep(5.1)
-    assert api.url == url
-    assert len(await wire.updates()) == 1
-
-
-async def test_a_revoked_token_ends_the_poll_and_can_be_restored(api: BotApi, wire: Wire) -> None:
-    poll = asyncio.create_task(wire.refusal("getUpdates", timeout=50))
-    await api.wait_calls("getUpdates")
-    api.revoke()
-    assert await poll == "Unauthorized"
-    api.restore()
-    await wire.result("getMe")
 
 
 async def test_the_transcript_can_be_asked_by_chat_and_only_counted(chat: Wire) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import aiohttp
 import pytest
 
-from tests.botapi import BotApi, Fault, FaultKind, FileKind, png
+from tests.botapi import BotApi, FileKind, png
 from tests.botapi.caller import ANN, TEAM, Wire
-from tests.botapi.files import DOWNLOAD_BYTES
 from tests.botapi.rules import Json
-from tests.botapi.views import Button
 
 
 def buttons(data: str = "x", text: str = "ok") -> Json:
@@ -61,18 +58,6 @@ async def test_previews_can_be_left_out(chat: Wire, off: Json) -> None:
     await chat.result("sendMessage", chat_id=ANN, text="https://x.example", **off)
     await chat.result("sendMessage", chat_id=ANN, text="https://x.example")
     assert [seen.preview for seen in chat.api.view(ANN)[-2:]] == [False, True]
-
-
-async def test_a_keyboard_is_changed_and_taken_away(chat: Wire) -> None:
-    await chat.result("sendMessage", chat_id=ANN, text="x", reply_markup=buttons("ü" * 32))
-    edit = {"chat_id": ANN, "message_id": 2}
-    await chat.result("editMessageReplyMarkup", **edit, reply_markup=buttons("b", "B"))
-    assert chat.api.view(ANN)[-1].buttons == [[Button("B", "b")]]
-    words = await chat.refusal("editMessageReplyMarkup", **edit, reply_markup=buttons("b", "B"))
-    assert "message is not modified" in words
-    await chat.result("editMessageReplyMarkup", **edit)
-    seen = chat.api.view(ANN)[-1]
-    assert (seen.buttons, seen.text, seen.edited) == ([], "x", True)
 
 
 async def test_an_edit_that_changes_nothing_that_is_seen_is_refused(chat: Wire) -> None:
@@ -190,30 +175,6 @@ async def test_an_upload_is_sent_and_can_be_sent_again_by_its_id(
     await chat.result(again, chat_id=ANN, **{kind.value: seen.file.file_id})
 
 
-async def test_an_album_is_sent_in_one_call(chat: Wire) -> None:
-    media = '[{"type":"photo","media":"attach://a","caption":"all"},{"type":"photo","media":"%s"}]'
-    old = chat.api.send(ANN, FileKind.PHOTO)["photo"]
-    assert isinstance(old, list)
-    files = {"a": ("a.png", png())}
-    answer = await chat.upload(
-        "sendMediaGroup", files, chat_id=ANN, media=media % old[-1]["file_id"]
-    )
-    assert answer["ok"] is True, answer
-    seen = chat.api.view(ANN)[-2:]
-    assert [message.text for message in seen] == ["all", ""]
-    assert len({message.file.album for message in seen if message.file}) == 1
-
-
-async def test_a_file_over_20_mb_cannot_be_fetched(api: BotApi, wire: Wire) -> None:
-    message = api.send(ANN, FileKind.DOCUMENT, content=b"x", size=DOWNLOAD_BYTES + 1)
-    document = message["document"]
-    assert isinstance(document, dict)
-    words = await wire.refusal("getFile", file_id=document["file_id"])
-    assert words == "Bad Request: file is too big"
-    assert await wire.refusal("getFile", file_id="x") == "Bad Request: invalid file_id"
-    assert await wire.refusal("getFile") == "Bad Request: file_id not specified"
-
-
 async def test_only_files_that_were_asked_for_can_be_downloaded(api: BotApi, wire: Wire) -> None:
     api.send(ANN, FileKind.DOCUMENT)
     base = f"{api.url}/file/bot{api.token}"
@@ -224,23 +185,3 @@ async def test_only_files_that_were_asked_for_can_be_downloaded(api: BotApi, wir
         assert answer.status == 200
     async with wire.session.get(f"{api.url}/file/bot4242:AAwrong-token/x") as answer:
         assert answer.status == 401
-
-
-async def test_a_download_can_break_in_the_middle(api: BotApi, wire: Wire) -> None:
-    api.send(ANN, FileKind.DOCUMENT, content=bytes(1000))
-    file = await wire.result("getFile", file_id="file0001")
-    url = f"{api.url}/file/bot{api.token}/{file['file_path']}"
-    api.fault(Fault("download", FaultKind.CUT))
-    async with wire.session.get(url) as answer:
-        assert answer.content_length == 1000
-        assert len(await answer.content.readexactly(500)) == 500
-        assert not await _more(answer.content)
-    assert api.transcript("download")[0].parameters == {"path": file["file_path"]}
-
-
-async def _more(stream: object) -> bytes:
-    assert isinstance(stream, aiohttp.StreamReader)
-    try:
-        return await stream.read()
-    except aiohttp.ClientPayloadError:
-        return b""

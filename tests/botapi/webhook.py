@@ -21,17 +21,14 @@ _LOOPBACK = frozenset(["127.0.0.1", "::1", "localhost"])
 _MOST_WAITS = 20
 _CONNECT_S = 10.0
 _UNAVAILABLE = 503
-_LOST = frozenset([FaultKind.RESET, FaultKind.HANG, FaultKind.PAGE])
-_ANSWER_LOST = frozenset([FaultKind.RESET_AFTER, FaultKind.HANG_AFTER])
 
 
 class _Failed(Exception):
     """A delivery without success; ``status`` is the bot's answer, 0 if there was none."""
 
-    def __init__(self, words: str, status: int = 0, retry_after_s: float | None = None) -> None:
+    def __init__(self, words: str, status: int = 0) -> None:
         super().__init__(words)
         self.status = status
-        self.retry_after_s = retry_after_s
 
 
 class _Refused(_Failed):
@@ -120,9 +117,7 @@ class Courier:
             status = await self._bring(update, fault)
         except _Failed as failed:
             status, error = failed.status, str(failed)
-            wait_s = failed.retry_after_s
-            if wait_s is None:
-                wait_s = self.retry_s * min(2**failures, _MOST_WAITS)
+            wait_s = self.retry_s * min(2**failures, _MOST_WAITS)
             hook.error, hook.error_date = error, self._world.now()
         else:
             self._world.updates.done(update)
@@ -135,17 +130,11 @@ class Courier:
 
     async def _bring(self, update: Pending, fault: Fault | None) -> int:
         """The bot's 2xx. Raises ``_Failed``."""
-        kind = fault.kind if fault else None
-        if fault and kind is FaultKind.DELAY:
-            await asyncio.sleep(fault.seconds)
-        if fault and kind in _LOST:
-            words = {FaultKind.PAGE: f"Wrong response from the webhook: {fault.status} Trouble"}
-            raise _Failed(words.get(fault.kind, "Connection reset by peer"))
         status = await self._post(update)
         if self._world.updates.doubled:
             self._world.updates.doubled -= 1
             status = await self._post(update)
-        if kind in _ANSWER_LOST:
+        if fault and fault.kind is FaultKind.RESET_AFTER:
             raise _Failed("Read timeout expired")
         return status
 
@@ -178,7 +167,6 @@ class Courier:
             ) as answer:
                 await answer.read()
                 status, reason = answer.status, answer.reason
-                after = answer.headers.get("Retry-After", "")
         except aiohttp.ClientConnectorError as error:
             raise _Refused("Connection refused") from error
         except TimeoutError as error:
@@ -186,8 +174,7 @@ class Courier:
         except (aiohttp.ClientError, OSError) as error:
             raise _Failed("Connection closed") from error
         if not 200 <= status <= 299:
-            words = f"Wrong response from the webhook: {status} {reason}"
-            raise _Failed(words, status, float(after) if after.isdigit() else None)
+            raise _Failed(f"Wrong response from the webhook: {status} {reason}", status)
         return status
 
     def _connections(self) -> aiohttp.ClientSession:
