@@ -8,10 +8,12 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
 from goclaw_py.model.errors import HeartbeatError, JobError, StoreError
 from goclaw_py.model.ids import RunId
+from goclaw_py.ports.store import Store
 from tests.support.postgres import Database
 from tests.support.stores import APOLOGY, A, InMemory, World, a_node, at, world_on
 
@@ -38,11 +40,19 @@ class Player:
     likely: ClassVar[float] = 0.4
     """How likely each of ``some`` is."""
 
+    @property
+    def store(self) -> Store:
+        return self.world.a
+
+    @property
+    def now(self) -> datetime:
+        return at(self.second)
+
     async def play(self) -> None:
         moves = self.moves.split()
         for _ in range(self.steps):
             self.second += self.chance.randint(1, self.pause_s)
-            await self.world.stay_alive(at(self.second))
+            await self.world.stay_alive(self.now)
             move = self.chance.choice(moves)
             try:
                 self.told.append((move, await getattr(self, move)()))
@@ -63,30 +73,28 @@ class Player:
     async def crash(self) -> object:
         if self.chance.random() < 0.5:
             return None
-        now = at(self.second)
-        await self.world.a.end_lease(A, now=now)
+        now = self.now
+        await self.store.end_lease(A, now=now)
         recovery = await self.world.b.recover(now=now, max_attempts=2, apology=APOLOGY)
         await self.come_back()
         return [(cut.run_id, cut.session, cut.outcome) for cut in recovery.cut_runs]
 
     async def leave(self) -> None:
         if self.chance.random() < 0.5:
-            await self.world.a.leave(A, now=at(self.second))
+            await self.store.leave(A, now=self.now)
             await self.come_back()
 
     async def come_back(self) -> None:
         self.runs.clear()
-        await self.world.a.join(a_node(A))
-        await self.world.stay_alive(at(self.second))
+        await self.store.join(a_node(A))
+        await self.world.stay_alive(self.now)
 
     async def move(self) -> object:
         """A chat gets the id of the other one, or a new one. Its old id is used again."""
         old, new = self.chance.choice([("100", "200"), ("200", "100"), ("100", "300")])
         if self.chance.random() < 0.6:
             return None
-        return await self.world.a.move_chat(
-            "telegram", "default", old=old, new=new, now=at(self.second)
-        )
+        return await self.store.move_chat("telegram", "default", old=old, new=new, now=self.now)
 
     def number(self) -> int:
         self.numbers += 1

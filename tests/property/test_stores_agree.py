@@ -1,8 +1,4 @@
-"""The store in memory, with which everything else is tested, does what PostgreSQL does.
-
-Both go through the same history of calls by chance, single and at once, with crashes. Every answer
-and all that is left are compared.
-"""
+"""The store in memory, with which everything else is tested, does what PostgreSQL does."""
 
 from __future__ import annotations
 
@@ -57,7 +53,7 @@ class Chats(Player):
 
     async def accept(self) -> object:
         batch = [inbox(self.number(), self.chat()) for _ in range(self.chance.randint(1, 3))]
-        accepted = await self.world.a.accept(batch, node=A, now=at(self.second))
+        accepted = await self.store.accept(batch, node=A, now=self.now)
         self.rows |= {row.message.external_id: row for row in accepted.rows}
         return [row.message.external_id for row in accepted.rows]
 
@@ -67,7 +63,7 @@ class Chats(Player):
         stops = Stops(tuple(self.some(names)), Reason.STOPPED_ALL)
         command = inbox(self.number(), chat, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
         batch = [replace(command, stops=stops)]
-        accepted = await self.world.a.accept(batch, node=A, now=at(self.second))
+        accepted = await self.store.accept(batch, node=A, now=self.now)
         return [row.message.external_id for row in accepted.rows]
 
     async def begin(self) -> object:
@@ -82,7 +78,7 @@ class Chats(Player):
                 if row.message.target == chat and row.id not in busy
             ]
             mine = free[: self.chance.randint(0, 2)]
-            run = new_run(f"run {self.number():04}", *mine, target=chat, started_at=at(self.second))
+            run = new_run(f"run {self.number():04}", *mine, target=chat, started_at=self.now)
             busy |= set(run.inbox)
             self.runs[run.id] = (chat, frozenset(run.inbox))
             calls.append(self._begin(run))
@@ -96,7 +92,7 @@ class Chats(Player):
         chat = self.runs[parent][0]
         name = f"run {self.number():04}"
         run = replace(
-            new_run(name, target=chat, started_at=at(self.second)),
+            new_run(name, target=chat, started_at=self.now),
             session=SessionKey(f"agent:default:subagent:{an_id(self.numbers)}"),
             trigger=Trigger.SUBAGENT,
             parent=parent,
@@ -108,7 +104,7 @@ class Chats(Player):
 
     async def _begin(self, run: NewRun) -> object:
         """What it was told, without the places: those differ."""
-        begun = await self.world.a.begin_run(run, node=A)
+        begun = await self.store.begin_run(run, node=A)
         self.began[run.id] = (run.session, begun.places)
         assert sorted(set(begun.places)) == list(begun.places)
         return replace(begun, places=()), len(begun.places)
@@ -117,9 +113,9 @@ class Chats(Player):
         if not self.runs:
             return None
         run_id = self.chance.choice(list(self.runs))
-        await self.world.a.open_draft(run_id, self.runs[run_id][0], now=at(self.second))
+        await self.store.open_draft(run_id, self.runs[run_id][0], now=self.now)
         known = self.chance.random() < 0.8
-        return known and await self.world.a.draft_posted(run_id, f"draft {self.number()}")
+        return known and await self.store.draft_posted(run_id, f"draft {self.number()}")
 
     async def finish(self) -> object:
         """Several at once; they may take in what no run works on."""
@@ -137,9 +133,9 @@ class Chats(Player):
             outcome = self.chance.choice(OUTCOMES)
             texts = [f"answer of {run_id}"] if outcome is Outcome.COMPLETED else []
             ended = replace(end(run_id, outcome, *texts), history=(entry(f"of {run_id}"),))
-            ended = replace(ended, taken_in=taken_in, finished_at=at(self.second))
+            ended = replace(ended, taken_in=taken_in, finished_at=self.now)
             ends.append(self.with_work(ended))
-        return await _all([self.world.a.finish_run(one, node=A) for one in ends])
+        return await _all([self.store.finish_run(one, node=A) for one in ends])
 
     def with_work(self, ended: RunEnd) -> RunEnd:
         """Also what the run has done: it may have summed up what it was told."""
@@ -155,7 +151,7 @@ class Chats(Player):
             ended,
             usage=Usage(self.chance.randint(1, 9), self.chance.randint(0, 9), cost_usd=cost),
             tools=tuple(self.some(calls)),
-            first_text_at=at(self.second),
+            first_text_at=self.now,
             model=self.chance.choice(["", "another"]),
             summary=summary,
         )
@@ -168,12 +164,12 @@ class Chats(Player):
             return None
         run_id = self.chance.choice(sorted(runs))
         facts = self.some([f"fact {n} of {run_id}" for n in range(4)])
-        return await self.world.a.pin(self.began[run_id][0], facts, run=run_id)
+        return await self.store.pin(self.began[run_id][0], facts, run=run_id)
 
     async def reset(self) -> object:
         if self.chance.random() < 0.7:
             return None
-        await self.world.a.reset_session(key_of(self.chat()), now=at(self.second))
+        await self.store.reset_session(key_of(self.chat()), now=self.now)
         return None
 
     async def move(self) -> object:
@@ -182,8 +178,8 @@ class Chats(Player):
         new = replace(old, chat=self.chance.choice([*(one.chat for one in CHATS), "400"]))
         if old == new or self.chance.random() < 0.5:
             return None
-        moved = await self.world.a.move_chat(
-            "telegram", "default", old=old.chat, new=new.chat, now=at(self.second)
+        moved = await self.store.move_chat(
+            "telegram", "default", old=old.chat, new=new.chat, now=self.now
         )
         for name, row in self.rows.items():
             if row.message.target == old:
@@ -197,13 +193,13 @@ class Chats(Player):
         payer = self.chance.choice([None, key_of(self.chat())])
         agent = self.chance.choice([None, AGENT, AgentName("nobody")])
         since = at(self.chance.choice([0, self.second // 2]))
-        return await self.world.a.spent(since=since, payer=payer, agent=agent)
+        return await self.store.spent(since=since, payer=payer, agent=agent)
 
     async def settle(self) -> object:
         rows = [self.rows[name].id for name in self.some(list(self.rows))]
         outcome = self.chance.choice([Outcome.CANCELLED, Outcome.DROPPED])
         words = [say(f"settled at {self.second}")] if rows else []
-        await self.world.a.settle(rows, outcome, now=at(self.second), say=words)
+        await self.store.settle(rows, outcome, now=self.now, say=words)
         return None
 
     async def retry(self) -> object:
@@ -211,7 +207,7 @@ class Chats(Player):
         busy = {row for _, rows in self.runs.values() for row in rows}
         rows = [self.rows[name].id for name in self.some(list(self.rows))]
         free = [row for row in rows if row not in busy]
-        return await self.world.a.retry_dead_letters(free, now=at(self.second))
+        return await self.store.retry_dead_letters(free, now=self.now)
 
     async def sweep(self) -> object:
         """What ended some time ago is as old as can be; what waits for an operator too, or not."""
@@ -228,9 +224,9 @@ class Chats(Player):
 
     async def look(self) -> object:
         known = {self.rows[name].id for name in self.some(list(self.rows))}
-        found = await self.world.a.claim_pending(A, now=at(self.second), places=PLACES, known=known)
+        found = await self.store.claim_pending(A, now=self.now, places=PLACES, known=known)
         names = {row.id: name for name, row in self.rows.items()}
-        ended = await self.world.a.ended([*names])
+        ended = await self.store.ended([*names])
         return [row.message.external_id for row in found], sorted(names[row] for row in ended)
 
     async def left(self) -> dict[str, list[object]]:
@@ -263,7 +259,7 @@ class Chats(Player):
 
     async def come_back(self) -> None:
         await Player.come_back(self)
-        await self.world.a.claim_pending(A, now=at(self.second), places=PLACES)
+        await self.store.claim_pending(A, now=self.now, places=PLACES)
 
     def chat(self) -> Target:
         return self.chance.choice(CHATS)

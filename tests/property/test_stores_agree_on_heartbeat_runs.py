@@ -1,8 +1,4 @@
-"""The store in memory does with heartbeats what PostgreSQL does.
-
-Both go through the same history of calls by chance, with crashes. Every answer and all that is left
-are compared.
-"""
+"""The store in memory does with heartbeats what PostgreSQL does."""
 
 from __future__ import annotations
 
@@ -70,49 +66,45 @@ class Heartbeats(Player):
             HeartbeatConfig(agent, self.chance.choice(intervals), offset)
             for agent in self.some(AGENTS)
         ]
-        await self.world.a.plan_heartbeats(plans, now=at(self.second))
+        await self.store.plan_heartbeats(plans, now=self.now)
 
     async def switch(self) -> object:
         agent, on = self.agent(), self.chance.choice([None, False, True, True])
         muted = self.chance.choice([None, at(self.second + 60)])
         return (
-            await self.world.a.switch_heartbeat(agent, on=on, now=at(self.second)),
-            await self.world.a.mute_heartbeat(agent, muted),
+            await self.store.switch_heartbeat(agent, on=on, now=self.now),
+            await self.store.mute_heartbeat(agent, muted),
         )
 
     async def wake(self) -> object:
         kind = self.chance.choice([HeartbeatRunKind.EVENT, HeartbeatRunKind.JOB])
-        return await self.world.a.wake_heartbeat(self.agent(), kind, now=at(self.second))
+        return await self.store.wake_heartbeat(self.agent(), kind, now=self.now)
 
     async def claim(self) -> object:
         ids = [HeartbeatRunId(f"beat {self.number():04}") for _ in range(self.chance.randint(0, 3))]
-        claimed = await self.world.a.claim_heartbeats(
-            A,
-            self.some([*AGENTS, *AGENTS]),
-            now=at(self.second),
-            ids=ids,
-            wakes=self.chance.randint(0, 2),
+        claimed = await self.store.claim_heartbeats(
+            A, self.some([*AGENTS, *AGENTS]), now=self.now, ids=ids, wakes=self.chance.randint(0, 2)
         )
         self.claims.extend(claimed)
         return claimed
 
     async def claim_manual(self) -> object:
         heartbeat_run = HeartbeatRunId(f"beat {self.number():04}")
-        claimed = await self.world.a.claim_heartbeat_now(
-            A, self.agent(), now=at(self.second), heartbeat_run=heartbeat_run
+        claimed = await self.store.claim_heartbeat_now(
+            A, self.agent(), now=self.now, heartbeat_run=heartbeat_run
         )
         self.claims.extend([claimed] if claimed else [])
         return claimed
 
     async def defer(self) -> None:
         for claimed in self.some(self.claims[-3:]):
-            await self.world.a.defer_heartbeat(claimed.id, node=A, detail=f"busy {self.second}")
+            await self.store.defer_heartbeat(claimed.id, node=A, detail=f"busy {self.second}")
 
     async def begin(self) -> None:
         """Also for what has ended by then."""
         for claimed in self.some(self.claims[-4:]):
             name = f"run {self.number():04}"
-            await self.world.a.begin_run(run_for(name, claimed, started_at=at(self.second)), node=A)
+            await self.store.begin_run(run_for(name, claimed, started_at=self.now), node=A)
             self.runs[RunId(name)] = claimed
 
     async def finish(self) -> None:
@@ -122,11 +114,11 @@ class Heartbeats(Player):
             outcome = self.chance.choice([Outcome.COMPLETED, Outcome.FAILED, Outcome.INTERRUPTED])
             end = replace(
                 run_end(run_id, last, outcome),
-                finished_at=at(self.second),
+                finished_at=self.now,
                 say=self.words(last),
                 usage=self.chance.choice([None, self.a_usage()]),
             )
-            await self.world.a.finish_run(end, node=A)
+            await self.store.finish_run(end, node=A)
 
     async def end(self) -> None:
         """Also what has ended before."""
@@ -134,7 +126,7 @@ class Heartbeats(Player):
         ends = [self.an_end(one) for one in {one.agent: one for one in chosen}.values()]
         for end in ends:
             words = self.words(end) if self.chance.random() < 0.5 else ()
-            await self.world.a.end_heartbeat_run(end, words, node=A)
+            await self.store.end_heartbeat_run(end, words, node=A)
 
     def words(self, end: HeartbeatRunEnd | None) -> tuple[OutboundMessage, ...]:
         if end is None or end.target is None:
@@ -149,7 +141,7 @@ class Heartbeats(Player):
             claimed.id,
             claimed.agent,
             status,
-            at(self.second),
+            self.now,
             skip=self.chance.choice([*Skip]) if status is HeartbeatRunStatus.SKIPPED else None,
             detail=self.chance.choice(["", "broken"]),
             reply=f"reply {self.second}",
@@ -169,14 +161,14 @@ class Heartbeats(Player):
     async def give_back(self) -> None:
         ids = [claimed.id for claimed in self.some(self.claims[-4:])]
         if self.chance.random() < 0.5:
-            await self.world.a.release_heartbeats(ids, node=A)
+            await self.store.release_heartbeats(ids, node=A)
         else:
-            await self.world.a.release_unclaimed_heartbeats(ids, node=A)
+            await self.store.release_unclaimed_heartbeats(ids, node=A)
 
     async def event(self) -> object:
         wake = self.chance.random() < 0.3
-        event = await self.world.a.add_event(
-            self.agent(), f"event {self.second}", now=at(self.second), wake=wake
+        event = await self.store.add_event(
+            self.agent(), f"event {self.second}", now=self.now, wake=wake
         )
         self.events.append(event.id)
         return event
@@ -186,42 +178,38 @@ class Heartbeats(Player):
         target = self.chance.choice(CHATS)
         kind = self.chance.choice([InboxKind.MESSAGE, InboxKind.COMMAND])
         new: NewInbox = inbox(self.number(), target, kind=kind)
-        rows = (await self.world.a.accept([new], node=A, now=at(self.second))).rows
+        rows = (await self.store.accept([new], node=A, now=self.now)).rows
         if not rows or self.chance.random() < 0.5:
             ids = [row.id for row in rows]
-            await self.world.a.settle(
-                ids, Outcome.CANCELLED, now=at(self.second), reason=Reason.STOPPED
-            )
+            await self.store.settle(ids, Outcome.CANCELLED, now=self.now, reason=Reason.STOPPED)
             return
         name = f"run {self.number():04}"
         trigger = self.chance.choice([Trigger.CHAT, Trigger.API, Trigger.SUBAGENT])
-        run = replace(
-            new_run(name, *rows, target=target, started_at=at(self.second)), trigger=trigger
-        )
-        await self.world.a.begin_run(run, node=A)
+        run = replace(new_run(name, *rows, target=target, started_at=self.now), trigger=trigger)
+        await self.store.begin_run(run, node=A)
         self.runs[RunId(name)] = None
 
     async def send(self) -> None:
         """What was said reaches its chat, or does not."""
         for chat in CHATS:
-            row = await self.world.a.claim_next(chat, node=A, now=at(self.second))
+            row = await self.store.claim_next(chat, node=A, now=self.now)
             if row is not None and self.chance.random() < 0.6:
-                await self.world.a.mark_sent(row, f"m{self.number()}", now=at(self.second))
+                await self.store.mark_sent(row, f"m{self.number()}", now=self.now)
             elif row is not None:
-                await self.world.a.mark_dead(row, f"blocked {row.id}", now=at(self.second))
+                await self.store.mark_dead(row, f"blocked {row.id}", now=self.now)
 
     async def drop(self) -> object:
-        rows = [row.id for row in await self.world.a.outbox(limit=4)]
+        rows = [row.id for row in await self.store.outbox(limit=4)]
         if self.chance.random() < 0.5:
-            return await self.world.a.drop_outbox(rows[:1], now=at(self.second))
-        return await self.world.a.retry_outbox(rows[1:2], now=at(self.second))
+            return await self.store.drop_outbox(rows[:1], now=self.now)
+        return await self.store.retry_outbox(rows[1:2], now=self.now)
 
     async def tell(self) -> object:
         since = at(self.second - self.chance.randint(0, 60))
-        found = await self.world.a.undelivered(AGENTS[:2], since=since)
+        found = await self.store.undelivered(AGENTS[:2], since=since)
         told = [
-            await self.world.a.tell_undelivered(
-                one.heartbeat_run, [OutboundMessage(CHATS[0], one.why)], now=at(self.second)
+            await self.store.tell_undelivered(
+                one.heartbeat_run, [OutboundMessage(CHATS[0], one.why)], now=self.now
             )
             for one in [*found[:1], *found[:1]]
         ]

@@ -1,8 +1,4 @@
-"""The store in memory does with jobs what PostgreSQL does.
-
-Both go through the same history of calls by chance, single and at once, with crashes. Every answer
-and all that is left are compared.
-"""
+"""The store in memory does with jobs what PostgreSQL does."""
 
 from __future__ import annotations
 
@@ -64,18 +60,18 @@ class Jobs(Player):
             self.chance.choice(OWNERS),
             self.chance.choice([*Maker]),
             spec if target is None else replace(spec, target=target, max_runs=self.second),
-            at(self.second),
-            at(self.second),
+            self.now,
+            self.now,
             next_run_at=at(self.second + self.chance.randint(-3, 9)),
         )
-        await self.world.a.add_job(job, most=3)
+        await self.store.add_job(job, most=3)
 
     async def change(self) -> object:
         job = await self.some_job()
         if job is None:
             return None
         slug = self.chance.choice([job.spec.slug, job.spec.slug, *SLUGS])
-        job = replace(job, spec=replace(job.spec, slug=slug), updated_at=at(self.second))
+        job = replace(job, spec=replace(job.spec, slug=slug), updated_at=self.now)
         if self.chance.random() < 0.2:
             job = replace(job, revision=job.revision - 1)
         match self.chance.randint(0, 2):
@@ -84,28 +80,28 @@ class Jobs(Player):
             case 1:
                 due_at = at(self.second + self.chance.randint(-3, 9))
                 job = replace(job, state=JobState.ACTIVE, next_run_at=due_at, failures=0)
-        return await self.world.a.change_job(job)
+        return await self.store.change_job(job)
 
     async def delete(self) -> object:
         job = await self.some_job()
         if job is None or self.chance.random() < 0.5:
             return None
-        return await self.world.a.delete_job(job.id, forget=self.chance.random() < 0.5)
+        return await self.store.delete_job(job.id, forget=self.chance.random() < 0.5)
 
     async def claim(self) -> object:
         limit = self.chance.randint(0, 3)
         ids = [OccurrenceId(f"occurrence {self.number():04}") for _ in range(limit)]
-        claimed = await self.world.a.claim_due(A, now=at(self.second), ids=ids)
+        claimed = await self.store.claim_due(A, now=self.now, ids=ids)
         self.claims.extend(claimed)
-        return claimed, await self.world.a.next_job_due()
+        return claimed, await self.store.next_job_due()
 
     async def claim_manual(self) -> object:
         job = await self.some_job()
         if job is None:
             return None
         occurrence = OccurrenceId(f"occurrence {self.number():04}")
-        now = at(self.second)
-        claimed = await self.world.a.claim_now(A, job.id, now=now, occurrence=occurrence)
+        now = self.now
+        claimed = await self.store.claim_now(A, job.id, now=now, occurrence=occurrence)
         self.claims.extend([claimed] if claimed else [])
         return claimed
 
@@ -115,8 +111,8 @@ class Jobs(Player):
         for claimed in self.some(self.claims[-6:]):
             name = f"run {self.number():04}"
             self.runs[RunId(name)] = claimed
-            run = run_for(name, claimed, started_at=at(self.second))
-            calls.append(self.world.a.begin_run(run, node=A))
+            run = run_for(name, claimed, started_at=self.now)
+            calls.append(self.store.begin_run(run, node=A))
         return await _all([_quiet(call) for call in calls])
 
     async def finish(self) -> object:
@@ -126,8 +122,8 @@ class Jobs(Player):
             last = self.an_end(claimed) if self.chance.random() < 0.7 else None
             outcome = self.chance.choice([Outcome.COMPLETED, Outcome.FAILED, Outcome.INTERRUPTED])
             words = (say(f"of {run_id}"),) if outcome is Outcome.COMPLETED else ()
-            end = replace(run_end(run_id, last, outcome), finished_at=at(self.second), say=words)
-            calls.append(self.world.a.finish_run(end, node=A))
+            end = replace(run_end(run_id, last, outcome), finished_at=self.now, say=words)
+            calls.append(self.store.finish_run(end, node=A))
             if self.chance.random() < 0.7:
                 # What ends in one transaction may end in any order.
                 await _all([_quiet(calls.pop())])
@@ -137,7 +133,7 @@ class Jobs(Player):
         """Also what has ended before."""
         for claimed in self.some(self.claims[-5:]):
             words = (say(f"of {claimed.id}, {self.second}"),)
-            await self.world.a.end_occurrence(self.an_end(claimed), words, node=A)
+            await self.store.end_occurrence(self.an_end(claimed), words, node=A)
 
     def an_end(self, claimed: OccurrenceClaim) -> OccurrenceEnd:
         update = JobUpdate(
@@ -157,7 +153,7 @@ class Jobs(Player):
             claimed.job.id,
             claimed.job.revision,
             self.chance.choice(ENDS),
-            at(self.second),
+            self.now,
             None if claimed.manual else update,
             why=self.chance.choice([None, Why.BUSY]),
             output=f"output {self.second}",
@@ -171,18 +167,18 @@ class Jobs(Player):
     async def give_back(self) -> None:
         ids = [claimed.id for claimed in self.some(self.claims[-5:])]
         status = self.chance.choice([OccurrenceStatus.INTERRUPTED, OccurrenceStatus.SKIPPED])
-        await self.world.a.give_back(ids, node=A, status=status)
+        await self.store.give_back(ids, node=A, status=status)
 
     async def hold(self) -> object:
         """The other node takes the session of a chat, or ends its run there, or releases it."""
         if not self.held or self.chance.random() < 0.4:
             target, name = self.chance.choice(CHATS), f"held {self.number():04}"
             self.held.append((RunId(name), target))
-            run = new_run(name, target=target, started_at=at(self.second))
+            run = new_run(name, target=target, started_at=self.now)
             return await self.world.b.begin_run(replace(run, target=None), node=B)
         run_id, target = self.chance.choice(self.held)
         if self.chance.random() < 0.6:
-            end = replace(run_end(run_id), finished_at=at(self.second))
+            end = replace(run_end(run_id), finished_at=self.now)
             await self.world.b.finish_run(end, node=B)
         else:
             await self.world.b.release_sessions(B, [key_of(target)])
@@ -193,13 +189,13 @@ class Jobs(Player):
             claimed.id: self.chance.choice([*map(key_of, CHATS), SessionKey("agent:default:none")])
             for claimed in self.some(self.claims[-6:])
         }
-        return await self.world.a.wait_for_sessions(asked, node=A, now=at(self.second))
+        return await self.store.wait_for_sessions(asked, node=A, now=self.now)
 
     async def claim_waiting(self) -> object:
         """By either node; what the other one claims it gives back, or it waits again."""
         node, unheld = self.chance.choice([A, A, B]), self.chance.random() < 0.7
         store = self.world.a if node == A else self.world.b
-        claimed = await store.claim_waiting(node, now=at(self.second), unheld=unheld)
+        claimed = await store.claim_waiting(node, now=self.now, unheld=unheld)
         if node == A:
             self.claims.extend(claimed)
         else:
@@ -210,24 +206,24 @@ class Jobs(Player):
 
     async def end_waiting(self) -> object:
         """Also one that has been claimed meanwhile."""
-        waiting = await self.world.a.waiting_occurrences()
+        waiting = await self.store.waiting_occurrences()
         for one in self.some([*waiting, *self.claims[-1:]]):
-            await self.world.a.end_occurrence(self.an_end(one), node=None)
+            await self.store.end_occurrence(self.an_end(one), node=None)
         return waiting
 
     async def zone(self) -> object:
         owner = self.chance.choice(OWNERS)
-        await self.world.a.choose_zone(owner, self.chance.choice([None, "Asia/Tokyo", "UTC"]))
-        return [await self.world.a.zone_of(one) for one in OWNERS]
+        await self.store.choose_zone(owner, self.chance.choice([None, "Asia/Tokyo", "UTC"]))
+        return [await self.store.zone_of(one) for one in OWNERS]
 
     async def send(self) -> None:
         """What was said reaches its chat, or does not."""
         for chat in CHATS:
-            row = await self.world.a.claim_next(chat, node=A, now=at(self.second))
+            row = await self.store.claim_next(chat, node=A, now=self.now)
             if row is not None and self.chance.random() < 0.7:
-                await self.world.a.mark_sent(row, f"m{self.number()}", now=at(self.second))
+                await self.store.mark_sent(row, f"m{self.number()}", now=self.now)
             elif row is not None:
-                await self.world.a.mark_dead(row, "blocked", now=at(self.second))
+                await self.store.mark_dead(row, "blocked", now=self.now)
 
     async def look(self) -> object:
         store = self.world.a
@@ -268,7 +264,7 @@ class Jobs(Player):
         }
 
     async def some_job(self) -> Job | None:
-        found = (await self.world.a.jobs(JobQuery(limit=1000))).jobs
+        found = (await self.store.jobs(JobQuery(limit=1000))).jobs
         return self.chance.choice(found) if found else None
 
 

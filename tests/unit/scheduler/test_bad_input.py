@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler.child_runs import NestingLimits
 from goclaw_py.scheduler.models import MAX_DEBOUNCE_S, Drop, LaneState, Mode, QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import DuplicateRequest, RunScheduler, UnknownLane
@@ -149,24 +149,6 @@ def test_an_id_is_taken_as_long_as_its_request_lives(state: str) -> None:
     assert shell.view("a").session == "chat"
 
 
-def test_the_id_of_a_joined_message_is_taken_until_the_turn_has_ended() -> None:
-    shell = Shell()
-    shell.submit_all("a", "b", sender="ann", policy=TYPING)
-    shell.wait(1)
-    shell.finish("a")
-    with pytest.raises(DuplicateRequest):
-        shell.submit("b")
-    shell.release("a")
-    assert told(shell.submit("b")) == ["start b"]
-
-
-def test_the_id_of_a_joined_message_is_free_when_the_turn_was_stopped() -> None:
-    shell = Shell()
-    shell.submit_all("a", "b", sender="ann", policy=TYPING)
-    shell.stop()
-    assert told(shell.submit("b")) == ["start b"]
-
-
 @pytest.mark.parametrize("ended", [False, True])
 def test_the_same_request_object_is_not_taken_twice(ended: bool) -> None:
     """SPEC QUEUE-10. What it had been through before was taken for its own."""
@@ -178,17 +160,6 @@ def test_the_same_request_object_is_not_taken_twice(ended: bool) -> None:
     with pytest.raises(DuplicateRequest, match="request a"):
         scheduler.submit(request, 1)
     assert len(scheduler.runs(1)) == (0 if ended else 1)
-
-
-def test_a_duplicate_is_refused_before_the_draining_scheduler_could_answer_for_it() -> None:
-    """SPEC QUEUE-10, QUEUE-11: the live request keeps its one outcome."""
-    shell = Shell()
-    shell.submit("a")
-    shell.scheduler.drain()
-    with pytest.raises(DuplicateRequest):
-        shell.submit("a")
-    shell.done("a")
-    assert shell.ended == {"a": (Outcome.COMPLETED, None)}
 
 
 # ---------------------------------------------------------------------- shells that err
@@ -212,30 +183,6 @@ def test_what_is_over_may_be_finished_and_released_again_without_effect() -> Non
     shell.done("a")
     assert (shell.finish("a"), shell.release("a"), shell.done("a")) == ([], [], [])
     shell.assert_nothing_left()
-
-
-def test_a_run_that_is_being_stored_cannot_finish_again() -> None:
-    shell = Shell()
-    shell.submit("a")
-    shell.finish("a")
-    with pytest.raises(IllegalTransition, match="a: finishing cannot become finishing"):
-        shell.done("a", Outcome.FAILED)
-    assert shell.ended == {"a": (Outcome.COMPLETED, None)}
-
-
-def test_everything_works_while_the_clock_stands_still() -> None:
-    shell = Shell({"main": 1}, grace_s=0)
-    shell.submit("typed", sender="ann", policy=TYPING)
-    shell.submit("a", "one", deadline_s=0)
-    shell.submit("b", "two", deadline_s=0)
-    shell.submit("c", "three")
-    assert shell.scheduler.next_timer() == 0
-    shell.wait(0)
-    assert shell.ended["b"] == (Outcome.TIMED_OUT, Reason.DEADLINE)
-    assert shell.ended["a"] == (Outcome.ABANDONED, Reason.DEADLINE)
-    assert shell.working == ["c"]
-    assert shell.state("typed") is RunState.COLLECTING
-    assert shell.scheduler.tick(shell.now) == []
 
 
 def test_sessions_lanes_and_senders_with_empty_names_are_names_too() -> None:

@@ -39,16 +39,6 @@ def test_children_run_inside_a_slot_one_at_a_time_first_come_first_served() -> N
     assert told(shell.done("b")) == ["end b: completed", "start c"]
 
 
-def test_a_grandchild_runs_inside_the_slot_of_the_nearest_ancestor_in_its_lane() -> None:
-    """SPEC LANE-8: an ancestor, not only the parent."""
-    shell = Shell({"main": 1, "subagent": 1})
-    shell.submit("run")
-    ask(shell, "child", "run", lane="subagent")
-    ask(shell, "grandchild", "child", lane="main")
-    assert shell.occupants("main") == ["run", "grandchild"]
-    assert (shell.lane("main").active, shell.lane("subagent").active) == (1, 1)
-
-
 def test_a_child_that_nobody_waits_for_queues_like_everybody() -> None:
     shell = one_slot()
     shell.submit("child", "sub", parent="run")
@@ -131,19 +121,6 @@ def test_a_guest_whose_host_ends_first_keeps_the_slot() -> None:
     shell.done("child")
     assert shell.working == ["next"]
     shell.done("next")
-    shell.assert_nothing_left()
-
-
-def test_a_guest_whose_host_ends_first_becomes_the_guest_of_the_hosts_host() -> None:
-    shell = one_slot()
-    ask(shell, "child", "run")
-    ask(shell, "grandchild", "child")
-    ask(shell, "second", "run")
-    shell.done("child")
-    assert shell.working == ["run", "grandchild"]
-    shell.done("grandchild")
-    assert shell.working == ["run", "second"]
-    shell.done_all("second", "run")
     shell.assert_nothing_left()
 
 

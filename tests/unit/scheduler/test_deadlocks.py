@@ -151,21 +151,6 @@ def test_a_child_behind_a_message_that_waits_for_its_parents_session_is_rejected
     assert ask(shell, "child", "run", session="two", lane="subagent") == rejected
 
 
-def test_a_child_of_its_parents_agent_takes_no_slot_of_the_agent() -> None:
-    """SPEC AGENT-3, LANE-8: one of the two works at a time."""
-    shell = Shell({"main": 9}, agents={"main": 1})
-    shell.submit("run")
-    assert ask(shell, "child", "run") == ["start child"]
-    shell.submit("other", "other")
-    assert shell.state("other") is RunState.QUEUED
-    shell.done("child")
-    assert shell.state("other") is RunState.QUEUED
-    shell.done("run")
-    assert shell.state("other") is RunState.RUNNING
-    shell.done("other")
-    shell.assert_nothing_left()
-
-
 def test_a_lane_that_shrinks_to_runs_that_wait_seats_a_child_inside_its_parent() -> None:
     """SPEC LANE-8, LANE-9. It waited for one of two to end, and then for both."""
     shell = Shell({"main": 1, "subagent": 2})

@@ -80,18 +80,6 @@ def test_the_timer_is_never_later_than_the_end_of_a_burst() -> None:
     assert collector.next_at() is None
 
 
-def test_bursts_are_kept_apart_by_session_and_sender() -> None:
-    collector = Debouncer()
-    for session, sender in (("s", "ann"), ("s", "bob"), ("t", "ann")):
-        collector.begin(entry(session=session, sender=sender), WINDOW_S, now=0)
-    assert [burst.leader.sender for burst in collector.of(S)] == ["ann", "bob"]
-    assert len(collector.all()) == 3
-    bob = collector.find(S, "bob")
-    assert bob is not None
-    collector.close(bob)
-    assert [burst.leader.sender for burst in collector.of(S)] == ["ann"]
-
-
 def test_bursts_fall_due_in_the_order_of_their_ends() -> None:
     collector = Debouncer()
     late, early = entry("late", "s"), entry("early", "t")
@@ -123,29 +111,6 @@ def test_rapid_messages_of_one_sender_become_one_turn() -> None:
     shell.wait(0.02)
     assert shell.started == ["a"]
     assert shell.joined == {"b": "a", "c": "a"}
-
-
-def test_a_steady_typist_is_served_after_four_windows() -> None:
-    shell = Shell()
-    for number in range(6):
-        says(shell, str(number))
-        shell.wait(0.6)
-    assert shell.now > 3.2
-    assert shell.started == ["0"]
-    assert len(shell.joined) == 5
-
-
-def test_a_steady_typist_is_collected_again_while_a_run_works() -> None:
-    """SPEC QUEUE-6: else each run would take what came in the moment that the one before took."""
-    shell = Shell()
-    for number in range(10):
-        says(shell, str(number))
-        if number == 6:
-            shell.done("0")
-        shell.wait(0.6)
-    assert shell.started == ["0"]
-    assert shell.state("6") is RunState.COLLECTING
-    assert [name for name, into in shell.joined.items() if into == "6"] == ["7", "8", "9"]
 
 
 def test_a_follow_up_to_a_running_session_queues_without_a_window() -> None:
@@ -208,15 +173,6 @@ def test_a_burst_that_is_too_large_becomes_several_turns(
     assert shell.joined == {"b": "a", "d": "c"}
 
 
-def test_a_message_that_is_longer_than_a_turn_is_one_of_its_own() -> None:
-    shell = Shell()
-    shell.submit("long", sender="ann", policy=TEN_CHARS, chars=99)
-    shell.submit("short", sender="ann", policy=TEN_CHARS, chars=1)
-    shell.wait(2)
-    shell.done("long")
-    assert shell.started == ["long", "short"]
-
-
 def test_a_turn_takes_fifty_messages_unless_something_else_is_set() -> None:
     shell = Shell()
     for number in range(60):
@@ -224,19 +180,6 @@ def test_a_turn_takes_fifty_messages_unless_something_else_is_set() -> None:
     shell.wait(2)
     shell.done("0")
     assert shell.started == ["0", "50"]
-
-
-def test_what_was_too_much_for_a_turn_is_collected_like_the_turn_before() -> None:
-    """SPEC QUEUE-6: as many turns, however short the runs are and however slowly messages come."""
-    shell = Shell()
-    for name in "abcdefgh":
-        shell.submit(name, sender="ann", policy=replace(TWO, turn_messages=4))
-        shell.wait(0.1)
-        if shell.started:
-            shell.done("a")
-    shell.wait(2)
-    assert shell.started == ["a", "e"]
-    assert [name for name, into in shell.joined.items() if into == "e"] == ["f", "g", "h"]
 
 
 def test_nothing_overtakes_what_has_no_room_in_a_turn() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import GROUP, INTERRUPT, TYPING, Shell, told
+from tests.unit.scheduler.shell import GROUP, INTERRUPT, INTERRUPT_GROUP, TYPING, Shell, told
 
 DROPPED = (Outcome.DROPPED, Reason.QUEUE_DROPPED)
 DEADLINE = (Outcome.TIMED_OUT, Reason.DEADLINE)
@@ -42,32 +42,6 @@ def test_the_pieces_of_an_interrupting_text_do_not_interrupt_what_came_between()
     assert shell.working == ["between"]
     shell.done("between")
     assert shell.working == ["1"]
-
-
-# ---------------------------------------------------------------------- limits that meet
-
-
-def test_the_deadline_of_a_message_that_joined_a_burst_does_not_count() -> None:
-    """SPEC QUEUE-6, QUEUE-9: a turn has one deadline, that of its first message."""
-    shell = Shell()
-    shell.submit("a", sender="ann", policy=TYPING, deadline_s=9)
-    shell.submit("b", sender="ann", policy=TYPING, deadline_s=2)
-    shell.wait(8.9)
-    assert (shell.working, shell.cancelled) == (["a"], {})
-    shell.wait(0.1)
-    assert shell.cancelled == {"a": Reason.DEADLINE}
-
-
-# ---------------------------------------------------------------------- lanes in one session
-
-
-def test_a_burst_stays_in_the_lane_of_its_first_message() -> None:
-    """SPEC LANE-3, QUEUE-6: what is typed within the window is one turn."""
-    shell = Shell()
-    shell.submit("a", sender="ann", policy=TYPING)
-    shell.submit("b", sender="ann", policy=TYPING, lane="cron")
-    shell.wait(1)
-    assert (shell.joined, shell.view("a").lane) == ({"b": "a"}, "main")
 
 
 # ---------------------------------------------------------------------- the order of what is told
@@ -140,3 +114,67 @@ def test_each_way_to_lose_a_message_has_a_reason_of_its_own() -> None:
         "job": Reason.LANE_CLOSED,
         "after": Reason.DRAINING,
     }
+
+
+# -------------------------------------------------- mistakes that the scheduler once made
+
+
+def test_a_run_whose_ended_parent_and_grandparent_share_a_session_can_end() -> None:
+    """SPEC QUEUE-10. Its place among that session's kin was taken away twice."""
+    shell = Shell({"main": 9})
+    shell.submit("grandparent", policy=GROUP)
+    shell.submit("parent", policy=GROUP, parent="grandparent")
+    shell.submit("child", "sub", parent="parent")
+    shell.done_all("parent", "child", "grandparent")
+    shell.assert_nothing_left()
+
+
+def test_sessions_that_gave_up_waiting_leave_a_busy_agents_line() -> None:
+    """SPEC QUEUE-9. Memory must not grow while an agent is busy for hours."""
+    shell = Shell(agents={"main": 1})
+    shell.submit("busy", "first")
+    for number in range(5):
+        shell.submit(f"late {number}", f"visitor {number}", deadline_s=1)
+    shell.wait(2)
+    assert len(shell.ended) == 5
+    (agent,) = shell.scheduler._machine.agents.values()
+    assert agent.line == {}
+
+
+def test_the_rest_of_a_cut_text_is_waited_for_when_the_burst_began_with_a_short_window() -> None:
+    """SPEC QUEUE-6. The window of the burst's first message held for the cut pieces too."""
+    shell = Shell()
+    short = QueuePolicy(debounce_s=0.1)
+    shell.submit("hello", sender="ann", policy=short)
+    shell.wait(0.05)
+    shell.submit("long text", sender="ann", policy=short, cut=True)
+    shell.wait(0.9)
+    assert shell.started == []
+    shell.submit("rest", sender="ann", policy=short)
+    shell.wait(0.1)
+    assert shell.joined == {"long text": "hello", "rest": "hello"}
+    assert shell.started == ["hello"]
+
+
+def test_a_session_that_has_become_smaller_loses_its_turn_for_a_busy_agent() -> None:
+    """SPEC AGENT-3. It kept a place from a time at which its message could have gone."""
+    shell = Shell({"main": 9}, agents={"main": 1})
+    shell.submit("busy", "zero")
+    shell.submit("a1", "a", agent="other", policy=GROUP)
+    shell.submit("a2", "a", policy=GROUP)
+    shell.submit("a3", "a", policy=QueuePolicy(concurrency=1))
+    shell.submit("b1", "b")
+    shell.done_all("a1", "busy")
+    assert shell.started[2:] == ["b1"]
+
+
+def test_a_child_behind_one_that_waits_for_its_parents_lane_is_let_in() -> None:
+    """SPEC LANE-8. It must only move up, not end, for the session to have room."""
+    shell = Shell({"main": 1, "subagent": 1})
+    shell.submit("parent", "one")
+    shell.submit("stays", "group", lane="subagent", policy=GROUP)
+    shell.submit("alone", "group", policy=INTERRUPT_GROUP)
+    shell.submit("child", "group", policy=GROUP, lane="cron", parent="parent", awaited=True)
+    assert shell.ended == {}
+    shell.done("stays")
+    assert shell.started == ["parent", "stays", "child"]

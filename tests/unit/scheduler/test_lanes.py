@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
@@ -34,22 +33,6 @@ def test_a_lane_never_holds_more_runs_than_its_size(size: int) -> None:
         assert shell.lane().active == min(size, 8 - number)
         shell.done(str(number))
     shell.assert_nothing_left()
-
-
-def test_a_request_for_an_unknown_lane_runs_in_main() -> None:
-    shell = Shell()
-    shell.submit("a", lane=LaneName("no such lane"))
-    assert shell.lane().active == 1
-
-
-def test_a_busy_session_takes_no_place_in_the_lanes_line() -> None:
-    shell = Shell({"main": 2})
-    shell.submit("busy", "one")
-    for number in range(5):
-        shell.submit(f"behind {number}", "one")
-    shell.submit("other", "two")
-    assert shell.started == ["busy", "other"]
-    assert shell.state("behind 0") is RunState.QUEUED
 
 
 def test_sessions_are_taken_stopped_and_shown_while_every_lane_is_full() -> None:
@@ -114,17 +97,6 @@ def test_sessions_share_a_busy_agent_in_turns() -> None:
     assert shell.started == ["busy", "a1", "b1", "c1", "a2", "b2", "a3"]
 
 
-def test_who_waits_for_the_lane_holds_the_agent_already() -> None:
-    shell = Shell({"main": 1}, agents={"main": 2})
-    shell.submit("runs", "one")
-    shell.submit("ready", "two")
-    shell.submit("queued", "three")
-    assert shell.state("ready") is RunState.READY
-    assert shell.state("queued") is RunState.QUEUED
-    shell.done("runs")
-    assert shell.state("queued") is RunState.READY
-
-
 # ---------------------------------------------------------------------- sizes that change
 
 
@@ -147,13 +119,6 @@ def test_a_lane_made_on_demand_takes_requests_and_bounds_them() -> None:
     shell.submit("b", "two", lane="own")
     assert shell.working == ["a"]
     assert shell.lane("main").active == 0
-
-
-def test_a_second_call_with_another_size_keeps_the_first() -> None:
-    shell = Shell()
-    shell.get_or_create("own", 3)
-    assert shell.get_or_create("own", 9).concurrency == 3
-    assert shell.get_or_create("main", 9).concurrency == 2
 
 
 # ---------------------------------------------------------------------- resize

@@ -12,7 +12,6 @@ from goclaw_py.scheduler.models import Drop
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import (
     INTERRUPT,
-    TYPING,
     Shell,
     small,
     told,
@@ -76,16 +75,6 @@ def test_an_interrupting_message_starts_when_what_it_cancelled_has_ended() -> No
     shell.done("a")
     assert shell.ended["a"] == (Outcome.CANCELLED, Reason.NEWER_MESSAGE)
     assert shell.started == ["a", "b"]
-
-
-def test_an_interrupting_message_takes_its_senders_debounce_buffer_along() -> None:
-    shell = Shell()
-    shell.submit("typed", sender="ann", policy=TYPING)
-    shell.submit("now", sender="ann", policy=INTERRUPT)
-    assert shell.joined == {"now": "typed"}
-    assert shell.started == ["typed"]
-    shell.wait(2)
-    assert shell.started == ["typed"]
 
 
 def test_a_long_text_that_the_channel_cut_interrupts_once() -> None:

@@ -78,16 +78,6 @@ def test_stopall_takes_runs_queue_and_debounce_buffer() -> None:
     assert shell.started == ["runs", "other"]
 
 
-def test_stopall_includes_the_live_children_of_runs_that_have_ended() -> None:
-    shell = Shell()
-    shell.submit("run")
-    shell.submit("child", "sub 1", lane=SUB, parent="run")
-    shell.submit("grandchild", "sub 2", lane=SUB, parent="child")
-    shell.done("run")
-    assert shell.stop_all().stopped == ["child", "grandchild"]
-    assert shell.cancelled == dict.fromkeys(["child", "grandchild"], Reason.STOPPED_ALL)
-
-
 # ---------------------------------------------------------------------- those who do not listen
 
 
