@@ -23,7 +23,8 @@ from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.pages import heartbeats as page
-from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, FakeHeartbeats
+from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK
+from tests.unit.web.fake_heartbeats import FakeHeartbeats as Hearts
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import ORIGIN, Browser
 from tests.unit.web.pages.test_site import ATTACK, check_that_nothing_runs
@@ -34,7 +35,7 @@ SAVED = "/heartbeats/main?notice=saved"
 CHANGED = "HEARTBEAT.md has changed meanwhile, so nothing was saved."
 
 
-class Files(FakeHeartbeats):
+class Files(Hearts):
     """Keeps the whole text of a checklist, as a file does."""
 
     def __init__(self, text: str) -> None:
@@ -55,7 +56,7 @@ class Files(FakeHeartbeats):
 
 
 @pytest.fixture
-def hearts(control: FakeControl) -> FakeHeartbeats:
+def hearts(control: FakeControl) -> Hearts:
     return control.hearts
 
 
@@ -96,7 +97,7 @@ async def test_each_agent_has_a_card_in_words(browser: Browser) -> None:
     )
 
 
-async def test_what_is_missing_has_its_advice(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_what_is_missing_has_its_advice(browser: Browser, hearts: Hearts) -> None:
     hearts.heartbeat_runs = []
     await browser.says("/heartbeats", "There has been no heartbeat run yet.")
     hearts.texts[MAIN] = []
@@ -109,7 +110,7 @@ async def test_what_is_missing_has_its_advice(browser: Browser, hearts: FakeHear
     await browser.says("/heartbeats", "There are no agents.", "[agents.main]")
 
 
-async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: Hearts) -> None:
     text = (await browser.get("/heartbeats")).text
     assert text.count('class="heartbeat-run ') == 3
     dead = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2]
@@ -128,7 +129,7 @@ async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: FakeH
     assert text.index("heartbeat_run=b-99#") < text.index("heartbeat_run=b-0#")
 
 
-async def test_a_chosen_heartbeat_run_is_told(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_a_chosen_heartbeat_run_is_told(browser: Browser, hearts: Hearts) -> None:
     said = await browser.says("/heartbeats/helper?heartbeat_run=019b-dead")
     chosen = said.partition("The selected heartbeat run")[2].partition("</section>")[0]
     told = ("delivery failed", "bot was blocked", "$0.0123", "1 min 00 s", 'href="/runs/run-1')
@@ -145,7 +146,7 @@ async def test_a_heartbeat_that_this_agent_has_not_is_not_known(browser: Browser
 
 
 async def test_the_log_has_pages_and_a_filter(
-    browser: Browser, hearts: FakeHeartbeats, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, hearts: Hearts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "SHOWN", 2)
     hearts.heartbeat_runs = beats(3)
@@ -184,7 +185,7 @@ async def test_an_agent_that_there_is_not_is_404(agent: str, browser: Browser) -
         await browser.refuses(f"/heartbeats/{agent}/{action}", 404)
 
 
-async def test_what_is_no_form_is_refused(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_what_is_no_form_is_refused(browser: Browser, hearts: Hearts) -> None:
     await browser.refuses("/heartbeats/main/explode", 404)
     await browser.refuses("/heartbeats/main/checklist/burn", 404)
     headers = {**ORIGIN, "content-type": "text/plain"}
@@ -197,7 +198,7 @@ async def test_what_is_no_form_is_refused(browser: Browser, hearts: FakeHeartbea
 # ---------------------------------------------------------------------------- doing
 
 
-async def test_a_heartbeat_run_by_hand_is_shown(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_a_heartbeat_run_by_hand_is_shown(browser: Browser, hearts: Hearts) -> None:
     """SPEC HB-11."""
     place = "/heartbeats/main?heartbeat_run=019b-now&notice=asked"
     await browser.leads("/heartbeats/main/run", place)
@@ -208,7 +209,7 @@ async def test_a_heartbeat_run_by_hand_is_shown(browser: Browser, hearts: FakeHe
         await browser.refuses("/heartbeats/main/run", 409, page._REFUSED[refused])
 
 
-async def test_a_heartbeat_is_switched(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_a_heartbeat_is_switched(browser: Browser, hearts: Hearts) -> None:
     path = "/heartbeats/main/switch"
     await browser.refuses(path, 422, "On must be yes, no, or settings.", on="maybe")
     assert hearts.views[MAIN].heartbeat.switched is None
@@ -217,7 +218,7 @@ async def test_a_heartbeat_is_switched(browser: Browser, hearts: FakeHeartbeats)
         assert hearts.views[MAIN].heartbeat.switched is switched
 
 
-async def test_the_card_offers_what_makes_sense(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_the_card_offers_what_makes_sense(browser: Browser, hearts: Hearts) -> None:
     await browser.says("/heartbeats/main", "Turn off", 'href="/heartbeats/main/dry-run"')
     await hearts.switch(MAIN, on=False)
     said = await browser.says("/heartbeats/main", "Turn on", "Use the settings")
@@ -227,7 +228,7 @@ async def test_the_card_offers_what_makes_sense(browser: Browser, hearts: FakeHe
     assert "Turn on" not in await browser.says("/heartbeats/main", "off in the settings")
 
 
-async def test_a_heartbeat_is_muted_and_unmuted(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_a_heartbeat_is_muted_and_unmuted(browser: Browser, hearts: Hearts) -> None:
     path = "/heartbeats/main/mute"
     await browser.leads(path, "/heartbeats/main?notice=muted", **{"for": "until 18:00"})
     assert hearts.views[MAIN].heartbeat.muted_until == AT.replace(hour=17)
@@ -241,7 +242,7 @@ async def test_a_heartbeat_is_muted_and_unmuted(browser: Browser, hearts: FakeHe
         assert html.unescape(field) == how_long or not how_long
 
 
-async def test_an_agent_is_told_something(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_an_agent_is_told_something(browser: Browser, hearts: Hearts) -> None:
     """SPEC HB-13."""
     path, text = "/heartbeats/main/events", "The build is red."
     await browser.leads(path, "/heartbeats/main?notice=told", text=text, now="yes")
@@ -267,7 +268,7 @@ async def test_the_checklist_shows_what_is_done_too(browser: Browser, file: File
     assert f'<textarea id="text" name="text" rows="12" spellcheck="false">\n{LIST}<' in text
 
 
-async def test_items_are_added_and_ticked_off(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_items_are_added_and_ticked_off(browser: Browser, hearts: Hearts) -> None:
     path = "/heartbeats/main/checklist"
     state = seen((await hearts.checklist(MAIN)).text)
     await browser.leads(f"{path}/done", SAVED, number=1, seen=state)
@@ -286,7 +287,7 @@ async def test_an_item_is_deleted_with_what_is_in_it(browser: Browser, file: Fil
 
 @pytest.mark.parametrize("action", ["done", "delete"])
 async def test_an_item_that_there_is_not_is_said_and_nothing_is_touched(
-    action: str, browser: Browser, hearts: FakeHeartbeats
+    action: str, browser: Browser, hearts: Hearts
 ) -> None:
     path = f"/heartbeats/main/checklist/{action}"
     state = seen((await hearts.checklist(MAIN)).text)
@@ -338,7 +339,7 @@ async def test_what_changes_between_look_and_write_is_not_overwritten_either(
 
 
 async def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_shown(
-    browser: Browser, hearts: FakeHeartbeats, monkeypatch: pytest.MonkeyPatch
+    browser: Browser, hearts: Hearts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def unreadable(_agent: AgentName) -> None:
         raise BadChecklist("HEARTBEAT.md is a folder")
@@ -353,7 +354,7 @@ async def test_a_file_that_cannot_be_read_is_said_and_the_rest_is_shown(
 # ---------------------------------------------------------------------------- the dry run
 
 
-async def test_the_dry_run_shows_checks_only(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_the_dry_run_shows_checks_only(browser: Browser, hearts: Hearts) -> None:
     """SPEC HB-11."""
     asked = 'Would it ask the agent? <span class="badge good">yes'
     said = await browser.says("/heartbeats/main/dry-run", asked)
@@ -370,7 +371,7 @@ async def test_the_dry_run_shows_checks_only(browser: Browser, hearts: FakeHeart
     (Skip.BUDGET, 3, "the daily budget of the heartbeat is used up"),
 ])  # fmt: skip
 async def test_the_dry_run_says_which_check_it_ends_at(
-    skip: Skip | None, passed: int, words: str, browser: Browser, hearts: FakeHeartbeats
+    skip: Skip | None, passed: int, words: str, browser: Browser, hearts: Hearts
 ) -> None:
     status = HeartbeatRunStatus.DEFERRED if skip is None else HeartbeatRunStatus.SKIPPED
     hearts.report = DryRunReport(status, skip, "", "", Route(None, problem="no chat is known"))
@@ -382,7 +383,7 @@ async def test_the_dry_run_says_which_check_it_ends_at(
     assert "Prompt for the agent" not in said
 
 
-async def test_the_dry_run_says_what_skips_others(browser: Browser, hearts: FakeHeartbeats) -> None:
+async def test_the_dry_run_says_what_skips_others(browser: Browser, hearts: Hearts) -> None:
     night = replace(hearts.views[HELPER], now=AT.replace(hour=23))
     muted = replace(night.heartbeat, muted_until=night.now + timedelta(hours=1))
     hearts.views[HELPER] = replace(night, heartbeat=muted)
