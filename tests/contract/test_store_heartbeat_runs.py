@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from decimal import Decimal
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from goclaw_py.heartbeat.models import (
+    WAKES_APART,
     Heartbeat,
     HeartbeatClaim,
     HeartbeatConfig,
@@ -20,10 +23,13 @@ from goclaw_py.heartbeat.models import (
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
 from goclaw_py.model.outcomes import HeartbeatRunKind
+from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import Notice
 from tests.support.store_heartbeats import (
     HALF_HOUR,
     OFFSET,
+    a_heartbeat_run,
+    by_hand,
     claim,
     claim_one,
     end,
@@ -32,10 +38,11 @@ from tests.support.store_heartbeats import (
     manual,
     planned,
     row_of,
+    run_end,
     run_for,
     running_heartbeat,
 )
-from tests.support.stores import AGENT, T0, A, B, World, at, listen, recovered, until
+from tests.support.stores import AGENT, T0, A, B, World, a_node, at, listen, ran, recovered, until
 
 pytestmark = pytest.mark.real_time
 
@@ -289,3 +296,218 @@ async def test_a_heartbeat_run_that_was_deferred_says_so_until_its_run_begins(wo
         with pytest.raises(Fenced):
             await world.a.defer_heartbeat(heartbeat_run, node=A, detail="")
     assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.OK
+
+
+# ----------------------------------------------- heartbeat runs that somebody asks for (SPEC HB-11)
+
+
+# ---------------------------------------------------------------------------- wakes
+
+
+async def test_a_wake_brings_a_heartbeat_run_and_moves_nothing(world: World) -> None:
+    """HB-11, HB-1: the grid stays."""
+    before = await planned(world.a, now=at(1))
+    assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=T0)
+    assert await world.b.next_heartbeat_due([AGENT]) == T0
+    assert await world.b.next_heartbeat_due([AGENT], wakes=False) == at(1)
+    claimed = await claim_one(world.b, node=B, now=at(0.5))
+    assert (claimed.kind, claimed.due_at, claimed.next_at) == (HeartbeatRunKind.EVENT, T0, at(1))
+    assert await running_heartbeat(world.a) == replace(
+        before, began_at=at(0.5), heartbeat_run=claimed.id, node=B
+    )
+
+
+async def test_a_wake_that_waits_already_is_enough(world: World) -> None:
+    """A heartbeat run by hand answers it."""
+    await planned(world.a, now=at(500))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.JOB, now=at(1))
+    assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(2))
+    found = await running_heartbeat(world.a)
+    assert (found.wake_at, found.wake_kind) == (at(1), HeartbeatRunKind.JOB)
+    await a_heartbeat_run(world.a, now=at(2))
+    assert (await running_heartbeat(world.a)).wake_at is None
+    assert await claim(world.a, now=at(99)) == []
+
+
+async def test_wakes_are_thirty_seconds_apart_from_any_heartbeat_run(world: World) -> None:
+    """HB-11."""
+    await planned(world.a, now=at(500))
+    await a_heartbeat_run(world.a, now=at(10))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(11))
+    earliest = at(10) + WAKES_APART
+    assert await world.a.next_heartbeat_due([AGENT]) == earliest
+    assert await claim(world.a, now=earliest - timedelta.resolution) == []
+    assert (await claim_one(world.a, now=earliest)).due_at == at(11)
+
+
+async def test_a_heartbeat_run_by_the_grid_takes_a_wake_along(world: World) -> None:
+    """Also one that would have to wait: there is nothing left to tell."""
+    await planned(world.a, interval=timedelta(seconds=20))
+    await end(world.a, await claim_one(world.a))
+    await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.EVENT, now=at(10))
+    claimed = await claim_one(world.a, now=at(20))
+    assert claimed.kind is HeartbeatRunKind.INTERVAL
+    await end(world.a, claimed)
+    assert (await running_heartbeat(world.a)).wake_at is None
+
+
+async def test_no_more_wakes_are_claimed_than_are_wanted(world: World) -> None:
+    """HB-11: what is due by the grid, or was given back, does not count."""
+    await planned(world.a, ANNA, BERT, CLEO, now=at(500))
+    for second, agent in ((2, ANNA), (1, BERT), (3, CLEO)):
+        await world.a.wake_heartbeat(agent, HeartbeatRunKind.EVENT, now=at(second))
+    await planned(world.a, AGENT, now=at(4))
+    agents = (ANNA, BERT, CLEO, AGENT)
+    assert [one.agent for one in await claim(world.a, *agents, now=at(5), wakes=1)] == [BERT, AGENT]
+    assert await claim(world.a, *agents, now=at(5), wakes=0) == []
+    assert [one.agent for one in await claim(world.a, *agents, now=at(5))] == [ANNA, CLEO]
+
+
+async def test_a_wake_of_a_heartbeat_that_is_off_is_claimed_too(world: World) -> None:
+    """The log then says why nothing came."""
+    await planned(world.a, interval=None)
+    assert await world.a.wake_heartbeat(AGENT, HeartbeatRunKind.JOB, now=T0)
+    claimed = await claim_one(world.a)
+    assert (claimed.kind, claimed.next_at) == (HeartbeatRunKind.JOB, None)
+    assert not claimed.heartbeat.is_on
+
+
+# ---------------------------------------------------------------------------- by hand
+
+
+@pytest.mark.parametrize("interval", [HALF_HOUR, None])
+async def test_a_heartbeat_run_by_hand_comes_whatever_is_due(
+    world: World, interval: timedelta | None
+) -> None:
+    """HB-11: also of a heartbeat that is off, and at once; the grid stays.
+
+    It can be repeated when its answer was lost. Any other is refused while it works.
+    """
+    before = await planned(world.a, interval=interval, offset=OFFSET)
+    first = await a_heartbeat_run(world.a, now=at(1))
+    (run,) = fresh(1)
+    claimed = await world.a.claim_heartbeat_now(A, AGENT, now=at(2), heartbeat_run=run)
+    after = replace(before, began_at=at(2), heartbeat_run=run, node=A)
+    assert claimed == HeartbeatClaim(
+        run, AGENT, HeartbeatRunKind.MANUAL, at(2), at(2), before.next_at, after
+    )
+    again = [
+        await store.claim_heartbeat_now(node, AGENT, now=at(3), heartbeat_run=run)
+        for store, node in ((world.a, A), (world.b, B))
+    ]
+    assert again == [claimed, None]
+    assert await manual(world.a) is None
+    assert [one.id for one in await world.b.heartbeat_runs()] == [run, first.id]
+
+
+# ---------------------------------------- heartbeat runs whose process went away (SPEC HB-4, HB-12)
+
+
+SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))
+
+
+async def left(world: World) -> datetime:
+    await world.a.leave(A, now=at(12))
+    return at(12)
+
+
+async def returned(world: World) -> datetime:
+    await world.a.release_heartbeats([row.id for row in await world.a.heartbeat_runs()], node=A)
+    return at(12)
+
+
+@pytest.mark.parametrize("let_go", [recovered, left, returned])
+async def test_what_is_given_back_goes_on_in_its_row(
+    world: World, let_go: Callable[[World], Awaitable[datetime]]
+) -> None:
+    """HB-4, HB-12: before anything else, and with its kind."""
+    other = AgentName("other")
+    await planned(world.a)
+    await planned(world.a, other, now=at(-50))
+    claimed = await by_hand(world.a, now=at(-1))
+    now = await let_go(world)
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.node, row.finished_at) == (HeartbeatRunStatus.DEFERRED, None, None)
+    assert await world.b.next_heartbeat_due([AGENT]) == at(-1)
+    first, second = await claim(world.b, AGENT, other, node=B, now=now, wakes=0)
+    assert (first.id, first.kind, first.due_at) == (claimed.id, HeartbeatRunKind.MANUAL, at(-1))
+    assert (first.claimed_at, first.heartbeat.began_at, first.next_at) == (
+        now,
+        at(-1),
+        T0 + HALF_HOUR,
+    )
+    assert second.agent == other
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.node, row.detail) == (HeartbeatRunStatus.RUNNING, B, "")
+
+
+async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -> None:
+    """HB-1: times missed while down give one heartbeat run."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    await world.a.release_heartbeats([claimed.id], node=A)
+    late = T0 + 5 * HALF_HOUR + timedelta(seconds=1)
+    again = await claim_one(world.b, node=B, now=late)
+    assert (again.id, again.next_at) == (claimed.id, T0 + 6 * HALF_HOUR)
+    await world.b.end_heartbeat_run(ended(again), node=B)
+    assert await claim(world.b, AGENT, node=B, now=late) == []
+
+
+async def test_a_heartbeat_run_whose_process_died_at_work_is_lost(world: World) -> None:
+    """Its agent may have done anything."""
+    await planned(world.a)
+    claimed = await claim_one(world.a)
+    event = await world.a.add_event(AGENT, "x", now=T0, wake=False)
+    await ran(world, run_for("r0", claimed, started_at=at(1)), replace(run_end("r0"), usage=SPENT))
+    await world.a.begin_run(run_for("r1", claimed, started_at=at(2)), node=A)
+    now = await recovered(world)
+    row = await row_of(world.b, claimed.id)
+    assert (row.status, row.finished_at, row.node) == (HeartbeatRunStatus.LOST, now, None)
+    assert (row.started_at, row.attempts, row.usage) == (at(1), 2, SPENT)
+    assert "died" in row.detail
+    heartbeat = await running_heartbeat(world.b)
+    assert (heartbeat.heartbeat_run, heartbeat.node, heartbeat.failures) == (None, None, 0)
+    assert await world.b.events(AGENT) == [event]
+
+
+async def test_a_heartbeat_run_that_a_shutdown_cut_is_not_lost_when_its_next_process_dies(
+    world: World,
+) -> None:
+    """That one had begun nothing."""
+    await planned(world.b)
+    claimed = await claim_one(world.b, node=B)
+    await world.b.begin_run(run_for("r", claimed), node=B)
+    await world.b.leave(B, now=at(5))
+    assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.DEFERRED
+    await claim_one(world.a, now=at(6))
+    await world.b.join(a_node(B))
+    await recovered(world)
+    assert (await row_of(world.b, claimed.id)).status is HeartbeatRunStatus.DEFERRED
+
+
+@pytest.mark.parametrize("by", ["its id", "what is known"])
+async def test_only_what_a_node_has_in_hand_is_given_back(world: World, by: str) -> None:
+    """Or what it does not know of: the answer to its claim was lost.
+
+    What was claimed by hand may be on its way.
+    """
+    names = ("by hand", "known", "unknown", "other", "over")
+    by_hand_, known, unknown, theirs, over = agents = [AgentName(name) for name in names]
+    await planned(world.a, *agents)
+    ids = {by_hand_: (await by_hand(world.a, by_hand_)).id}
+    for agent in (known, unknown, over):
+        claimed = await claim_one(world.a, agent)
+        ids[agent] = claimed.id
+        if agent is over:
+            await end(world.a, claimed)
+    ids[theirs] = (await claim_one(world.b, theirs, node=B)).id
+    if by == "its id":
+        given = [ids[unknown], ids[theirs], ids[over], HeartbeatRunId("unknown")]
+        await world.a.release_heartbeats(given, node=A)
+    else:
+        await world.a.release_unclaimed_heartbeats([ids[known]], node=A)
+    stati = {row.id: row.status for row in await world.a.heartbeat_runs()}
+    assert stati == dict.fromkeys(ids.values(), HeartbeatRunStatus.RUNNING) | {
+        ids[unknown]: HeartbeatRunStatus.DEFERRED,
+        ids[over]: HeartbeatRunStatus.OK,
+    }

@@ -175,20 +175,6 @@ async def test_a_node_whose_lease_has_ended_gets_no_session(world: World) -> Non
     assert len(await todo(world, B, now=late)) == 2
 
 
-async def test_a_run_takes_no_session_in_which_another_nodes_run_has_not_ended(
-    world: World,
-) -> None:
-    """QUEUE-2: that one may still work; its recovery comes first."""
-    (row,) = (await world.a.accept([inbox(1)], node=A, now=T0)).rows
-    await world.a.begin_run(new_run("theirs", row), node=A)
-    late = at(3600)
-    await world.b.renew(B, until=at(7200))
-    with pytest.raises(Fenced):
-        await world.b.begin_run(new_run("ours", row, started_at=late), node=B)
-    await world.b.recover(now=late, max_attempts=3, apology=APOLOGY)
-    await world.b.begin_run(new_run("ours", row, started_at=late), node=B)
-
-
 async def test_accepting_notes_the_activity_and_the_place(world: World) -> None:
     """A duplicate is no activity."""
     await world.a.accept([inbox(1)], node=A, now=at(1))
@@ -238,13 +224,19 @@ async def test_a_row_that_crashed_twice_goes_last(world: World) -> None:
 
 
 async def test_a_dead_nodes_session_waits_for_the_recovery_of_its_run(world: World) -> None:
-    """IO-2: attempts are counted before the rows are handed out."""
+    """IO-2: attempts are counted before the rows are handed out.
+
+    QUEUE-2: a run takes no such session either; the other one may still work.
+    """
     rows = await world.accept(ANN, ANN)
-    await world.a.begin_run(new_run("r", rows[0]), node=A)
+    await world.a.begin_run(new_run("theirs", rows[0]), node=A)
     now = await world.kill(A)
     assert await todo(world, B, now=now) == []
+    with pytest.raises(Fenced):
+        await world.b.begin_run(new_run("ours", rows[0], started_at=now), node=B)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
-    assert [row.id for row in await todo(world, B, now=now)] == [r.id for r in rows]
+    assert [row.id for row in await todo(world, B, now=now)] == [row.id for row in rows]
+    await world.b.begin_run(new_run("ours", rows[0], started_at=now), node=B)
 
 
 async def test_settled_rows_are_done_and_something_is_said(world: World) -> None:
@@ -271,24 +263,18 @@ async def test_settled_rows_are_done_and_something_is_said(world: World) -> None
 
 
 async def test_a_released_session_is_free_for_others(world: World) -> None:
-    """Its owner can release it once nothing waits there."""
-    (row,) = await world.accept(ANN)
-    await world.a.release_sessions(A, [key_of(ANN)])
-    assert await todo(world, B) == []
-    await world.a.settle([row.id], Outcome.COMPLETED, now=T0)
-    await world.b.release_sessions(B, [key_of(ANN)])
-    assert (await session_of(world.a, key_of(ANN))).owner == A
-    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)])
-    accepted = await world.b.accept([inbox(9)], node=B, now=T0)
-    assert len(accepted.rows) == 1
-
-
-async def test_of_many_sessions_all_are_released(world: World) -> None:
+    """Its owner can release it once nothing waits there; of many all are."""
     chats = [replace(ANN, chat=str(number)) for number in range(101)]
+    keys = [key_of(chat) for chat in chats]
     rows = await world.accept(*chats)
+    await world.a.release_sessions(A, keys)
+    assert await todo(world, B) == []
     await world.a.settle([row.id for row in rows], Outcome.COMPLETED, now=T0)
-    await world.a.release_sessions(A, [key_of(chat) for chat in chats])
-    assert len(await world.accept(*chats, node=B)) == 101
+    await world.b.release_sessions(B, keys)
+    assert (await session_of(world.a, keys[0])).owner == A
+    await world.a.release_sessions(A, [*keys, key_of(BOB)])
+    accepted = await world.b.accept([inbox(999, chat) for chat in chats], node=B, now=T0)
+    assert len(accepted.rows) == 101
 
 
 async def test_a_process_that_ends_gives_back_what_waits_too(world: World) -> None:
@@ -374,17 +360,15 @@ async def test_what_ended_without_an_answer_is_listed_with_its_reason_the_newest
     assert await world.b.unanswered(key_of(BOB), ended=True) == []
 
 
-async def test_what_is_known_is_claimed_and_not_returned(world: World) -> None:
-    known, new = await world.accept(ANN, BOB)
-    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)])
-    left = await world.a.claim_pending(A, now=T0, places=PLACES, known={known.id, 4711})
-    assert [row.id for row in left] == [new.id]
-    assert await world.a.claim_pending(A, now=T0, places=PLACES, known={known.id, new.id}) == []
-    assert await todo(world, B) == []
-
-
 async def test_rows_that_have_ended_are_told_from_those_that_wait(world: World) -> None:
+    """What is known already is claimed and not returned."""
     ended, working, waits = await world.accept(ANN, ANN, BOB)
+    await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)])
+    first = {ended.id, working.id}
+    for known, new in ((first | {4711}, [waits.id]), (first | {waits.id}, [])):
+        left = await world.a.claim_pending(A, now=T0, places=PLACES, known=known)
+        assert [row.id for row in left] == new
+    assert await todo(world, B) == []
     await world.a.settle([ended.id], Outcome.CANCELLED, now=T0)
     await world.a.begin_run(new_run("r", working), node=A)
     assert await world.b.ended([ended.id, working.id, waits.id, 4711]) == {ended.id}
@@ -433,22 +417,18 @@ async def test_a_stop_ends_what_came_in_the_same_batch(world: World) -> None:
 
 
 async def test_a_stop_ends_nothing_of_others_and_nothing_that_has_ended(world: World) -> None:
-    answered, of_bob = await world.accept(ANN, BOB)
+    """One that comes again, its answer was lost, stops once more what it has stopped."""
+    answered, of_bob, stopped = await world.accept(ANN, BOB, ANN)
     await ran(world, new_run("r", answered))
     elsewhere = replace(ANN, account="other")
     stop = a_stop("100:1", "200:2", "never seen", "\udcff\0", target=elsewhere)
     await world.a.accept([stop], node=A, now=at(5))
-    await world.a.accept([a_stop("100:1")], node=A, now=at(5))
-    assert await world.a.unanswered(key_of(ANN), ended=True) == []
-    assert [row.id for row in await todo(world)] == [of_bob.id]
-
-
-async def test_a_stop_that_comes_again_stops_what_it_has_stopped_once_more(world: World) -> None:
-    """The answer of the database to the first commit was lost."""
-    await world.accept(ANN)
+    assert [row.id for row in await todo(world)] == [of_bob.id, stopped.id]
     for _ in range(2):
-        await world.a.accept([a_stop("100:1")], node=A, now=T0)
-    assert len(await world.a.unanswered(key_of(ANN), ended=True)) == 1
+        await world.a.accept([a_stop("100:1", "100:3")], node=A, now=at(5))
+    ended = await world.a.unanswered(key_of(ANN), ended=True)
+    assert [row.id for row in ended] == [stopped.id]
+    assert [row.id for row in await todo(world)] == [of_bob.id]
 
 
 async def test_what_nobody_has_said_does_not_count_as_heard(world: World) -> None:

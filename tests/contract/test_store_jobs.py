@@ -15,6 +15,7 @@ from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import (
     OPERATOR,
     FixedMessage,
+    Job,
     JobSpec,
     JobState,
     Notify,
@@ -23,7 +24,7 @@ from goclaw_py.jobs.models import (
     TargetKind,
 )
 from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.errors import SlugTaken, TooManyJobs
+from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs
 from goclaw_py.model.ids import AgentName, JobId, Owner
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker
@@ -36,7 +37,9 @@ from tests.support.store_jobs import (
     a_spec,
     added,
     by_hand,
+    claim,
     claim_manual,
+    claim_one,
     claimed_job,
     ended,
     kept,
@@ -155,11 +158,17 @@ async def test_an_owner_has_no_more_jobs_than_are_allowed(world: World) -> None:
     await world.a.add_job(a_job("without a limit"), most=None)
 
 
-async def test_the_limit_holds_for_those_who_add_at_once(world: World) -> None:
+async def test_the_limit_holds_for_those_who_add_or_bring_back_jobs_at_once(world: World) -> None:
     """CRON-15."""
     got = await at_once(world, lambda store, n: store.add_job(a_job(f"j{n}"), most=5), 12)
     assert sum(isinstance(one, TooManyJobs) for one in got) == 7
     assert (await world.a.jobs(JobQuery(owner=OWNER))).total == 5
+    failed = [replace(a_job(f"f{n}", due_at=None), state=JobState.FAILED) for n in range(8)]
+    await added(world.a, *failed)
+    back = [replace(job, state=JobState.ACTIVE) for job in failed]
+    got = await at_once(world, lambda store, n: store.change_job(back[n], most=8), len(back))
+    assert sum(isinstance(one, TooManyJobs) for one in got) == 5
+    assert len(await slugs_of(world.a, states=(JobState.ACTIVE,))) == 8
 
 
 async def test_everybody_hears_of_a_change(world: World) -> None:
@@ -206,16 +215,6 @@ async def test_a_change_brings_an_owner_no_more_jobs_than_are_allowed(world: Wor
     assert await world.a.change_job(replace(revived, revision=2), most=2)
     paused = replace(a_job("tea"), state=JobState.PAUSED, revision=2)
     assert await world.a.change_job(paused, most=1), "it counts as before"
-
-
-async def test_the_limit_holds_for_those_who_bring_jobs_back_at_once(world: World) -> None:
-    """CRON-15."""
-    over = [replace(a_job(f"j{n}", due_at=None), state=JobState.FAILED) for n in range(8)]
-    await added(world.a, *over)
-    back = [replace(job, state=JobState.ACTIVE) for job in over]
-    got = await at_once(world, lambda store, n: store.change_job(back[n], most=3), len(back))
-    assert sum(isinstance(one, TooManyJobs) for one in got) == 5
-    assert len(await slugs_of(world.a, states=(JobState.ACTIVE,))) == 3
 
 
 async def test_of_two_edits_at_once_one_holds(world: World) -> None:
@@ -409,7 +408,10 @@ async def test_a_moved_job_whose_slug_is_taken_gets_another_one(world: World) ->
 
 
 async def test_the_end_of_a_run_reschedules_a_job_that_moved_meanwhile(world: World) -> None:
-    claimed = await claimed_job(world.a)
+    await added(world.a, a_job("tea"))
+    assert not await move(world, old="555", new="556")
+    assert await kept(world.a, a_job("tea")) == a_job("tea")
+    claimed = await claim_one(world.a)
     await move(world)
     await ran(world, run_for("r", claimed), run_end("r", ended(claimed)))
     job = await kept(world.a, a_job("tea"))
@@ -417,13 +419,74 @@ async def test_the_end_of_a_run_reschedules_a_job_that_moved_meanwhile(world: Wo
     assert job.last_status == OccurrenceStatus.OK
 
 
-async def test_a_move_of_a_chat_without_jobs_moves_none(world: World) -> None:
-    await added(world.a, a_job("tea"))
-    assert not await move(world, old="555", new="556")
-    assert await kept(world.a, a_job("tea")) == a_job("tea")
-
-
 def test_a_spec_with_everything_differs_from_the_defaults_everywhere() -> None:
     plain = JobSpec("full", FULL.schedule, FULL.zone, FULL.payload)
     same = [name for name in JobSpec.__slots__ if getattr(FULL, name) == getattr(plain, name)]
     assert same == ["slug", "schedule", "zone", "payload"]
+
+
+# ---------------------------------------------------- jobs that cannot be read, as after a rollback
+
+
+CAUSE = "from_the_future"
+SPEC = replace(a_spec("strange"), policy={CAUSE: 1, "retries": 1}, target=ANN)
+
+
+async def a_strange_job(world: World) -> Job:
+    (job,) = await added(world.a, a_job("strange", spec=SPEC, due_at=at(-5)))
+    return job
+
+
+async def test_a_job_that_cannot_be_read_is_switched_off_for_all_to_see(world: World) -> None:
+    """It keeps no other from its claim."""
+    strange = await a_strange_job(world)
+    await added(world.a, a_job("tea"), a_job("late", due_at=at(-9)))
+    claimed = await claim(world.a, now=at(1))
+    assert [one.job.spec.slug for one in claimed] == ["late", "tea"]
+    assert await claim(world.b, now=at(99)) == []
+    assert await world.a.next_job_due() is None
+    job = await kept(world.b, strange)
+    assert (job.state, job.next_run_at, job.running) == (JobState.DISABLED, None, None)
+    assert CAUSE in job.last_error
+    assert (job.failures, job.runs, job.last_status) == (1, 0, "failed")
+    (row,) = await world.b.log_of(status=OccurrenceStatus.FAILED)
+    assert (row.job, row.scheduled_at, row.finished_at) == (job.id, at(-5), at(1))
+    assert (row.node, row.attempts) == (None, 0)
+    assert CAUSE in row.error
+    assert CAUSE in str(row.definition)
+
+
+async def test_a_job_that_cannot_be_read_is_shown_as_far_as_it_can(world: World) -> None:
+    strange = await a_strange_job(world)
+    (tea,) = await added(world.a, a_job("tea"))
+    readable = replace(SPEC, policy={"retries": 1})
+    page = await world.b.jobs(JobQuery())
+    assert [job.spec for job in page.jobs] == [readable, tea.spec]
+    (found,) = await world.b.find_jobs("strange", owner=OWNER)
+    assert found == page.jobs[0] == await kept(world.b, strange)
+    assert CAUSE in found.last_error
+    assert replace(found, spec=SPEC, last_error="") == strange
+
+
+async def test_nobody_overwrites_or_runs_by_hand_what_cannot_be_read(world: World) -> None:
+    """The release that wrote it will want it back."""
+    strange = await a_strange_job(world)
+    shown = await kept(world.a, strange)
+    with pytest.raises(BadJob, match=CAUSE):
+        await world.b.change_job(renamed(shown, "coffee"))
+    with pytest.raises(BadJob, match=CAUSE):
+        await claim_manual(world.a, strange)
+    assert await kept(world.a, strange) == shown
+    assert await world.a.log_of() == []
+    assert await world.a.delete_job(strange.id, forget=False)
+    assert await world.a.job(strange.id) is None
+
+
+async def test_a_job_that_cannot_be_read_moves_with_its_chat(world: World) -> None:
+    strange = await a_strange_job(world)
+    await added(world.a, replace(a_job("tea", owner=OTHER), spec=a_spec("strange")))
+    assert await world.a.move_chat("telegram", "default", old="100", new="200", now=T0)
+    job = await kept(world.b, strange)
+    assert (job.owner, job.spec.slug) == (OTHER, "strange-2")
+    assert (job.spec.target, job.revision) == (BOB, strange.revision + 1)
+    assert CAUSE in job.last_error

@@ -25,6 +25,7 @@ from goclaw_py.ports.store import (
     RunStartResult,
     SeenChat,
     Session,
+    Store,
 )
 from goclaw_py.scheduler.models import Mode
 from tests.support.stores import (
@@ -75,8 +76,11 @@ async def arrive(
     return list((await store.accept(batch, node=node, now=now)).rows)
 
 
-async def move(world: World, old: Target = OLD, new: Target = NEW) -> bool:
-    return await world.a.move_chat("telegram", "default", old=old.chat, new=new.chat, now=at(100))
+async def move(
+    world: World, old: Target = OLD, new: Target = NEW, *, store: Store | None = None
+) -> bool:
+    place = {"old": old.chat, "new": new.chat}
+    return await (store or world.a).move_chat("telegram", "default", **place, now=at(100))
 
 
 async def remember(world: World, target: Target, text: str, second: float) -> None:
@@ -146,22 +150,17 @@ async def test_other_chats_and_places_stay(world: World) -> None:
     assert [chat.account for chat in await world.a.chats()] == ["work"]
 
 
-async def test_moving_again_moves_nothing(world: World) -> None:
-    await arrive(world, inbox(1))
+async def test_of_several_that_move_a_chat_one_moves_it(world: World) -> None:
+    await arrive(world, inbox(1), inbox(2, replace(OLD, thread="4")), inbox(3, NEW))
     await world.a.note_chats([SeenChat(OLD, PeerKind.GROUP, "Crew")], now=T0)
-    assert await move(world)
+    assert (
+        sum(await asyncio.gather(*(move(world, store=one) for one in (world.a, world.b) * 2))) == 1
+    )
+    assert len(await world.a.sessions()) == 2
     before = await session(world)
     assert not await move(world)
     assert not await move(world, NEW, NEW)
     assert await session(world) == before
-
-
-async def test_two_that_move_a_chat_at_once_move_it_once(world: World) -> None:
-    await arrive(world, inbox(1), inbox(2, replace(OLD, thread="4")), inbox(3, NEW))
-    place = {"old": OLD.chat, "new": NEW.chat, "now": T0}
-    calls = (one.move_chat("telegram", "default", **place) for one in (world.a, world.b) * 2)  # type: ignore[arg-type]
-    assert sum(await asyncio.gather(*calls)) == 1
-    assert len(await world.a.sessions()) == 2
 
 
 async def test_a_session_that_is_not_named_after_its_chat_keeps_its_name(world: World) -> None:
@@ -361,15 +360,6 @@ async def test_a_run_whose_session_falls_to_another_node_is_fenced_and_its_messa
     assert "moved" in (lost.error or "")
 
 
-async def test_a_session_that_only_one_node_owned_stays_with_it(world: World) -> None:
-    (row,) = await arrive(world, inbox(1, NEW))
-    await world.a.settle([row.id], Outcome.DROPPED, now=T0)
-    await world.a.release_sessions(A, [key_of(NEW)])
-    await arrive(world, inbox(2), node=B)
-    await move(world)
-    assert (await session(world)).owner == B
-
-
 async def test_whoever_lost_a_session_before_the_move_stays_out(world: World) -> None:
     """Fences of the two sessions must not be mistaken for each other."""
     (row,) = await arrive(world, inbox(1))
@@ -430,15 +420,17 @@ async def test_a_run_that_begins_under_the_old_key_begins_in_the_new_session(
     assert ids(await todo(world)) == [second.id]
 
 
-async def test_a_run_under_the_old_key_is_fenced_where_another_node_has_the_new_session(
-    world: World,
-) -> None:
+async def test_a_session_that_only_one_node_owned_stays_with_it(world: World) -> None:
+    """A run under the old key is fenced where another node has the new session."""
     (row,) = await arrive(world, inbox(1))
-    await arrive(world, inbox(2, NEW), node=B)
+    (other,) = await arrive(world, inbox(2, NEW), node=B)
+    await world.b.settle([other.id], Outcome.DROPPED, now=T0)
+    await world.a.release_sessions(A, [key_of(OLD)], waiting=True)
     await move(world)
+    assert (await session(world)).owner == B
     with pytest.raises(Fenced):
         await world.a.begin_run(run_in(OLD, "r", row), node=A)
-    assert ids(await todo(world, B))[0] == row.id
+    assert ids(await todo(world, B)) == [row.id]
 
 
 async def test_a_chat_that_moves_several_times_is_found_in_the_end(world: World) -> None:
@@ -484,17 +476,16 @@ async def test_a_draft_stays_behind_and_its_run_learns_that(world: World) -> Non
 async def test_messages_and_runs_that_come_during_a_move_are_not_lost(world: World) -> None:
     """Whatever order the database takes them in."""
     for number in range(8):
-        old = replace(OLD, chat=f"-{number}")
-        new = replace(NEW, chat=f"-100{number}")
+        old, new = replace(OLD, chat=f"-{number}"), replace(NEW, chat=f"-100{number}")
         (row,) = await arrive(world, inbox(number, old))
         _, late, begun = await asyncio.gather(
-            world.b.move_chat("telegram", "default", old=old.chat, new=new.chat, now=T0),
+            move(world, old, new, store=world.b),
             world.a.accept([inbox("a", new), inbox("b", old)], node=A, now=T0),
             world.a.begin_run(run_in(old, f"r{number}", row), node=A),
         )
         assert begun == RunStartResult()
         await world.a.finish_run(end(f"r{number}"), node=A)
-        await world.b.move_chat("telegram", "default", old=old.chat, new=new.chat, now=T0)
-        pending = [waiting for waiting in await todo(world) if waiting.message.target == new]
-        assert [waiting.session for waiting in pending] == [key_of(new)] * 2
+        await move(world, old, new, store=world.b)
+        pending = [one.session for one in await todo(world) if one.message.target == new]
+        assert pending == [key_of(new)] * 2
         assert len(late.rows) == 2

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, RunId
+from goclaw_py.model.ids import LaneName, NodeId, RunId
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     InterruptedRun,
+    LaneShare,
+    NodeCall,
     NodeState,
     Notice,
     OutboxState,
     RecoveryReport,
     Renewed,
+    Store,
 )
 from tests.support.stores import (
     ANN,
@@ -27,6 +30,7 @@ from tests.support.stores import (
     T0,
     A,
     B,
+    Heard,
     World,
     a_node,
     at,
@@ -268,3 +272,224 @@ async def test_the_owner_of_a_session_is_known_to_all(world: World) -> None:
 async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: World) -> None:
     there = await world.a.time()
     assert there is None or abs(there - datetime.now(UTC)) < timedelta(minutes=1)
+
+
+# --------------------------------------------------------- lanes that all nodes share (SPEC NODE-2)
+
+
+CRON = LaneName("cron")
+C = NodeId("c")
+
+
+@dataclass
+class Holder:
+    """A node with what it knows to have of a lane."""
+
+    store: Store
+    node: NodeId
+    lane: LaneName = CRON
+    held: list[int] = field(default_factory=list)
+    elsewhere: int = 0
+
+    async def wants(self, wanted: int, *, size: int = 1, ended: int = 0, now: datetime = T0) -> int:
+        """Tell that so many runs have ended and so many wait; how many places came."""
+        gone, self.held = self.held[:ended], self.held[ended:]
+        share = LaneShare(self.lane, size, tuple(self.held), tuple(gone), wanted)
+        grant = await self.store.share(self.node, share, now=now)
+        self.held += grant.places
+        self.elsewhere = grant.elsewhere
+        return len(grant.places)
+
+
+async def test_a_free_place_is_given_at_once(world: World) -> None:
+    """Again when its answer was lost. Lanes know nothing of each other."""
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    assert sorted(await asyncio.gather(one.wants(1), other.wants(1))) == [0, 1]
+    first, second = sorted((one, other), key=lambda holder: not holder.held)
+    first.held.clear()
+    assert await first.wants(1) == 1
+    assert await second.wants(1) == 0
+    assert await Holder(second.store, second.node, LaneName("other")).wants(1) == 1
+
+
+async def test_whoever_came_first_is_next_when_a_place_is_given_back(world: World) -> None:
+    """Also before one of the node that gives it back."""
+    await world.b.join(a_node(C))
+    holders = {name: Holder(*one) for name, one in _three(world).items()}
+    await holders["a"].wants(1)
+    await holders["b"].wants(2)
+    await holders["c"].wants(1)
+    await holders["a"].wants(1)
+    left, order = {"a": 1, "b": 2, "c": 1}, ["a"]
+    for _ in range(4):
+        last = order[-1]
+        for name in (last, *holders):
+            if await holders[name].wants(left[name], ended=1 if name is last else 0):
+                left[name] -= 1
+                order.append(name)
+                break
+            last = ""
+    assert order == ["a", "b", "b", "c", "a"]
+
+
+def _three(world: World) -> dict[str, tuple[Store, NodeId]]:
+    return {"a": (world.a, A), "b": (world.b, B), "c": (world.b, C)}
+
+
+async def test_no_more_places_are_given_than_there_are(world: World) -> None:
+    """A node hears how many places others have."""
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    assert await one.wants(5, size=3) == 3
+    assert one.elsewhere == 0
+    assert await other.wants(5, size=3) == 0
+    assert other.elsewhere == 3
+    assert await one.wants(0, size=3, ended=1) == 0
+    assert await other.wants(5, size=3) == 1
+    assert (one.elsewhere, other.elsewhere) == (1, 2)
+
+
+async def test_a_place_that_nobody_wants_any_more_is_others(world: World) -> None:
+    """Whoever wants no more leaves the line."""
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(1)
+    await other.wants(1)
+    await one.wants(0, ended=1)
+    assert await other.wants(0) == 0
+    assert await one.wants(1) == 1
+    await other.wants(3)
+    await other.wants(0)
+    assert await one.wants(1, ended=1) == 1
+
+
+async def test_a_larger_size_holds_from_the_next_word_on(world: World) -> None:
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(1)
+    assert await other.wants(1, size=2) == 1
+    # And a smaller one takes nothing away.
+    assert await one.wants(1, size=1) == 0
+    assert len(one.held) == 1
+
+
+async def test_what_a_node_had_goes_with_it(world: World) -> None:
+    one = Holder(world.a, A)
+    await one.wants(1)
+    await world.a.leave(A, now=T0)
+    assert await Holder(world.b, B).wants(1) == 1
+    assert await one.wants(1) == 0
+
+
+async def test_a_node_whose_lease_has_ended_is_passed_over_and_keeps_its_turn(world: World) -> None:
+    """NODE-1: what it got would be idle until its recovery."""
+    await world.b.join(a_node(C))
+    first, ended, last = (Holder(*one) for one in _three(world).values())
+    await first.wants(1)
+    await ended.wants(1)
+    await last.wants(1)
+    now = at(LEASE_S)
+    for node in (A, C):
+        await world.a.renew(node, until=at(1000))
+    assert await ended.wants(1, now=now) == 0
+    await first.wants(0, ended=1, now=now)
+    assert await last.wants(1, now=now) == 1
+    # Back again, it is next, and before those who have come meanwhile.
+    await world.b.renew(B, until=at(1000))
+    await first.wants(1, now=now)
+    await last.wants(0, ended=1, now=now)
+    assert await first.wants(1, now=now) == 0
+    assert await ended.wants(1, now=now) == 1
+
+
+async def test_a_node_whose_lease_has_ended_keeps_what_it_has_and_can_give_it_back(
+    world: World,
+) -> None:
+    """Its runs may still work."""
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(1)
+    now = await world.kill(A)
+    assert await other.wants(1, now=now) == 0
+    await one.wants(0, ended=1, now=now)
+    assert await other.wants(1, now=now) == 1
+
+
+async def test_nobody_gives_back_what_is_anothers(world: World) -> None:
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(1)
+    other.held = list(one.held)
+    assert await other.wants(1, ended=1) == 0
+
+
+async def test_others_are_told_that_a_place_is_theirs(world: World) -> None:
+    heard = Heard()
+    one, other = Holder(world.a, A), Holder(world.b, B)
+    await one.wants(1)
+    await other.wants(1)
+    world.b.on_notice(heard.append)
+    await one.wants(0)
+    await one.wants(0, ended=1)
+    await until(heard.expect(Notice.LANES))
+    assert heard.count(Notice.LANES) == 1
+
+
+# ------------------------------------------------------------ questions between nodes (SPEC NODE-1)
+
+
+QUESTION = '{"what": "stop", "session": "agent:main:telegram:direct:1"}'
+
+
+async def test_a_question_reaches_the_node_that_is_asked_and_nobody_else(world: World) -> None:
+    call = await world.a.ask(B, QUESTION, now=T0)
+    assert call is not None
+    assert await world.b.asked(B) == [NodeCall(call, QUESTION, T0)]
+    assert await world.a.asked(A) == []
+
+
+async def test_questions_come_in_their_order_until_they_are_answered(world: World) -> None:
+    first, second = [await world.a.ask(B, str(n), now=T0) for n in (1, 2)]
+    assert first is not None
+    assert [call.question for call in await world.b.asked(B)] == ["1", "2"]
+    assert await world.a.answer_to(first) is None
+    await world.b.answer(first, "stopped")
+    await world.b.answer(first, "stopped")
+    assert await world.a.answer_to(first) == "stopped"
+    assert [call.id for call in await world.b.asked(B)] == [second]
+
+
+async def test_nobody_asks_a_node_that_is_not_there_or_dead(world: World) -> None:
+    assert await world.a.ask(NodeId("nobody"), QUESTION, now=T0) is None
+    assert await world.a.ask(B, QUESTION, now=at(LEASE_S + 1)) is None
+
+
+async def test_what_a_node_was_asked_goes_with_it(world: World) -> None:
+    call = await world.a.ask(B, QUESTION, now=T0)
+    assert call is not None
+    await world.b.leave(B, now=T0)
+    assert await world.a.answer_to(call) is None
+    await world.a.answer(call, "")
+    assert await world.a.answer_to(call) is None
+
+
+async def test_old_questions_are_forgotten(world: World) -> None:
+    await world.a.renew(B, until=at(1000))
+    old = await world.a.ask(B, QUESTION, now=T0)
+    young = await world.a.ask(B, QUESTION, now=at(50))
+    assert await world.b.ask(A, QUESTION, now=at(61)) is None
+    assert [call.id for call in await world.b.asked(B)] == [young]
+    assert old != young
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+async def test_what_cannot_be_stored_harms_nothing(world: World, text: str) -> None:
+    call = await world.a.ask(B, text, now=T0)
+    assert call is not None
+    (found,) = await world.b.asked(B)
+    assert "\ufffd" in found.question
+
+
+async def test_questions_and_answers_are_told(world: World) -> None:
+    heard = listen(world.a)
+    world.b.on_notice(heard.append)
+    call = await world.a.ask(B, QUESTION, now=T0)
+    assert call is not None
+    await until(lambda: heard.count(Notice.NODES) == 2)
+    await world.a.answer(call, "")
+    await until(lambda: heard.count(Notice.NODES) == 4)

@@ -179,36 +179,25 @@ async def test_a_run_leaves_what_it_did_whatever_became_of_it(
 
 
 async def test_summaries_and_pins_go_with_the_reset_of_their_conversation(world: World) -> None:
-    """CMD-5."""
+    """CMD-5: a run that began before it leaves none in the next one."""
     await say(world, "one", "two")
     await summarize(world, "one", 1)
-    await begin(world, "before")
+    (place,) = (await begin(world, "before")).places
+    await begin(world, "another")
     await world.a.pin(KEY, ["likes tea"], run=RunId("before"))
     await world.a.reset_session(KEY, now=at(20))
     assert await begin(world, "r") == RunStartResult()
-    now = await session(world)
-    assert (now.summaries, now.pinned) == (0, ())
+    assert not await world.a.pin(KEY, ["likes coffee"], run=RunId("before"))
     await finish(world, replace(end("r"), history=(entry("fresh"),)))
-    assert read(await begin(world, "next")) == ["fresh"]
-    assert await world.a.pin(KEY, ["is new"], run=RunId("next"))
-
-
-async def test_a_run_that_began_before_the_reset_leaves_no_summary_and_no_pin(
-    world: World,
-) -> None:
-    await say(world, "one", "two")
-    begun = await begin(world, "r")
-    await begin(world, "another")
-    await world.a.reset_session(KEY, now=at(20))
-    assert not await world.a.pin(KEY, ["likes tea"], run=RunId("r"))
-    await say(world, "fresh")
-    (fresh,) = (await begin(world, "looks")).places
-    await finish(world, replace(end("r"), summary=Summary("old", begun.places[0])))
-    await finish(world, replace(end("another"), summary=Summary("old", fresh)))
+    fresh = await begin(world, "looks")
+    assert read(fresh) == ["fresh"]
+    await finish(world, replace(end("before"), summary=Summary("old", place)))
+    await finish(world, replace(end("another"), summary=Summary("old", fresh.places[0])))
     again = await begin(world, "next")
     assert (again.summary, read(again)) == ("", ["fresh"])
     now = await session(world)
     assert (now.summaries, now.pinned) == (0, ())
+    assert await world.a.pin(KEY, ["is new"], run=RunId("next"))
 
 
 async def test_a_summary_that_ends_at_no_entry_of_its_history_is_not_kept(world: World) -> None:
@@ -363,11 +352,22 @@ async def test_what_runs_have_used_is_added_up_when_they_have_ended(world: World
     assert await world.b.spent(since=T0, payer=KEY) == Usage(2, 3, 3, 4, Decimal("0.1"))
 
 
-async def test_runs_that_started_before_do_not_count(world: World) -> None:
+async def test_what_was_used_can_be_asked_for_since_a_time_and_of_one_agent(world: World) -> None:
+    """AGENT-5: of runs that started since then; what an interrupted one has used counts."""
     for second in range(4):
         await use(world, new_run(f"r{second}", started_at=at(second)), Usage(1))
     for payer in (None, KEY):
         assert (await world.a.spent(since=at(2), payer=payer)).requests == 2
+    work = AgentName("work")
+    await use(world, replace(new_run("b", target=BOB), agent=work), Usage(10))
+    await use(world, replace(child("c"), agent=work), Usage(100))
+    for agent, spent in ((AGENT, 4), (work, 110), (AgentName("nobody"), 0)):
+        assert (await world.a.spent(since=T0, agent=agent)).requests == spent
+    assert (await world.a.spent(since=T0, payer=KEY, agent=work)).requests == 100
+    for name, outcome in (("cut", Outcome.INTERRUPTED), ("again", Outcome.COMPLETED)):
+        await begin(world, name, OLD)
+        await finish(world, replace(end(name, outcome), usage=Usage(1, 2**62)))
+    assert await world.a.spent(since=T0, payer=key_of(OLD)) == Usage(2, 2**63)
 
 
 async def test_a_session_pays_for_its_own_runs_and_its_children_and_for_no_others(
@@ -381,25 +381,6 @@ async def test_a_session_pays_for_its_own_runs_and_its_children_and_for_no_other
     await use(world, replace(new_run("paid by bob"), payer=key_of(BOB)), Usage(10_000))
     for key, spent in ((KEY, 111), (key_of(BOB), 11_000), (child("child").session, 0)):
         assert (await world.a.spent(since=T0, payer=key)).requests == spent
-
-
-async def test_what_one_agent_has_used_can_be_asked_for(world: World) -> None:
-    """AGENT-5."""
-    await use(world, new_run("a"), Usage(1))
-    await use(world, replace(new_run("b", target=BOB), agent=AgentName("work")), Usage(10))
-    await use(world, replace(child("c"), agent=AgentName("work")), Usage(100))
-    spent = world.a.spent
-    assert (await spent(since=T0, agent=AGENT)).requests == 1
-    assert (await spent(since=T0, agent=AgentName("work"))).requests == 110
-    assert (await spent(since=T0, agent=AgentName("nobody"))).requests == 0
-    assert (await spent(since=T0, payer=KEY, agent=AgentName("work"))).requests == 100
-
-
-async def test_what_an_interrupted_run_has_used_counts(world: World) -> None:
-    await begin(world, "r")
-    await finish(world, replace(end("r", Outcome.INTERRUPTED), usage=Usage(3, 2**62)))
-    await use(world, new_run("again"), Usage(1, 2**62))
-    assert await world.a.spent(since=T0, payer=KEY) == Usage(4, 2**63)
 
 
 # ------------------------------------------------------------------- subagents that got lost
@@ -437,18 +418,17 @@ async def test_a_lost_subagent_is_told_until_its_chat_has_got_a_message_about_it
     assert await lost(world) == []
 
 
-async def test_only_lost_subagents_with_a_chat_are_told(world: World) -> None:
-    await world.a.begin_run(child("done"), node=A)
-    await finish(world, end("done"))
-    await world.a.begin_run(child("stopped"), node=A)
-    await finish(world, end("stopped", Outcome.CANCELLED))
+async def test_lost_subagents_with_a_chat_are_told_in_the_order_in_which_they_ended(
+    world: World,
+) -> None:
+    for name, outcome in (("done", Outcome.COMPLETED), ("stopped", Outcome.CANCELLED)):
+        await world.a.begin_run(child(name), node=A)
+        await finish(world, end(name, outcome))
     awaited = replace(child("awaited"), trigger=Trigger.DELEGATE)
     await lose(world, new_run("chat's"), replace(child("nowhere"), target=None), awaited)
-    await world.a.begin_run(child("works"), node=A)
+    await world.a.begin_run(child("works", key_of(BOB)), node=A)
     assert await lost(world) == []
-
-
-async def test_lost_subagents_are_told_in_the_order_in_which_they_ended(world: World) -> None:
+    await finish(world, end("works"))
     await lose(world, child("b"), second=3)
     await lose(world, child("c"), child("a"), second=4)
     assert await lost(world) == ["b", "a", "c"]
@@ -528,22 +508,15 @@ async def test_a_summary_of_what_has_moved_meanwhile_hides_nothing(world: World)
 
 
 async def test_a_session_that_moves_has_paid_for_what_it_paid_for(world: World) -> None:
-    """AGENT-5, CHAN-7."""
+    """AGENT-5, CHAN-7: a lost subagent is told with the new chat."""
     await meet(world, OLD)
     await use(world, new_run("own", target=OLD), Usage(1))
     await use(world, replace(child("before", key_of(OLD)), target=OLD), Usage(10))
-    await move(world)
-    await use(world, replace(child("after", key_of(OLD)), target=NEW), Usage(100))
-    for key in (key_of(NEW), key_of(OLD)):
-        assert (await world.a.spent(since=T0, payer=key)).requests == 111
-    assert {run.payer for run in await world.a.runs()} == {key_of(NEW)}
-
-
-async def test_a_lost_subagent_of_a_chat_that_has_moved_is_told_with_the_new_one(
-    world: World,
-) -> None:
-    await meet(world, OLD)
     await lose(world, replace(child("r", key_of(OLD)), target=OLD))
     await move(world)
     (run,) = await world.a.unannounced(since=T0)
     assert (run.target, run.payer) == (NEW, key_of(NEW))
+    await use(world, replace(child("after", key_of(OLD)), target=NEW), Usage(100))
+    for key in (key_of(NEW), key_of(OLD)):
+        assert (await world.a.spent(since=T0, payer=key)).requests == 111
+    assert {run.payer for run in await world.a.runs()} == {key_of(NEW)}

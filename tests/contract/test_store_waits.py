@@ -12,9 +12,9 @@ import pytest
 from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import OccurrenceId, RunId, SessionKey
+from goclaw_py.model.ids import OccurrenceId, SessionKey
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Notice, RunEnd
+from goclaw_py.ports.store import Notice
 from tests.support.store_jobs import (
     a_job,
     added,
@@ -127,18 +127,15 @@ async def test_an_owner_whose_lease_has_ended_holds_it_only_by_its_run(
 
 
 async def test_asked_again_after_a_lost_answer_it_waits_once(world: World) -> None:
+    """Nothing of another node is let wait."""
     claimed = await waiting(world)
-    assert await wait(world, claimed) == {claimed.id}
-    assert await wait(world, claimed, session=FREE) == {claimed.id}
-    assert (await row_of(world.b, claimed)).waits_for == HERS
-
-
-async def test_nothing_of_another_node_is_let_wait(world: World) -> None:
-    await added(world.b, a_job("tea"))
-    claimed = await claim_one(world.b, node=B)
-    await world.b.begin_run(new_run("r"), node=B)
-    assert await wait(world, claimed) == {claimed.id}
-    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.RUNNING
+    for session in (HERS, FREE):
+        assert await wait(world, claimed, session=session) == {claimed.id}
+        assert (await row_of(world.b, claimed)).waits_for == HERS
+    await added(world.b, a_job("coffee"))
+    others = await claim_one(world.b, node=B)
+    assert await wait(world, others) == {others.id}
+    assert (await row_of(world.b, others)).status is OccurrenceStatus.RUNNING
 
 
 async def test_a_session_whose_chat_was_given_another_id_is_waited_for_by_its_new_one(
@@ -168,13 +165,17 @@ async def test_the_node_that_holds_the_session_claims_it_as_it_was(world: World)
 
 
 async def test_no_other_node_claims_it_before_the_session_is_free(world: World) -> None:
+    """Then one of two at once."""
     claimed = await waiting(world)
     assert await world.a.claim_waiting(A, now=at(5)) == []
     await world.b.finish_run(end("r"), node=B)
     assert await world.a.claim_waiting(A, now=at(5)) == []
     await world.b.release_sessions(B, [HERS])
     assert await world.a.claim_waiting(A, now=at(5), unheld=False) == []
-    assert await claimed_by(world) == {A: [claimed.id]}
+    found = await asyncio.gather(
+        world.a.claim_waiting(A, now=at(5)), world.b.claim_waiting(B, now=at(5))
+    )
+    assert [one.id for claims in found for one in claims] == [claimed.id]
 
 
 async def test_a_dead_node_claims_nothing(world: World) -> None:
@@ -182,15 +183,6 @@ async def test_a_dead_node_claims_nothing(world: World) -> None:
     await world.b.recover(now=await world.kill(A), max_attempts=3, apology=APOLOGY)
     await released(world)
     assert await world.a.claim_waiting(A, now=at(20)) == []
-
-
-async def test_of_two_nodes_at_once_one_claims_it(world: World) -> None:
-    claimed = await waiting(world)
-    await released(world)
-    found = await asyncio.gather(
-        world.a.claim_waiting(A, now=at(5)), world.b.claim_waiting(B, now=at(5))
-    )
-    assert [one.id for claims in found for one in claims] == [claimed.id]
 
 
 async def test_attempts_are_counted_on(world: World) -> None:
@@ -326,12 +318,18 @@ async def manual(world: World) -> OccurrenceClaim:
     return claimed
 
 
-async def test_one_by_hand_waits_through_any_change_of_its_job(world: World) -> None:
+async def test_one_by_hand_waits_through_any_change_of_its_job_until_its_run_ends(
+    world: World,
+) -> None:
     claimed = await manual(world)
     assert await paused(world, claimed.job)
     (again,) = await world.b.claim_waiting(B, now=at(5))
     assert again == replace(claimed, job=again.job, waited=True)
     assert again.manual
+    await world.b.begin_run(replace(run_for("again", claimed), session=HERS), node=B)
+    await world.b.finish_run(run_end("again", ended(claimed)), node=B)
+    row = await row_of(world.b, claimed)
+    assert (row.status, row.runs, row.waits_for) == (OccurrenceStatus.OK, ("again",), None)
 
 
 async def test_one_by_hand_that_is_not_known_waits_again(world: World) -> None:
@@ -344,14 +342,3 @@ async def test_one_by_hand_that_is_not_known_waits_again(world: World) -> None:
     row = await row_of(world.b, claimed)
     assert (row.status, row.waits_for) == (OccurrenceStatus.WAITING, HERS)
     assert await claimed_by(world) == {B: [claimed.id]}
-
-
-async def test_a_run_of_it_ends_it(world: World) -> None:
-    claimed = await manual(world)
-    await world.b.claim_waiting(B, now=at(5))
-    run = replace(run_for("again", claimed), session=HERS)
-    await world.b.begin_run(run, node=B)
-    last = RunEnd(RunId("again"), Outcome.COMPLETED, at(9), occurrence=ended(claimed))
-    await world.b.finish_run(last, node=B)
-    row = await row_of(world.b, claimed)
-    assert (row.status, row.runs, row.waits_for) == (OccurrenceStatus.OK, ("again",), None)
