@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.messages import SELF, Sender, Target, TopicChanged
+from goclaw_py.model.messages import SELF, Sender, TopicChanged
 from tests.unit.channels.telegram.updates import (
     FORUM,
     NEWS,
@@ -13,6 +13,7 @@ from tests.unit.channels.telegram.updates import (
     PHOTO,
     TEAM,
     TOPIC_BEGAN,
+    Json,
     answer,
     message,
     parsed,
@@ -23,44 +24,38 @@ from tests.unit.channels.telegram.updates import (
     update,
 )
 
-
-def test_a_topic_is_a_thread() -> None:
-    """SPEC CHAN-6: each topic is a session of its own."""
-    found = parsed(said_in_topic())
-    assert found.target.thread == "55"
-    assert (found.reply_to, found.quote) == (None, ""), "the topic's own message is no reply"
-    assert not found.addressed, "though the bot began the topic"
-
-
-def test_a_topic_named_by_a_slim_service_message_is_no_reply_either() -> None:
-    found = parsed(said_in_topic(reply_to_message={"message_id": 55, "from": OURSELVES}))
-    assert (found.reply_to, found.addressed) == (None, False)
+SLIM = {"message_id": 55, "from": OURSELVES}
+IN_FORUM = answer(message_id=60, chat=FORUM)
+THREAD = said_in(TEAM, message_thread_id=60, reply_to_message=answer(message_id=60))
+COUNTING = message("one two three", message_id=9)
+ORIGIN = {"type": "channel", "chat": NEWS, "message_id": 5, "date": NOON}
+ELSEWHERE = {"origin": ORIGIN, "chat": NEWS, "message_id": 5}
 
 
-def test_the_beginning_of_a_topic_is_no_reply_wherever_it_is_shown() -> None:
-    found = parsed(said_in(FORUM, reply_to_message=TOPIC_BEGAN))
-    assert (found.reply_to, found.addressed) == (None, False)
-
-
-def test_a_reply_inside_a_topic_is_a_reply() -> None:
-    found = parsed(said_in_topic(reply_to_message=answer(message_id=60, chat=FORUM)))
-    assert (found.target.thread, found.reply_to, found.quote) == ("55", "60", "the answer")
-    assert found.addressed
-
-
-def test_topics_of_private_chats_are_threads_too() -> None:
-    found = parsed(said(is_topic_message=True, message_thread_id=31))
-    assert found.target == Target("telegram", "default", "7", "31")
-
-
-def test_the_general_topic_and_reply_threads_are_no_threads() -> None:
-    """SPEC IO-7."""
-    assert parsed(said_in(FORUM)).target.thread is None
-    general = said_in(FORUM, is_topic_message=True, message_thread_id=1)
-    assert parsed(general).target.thread is None
-    reply = said_in(TEAM, message_thread_id=60, reply_to_message=answer(message_id=60))
-    assert parsed(reply).target.thread is None
-    assert parsed(reply).reply_to == "60"
+@pytest.mark.parametrize(
+    ("raw", "thread", "reply", "addressed"),
+    [
+        (said_in_topic(), "55", (None, ""), False),
+        (said_in_topic(reply_to_message=SLIM), "55", (None, ""), False),
+        (said_in(FORUM, reply_to_message=TOPIC_BEGAN), None, (None, ""), False),
+        (said_in_topic(reply_to_message=IN_FORUM), "55", ("60", "the answer"), True),
+        (said(is_topic_message=True, message_thread_id=31), "31", (None, ""), True),
+        (said_in(FORUM), None, (None, ""), False),
+        (said_in(FORUM, is_topic_message=True, message_thread_id=1), None, (None, ""), False),
+        (THREAD, None, ("60", "the answer"), True),
+    ],
+    ids=[
+        "topic", "slim service message", "its beginning elsewhere", "reply inside", "private",
+        "general", "general by number", "thread of replies",
+    ],
+)  # fmt: skip
+def test_a_topic_is_a_thread_and_its_beginning_no_reply(
+    raw: Json, thread: str | None, reply: tuple[str | None, str], addressed: bool
+) -> None:
+    """SPEC CHAN-6, IO-7: each topic is a session of its own."""
+    found = parsed(raw)
+    assert (found.target.thread, found.addressed) == (thread, addressed)
+    assert (found.reply_to, found.quote) == reply
 
 
 @pytest.mark.parametrize(
@@ -72,37 +67,27 @@ def test_a_broken_reply_does_not_cost_the_message(replied: object) -> None:
     assert (found.text, found.reply_to) == ("hello", None)
 
 
-def test_the_marked_part_of_a_message_is_quoted_before_all_of_it() -> None:
+@pytest.mark.parametrize(
+    ("raw", "quote"),
+    [
+        (said(reply_to_message=COUNTING, quote={"text": "two", "position": 4}), "two"),
+        (said(reply_to_message=COUNTING), "one two three"),
+        (said(reply_to_message=COUNTING, quote={"text": 5}), "one two three"),
+        (said(external_reply=ELSEWHERE, quote={"text": "the news", "position": 0}), "the news"),
+        (said(external_reply=ELSEWHERE), ""),
+        (said(reply_to_message=message(None, photo=PHOTO, caption="my cat")), "my cat"),
+        (said(reply_to_message=message(None, photo=PHOTO)), ""),
+        (said(reply_to_message=message(" \n")), ""),
+        (said(reply_to_message=message("x" * 4096)), "x" * 999 + "…"),
+    ],
+)
+def test_the_marked_part_of_a_message_is_quoted_before_all_of_it(raw: Json, quote: str) -> None:
     """SPEC CHAN-6."""
-    replied = message("one two three", message_id=9)
-    marked = {"text": "two", "position": 4, "is_manual": True}
-    assert parsed(said(reply_to_message=replied, quote=marked)).quote == "two"
-    assert parsed(said(reply_to_message=replied)).quote == "one two three"
-    assert parsed(said(reply_to_message=replied, quote={"text": 5})).quote == "one two three"
+    assert parsed(raw).quote == quote
 
 
-def test_what_is_quoted_from_another_chat_is_given() -> None:
-    other = {
-        "origin": {"type": "channel", "chat": NEWS, "message_id": 5, "date": NOON},
-        "chat": NEWS,
-        "message_id": 5,
-    }
-    raw = said(external_reply=other, quote={"text": "the news", "position": 0})
-    assert (parsed(raw).quote, parsed(raw).reply_to) == ("the news", None)
-    assert parsed(said(external_reply=other)).quote == ""
-
-
-def test_a_caption_is_quoted_like_a_text_and_an_empty_message_not_at_all() -> None:
-    captioned = message(None, message_id=9, photo=PHOTO, caption="my cat")
-    assert parsed(said(reply_to_message=captioned)).quote == "my cat"
-    bare = message(None, message_id=9, photo=PHOTO)
-    assert parsed(said(reply_to_message=bare)).quote == ""
-    assert parsed(said(reply_to_message=message(" \n", message_id=9))).quote == ""
-
-
-def test_a_quote_is_cut() -> None:
-    found = parsed(said(reply_to_message=message("x" * 4096, message_id=9))).quote
-    assert (len(found), found[-1]) == (1000, "…")
+def test_what_is_quoted_from_another_chat_is_no_reply() -> None:
+    assert parsed(said(external_reply=ELSEWHERE)).reply_to is None
 
 
 def test_the_beginning_of_a_topic_is_no_message() -> None:

@@ -95,6 +95,8 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
         ({"token": TOKEN, "connect_timeout_s": 61}, "connect_timeout_s", "from 1 to 60"),
         ({"token": TOKEN, "library": "telebot"}, "library", "python-telegram-bot, aiogram"),
         ({"token": TOKEN, "library": ["aiogram"]}, "library", "python-telegram-bot, aiogram"),
+        ({"token": TOKEN, "library": "AIOGRAM"}, "library", "python-telegram-bot, aiogram"),
+        ({"token": TOKEN, "library": None}, "library", "python-telegram-bot, aiogram"),
         ({"token": TOKEN, "streaming": True}, "streaming", "edit, native, off"),
         ({"token": TOKEN, "reactions": "off"}, "reactions", "true or false"),
         ({"token": TOKEN, "reactions": 0}, "reactions", "true or false"),
