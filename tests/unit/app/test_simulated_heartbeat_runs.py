@@ -182,41 +182,41 @@ def test_a_heartbeat_that_is_off_does_nothing(
     assert played.one(2) == ForecastHeartbeats(MAIN_AGENT, is_on=False)
 
 
-def test_a_muted_heartbeat_is_silent_until_then(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.know(hearts(muted_until=SINCE + 6 * HOUR))
-    found = played.one(1)
-    assert (found.model_calls, dict(found.skipped)) == (36, {Skip.MUTED: 12})
+LATE = SINCE - 2 * DAY - 10 * MINUTE
+TOLD = replace(hearts(), events=("The build is red.", "Still."))
 
 
-def test_a_heartbeat_keeps_its_grid_and_what_is_overdue_comes_once(tmp_path: Path) -> None:
-    """SPEC HB-1: due two days ago, then by the grid that began 10 minutes before the hour."""
-    played = case(tmp_path)
-    played.know(hearts(next_at=SINCE - 2 * DAY - 10 * MINUTE))
-    due = [row.due_at for row in played.run(1).heartbeat_runs]
-    assert due[:3] == [SINCE - 2 * DAY - 10 * MINUTE, SINCE + 20 * MINUTE, SINCE + 50 * MINUTE]
-    assert len(due) == 49
-
-
-def test_a_heartbeat_run_that_is_in_hand_now_hinders_none(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.know(hearts(heartbeat_run=HeartbeatRunId("now"), node=NodeId("gateway")))
-    assert played.one(1).heartbeat_runs == 48
-
-
-def test_events_that_wait_are_told_with_the_next_heartbeat_run(tmp_path: Path) -> None:
-    """SPEC HB-13: one call, although there is no checklist."""
-    played = case(tmp_path, checklist=None)
-    played.know(replace(hearts(), events=("The build is red.", "Still.")))
-    found = played.one(1)
-    assert (found.model_calls, dict(found.skipped)) == (1, {Skip.NO_FILE: 47})
-
-
-def test_a_wake_that_waits_comes_besides(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.know(hearts(wake_at=SINCE, wake_kind=HeartbeatRunKind.EVENT))
-    rows = played.run(1).heartbeat_runs
-    assert (rows[0].due_at, len(rows)) == (SINCE, 49)
+@pytest.mark.parametrize(("known", "checklist", "calls", "skipped", "due"), [
+    (hearts(), ONE_ITEM, 48, {}, SINCE + 20 * MINUTE),
+    (hearts(muted_until=SINCE + 6 * HOUR), ONE_ITEM, 36, {Skip.MUTED: 12}, SINCE + 20 * MINUTE),
+    # SPEC HB-1: due two days ago, then by the grid that began 10 minutes before the hour.
+    (hearts(next_at=LATE), ONE_ITEM, 49, {}, LATE),
+    # One that is in hand now hinders none.
+    (hearts(heartbeat_run=HeartbeatRunId("now"), node=NodeId("gateway")), ONE_ITEM, 48, {},
+     SINCE + 20 * MINUTE),
+    # SPEC HB-13: one call for the events that wait, although there is no checklist.
+    (TOLD, None, 1, {Skip.NO_FILE: 47}, SINCE + 20 * MINUTE),
+    # SPEC HB-11: a wake that waits comes besides.
+    (hearts(wake_at=SINCE, wake_kind=HeartbeatRunKind.EVENT), ONE_ITEM, 49, {}, SINCE),
+])  # fmt: skip
+def test_a_heartbeat_goes_on_as_it_stands(
+    tmp_path: Path,
+    known: KnownHeartbeat,
+    checklist: str | None,
+    calls: int,
+    skipped: dict[Skip, int],
+    due: datetime,
+) -> None:
+    played = case(tmp_path, checklist=checklist)
+    played.know(known)
+    found = played.run(1)
+    (one,) = found.heartbeats
+    assert (one.model_calls, dict(one.skipped)) == (calls, skipped)
+    assert len(found.heartbeat_runs) == calls + sum(skipped.values())
+    first, *grid = [row.due_at for row in found.heartbeat_runs]
+    assert first == due
+    assert grid[0] == (due if due > SINCE else SINCE - 10 * MINUTE) + HALF_HOUR
+    assert {after - before for before, after in pairwise(grid)} == {HALF_HOUR}
 
 
 def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:

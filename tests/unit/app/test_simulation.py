@@ -134,13 +134,28 @@ def test_a_clock_change_moves_what_follows_the_clock_on_the_wall(tmp_path: Path)
     assert hours == [(8, True)] * 10 + [(7, False)] * 12
 
 
-def test_what_comes_due_during_a_run_is_coalesced(tmp_path: Path) -> None:
-    """SPEC CRON-10: due at :10, busy at :20 and :30, due again at :40."""
+def test_three_days_of_jobs_whose_runs_take_their_time(tmp_path: Path) -> None:
+    """SPEC CRON-10, LANE-7."""
     played = case(tmp_path)
-    played.add(Every(10 * MINUTE), takes=25 * MINUTE, policy={"anchor": "grid"})
-    found = played.one(3)
-    # The first one ends after 35 minutes, one more each 30: (4320 - 35) / 30 is 142 and a bit.
-    assert (found.runs, found.coalesced) == (143, 286)
+    played.add(Cron("0 7 * * *"), "unknown")
+    played.assumed.clear()
+    played.add(Every(10 * MINUTE), "poll", 25 * MINUTE, policy={"anchor": "grid"})
+    played.add(Cron("0 7 * * *"), "long", 2 * HOUR)
+    played.add(Cron("0 7 * * *"), "backup", 5 * MINUTE, payload=Program(("backup", "--all")))
+    found = played.run(3)
+    assert figures(found) == {
+        "unknown": (3, 0, 3),
+        # Due at :10, busy at :20 and :30, due again at :40. The first one ends after 35 minutes,
+        # one more each 30: (4320 - 35) / 30 is 142 and a bit.
+        "poll": (143, 286, 143),
+        "long": (3, 0, 3),
+        "backup": (3, 0, 0),
+    }
+    # What is not known of a run is assumed; what takes too long is cut after half an hour.
+    assert [one.worked_s for one in found.jobs] == [3 * 20, 143 * 1500, 3 * 1800, 900]
+    assert [one.usd for one in found.jobs] == [None] * 4
+    ends = {event.status for event in found.events if event.job == "id-2"}
+    assert ends == {OccurrenceStatus.TIMED_OUT}
 
 
 @pytest.mark.parametrize(("text", "runs", "waited_s"), [
@@ -190,30 +205,6 @@ def test_what_is_overdue_runs_once_at_the_beginning_or_is_left_out(
     found = played.one()
     assert (found.runs, dict(found.skipped), found.coalesced) == (runs, skipped, 1)
     assert found.waited_s == waited_s
-
-
-def test_runs_that_take_longer_than_they_may_are_cut(tmp_path: Path) -> None:
-    """SPEC LANE-7: two hours of work are cut after half an hour."""
-    played = case(tmp_path)
-    played.add(Cron("0 7 * * *"), takes=2 * HOUR)
-    found = played.run(2)
-    assert [event.status for event in found.events] == [OccurrenceStatus.TIMED_OUT] * 2
-    assert found.jobs[0].worked_s == 2 * 1800
-
-
-def test_programs_take_their_time_and_ask_no_model(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.add(Cron("0 7 * * *"), takes=5 * MINUTE, payload=Program(("backup", "--all")))
-    found = played.one(3)
-    assert (found.runs, found.worked_s, found.model_calls, found.usd) == (3, 900, 0, None)
-
-
-def test_what_is_not_known_of_a_run_is_assumed(tmp_path: Path) -> None:
-    played = case(tmp_path)
-    played.add(Cron("0 7 * * *"))
-    played.assumed.clear()
-    found = played.one(3)
-    assert (found.worked_s, found.usd) == (60, None)
 
 
 def test_jobs_that_are_off_or_of_an_agent_that_is_gone_are_simulated(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import fields
 from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,26 +98,19 @@ def test_what_is_set_for_an_agent_does_not_hold_for_others(tmp_path: Path) -> No
     assert policy(tmp_path, text, "other") == HeartbeatPolicy()
 
 
+def flat(table: dict[str, Any], path: str) -> dict[str, str]:
+    """The variables that say the same as a table."""
+    found: dict[str, str] = {}
+    for key, value in table.items():
+        name = f"{path}__{key.upper()}"
+        found |= flat(value, name) if isinstance(value, dict) else {name: str(value)}
+    return found
+
+
 @pytest.mark.parametrize("prefix", ["GOCLAW_HEARTBEAT", "GOCLAW_AGENTS__MAIN__HEARTBEAT"])
 def test_every_key_can_come_from_the_environment(tmp_path: Path, prefix: str) -> None:
-    values = {
-        "INTERVAL": "90s",
-        "ACTIVE_HOURS__START": "22:00",
-        "ACTIVE_HOURS__END": "06:30",
-        "ACTIVE_HOURS__TIMEZONE": "Asia/Kolkata",
-        "TARGET": "telegram.work:-100123:7",
-        "LAST_SCOPE": "direct",
-        "ACK_MAX_CHARS": "0",
-        "ACK_POSITION": "edges",
-        "LANE": "main",
-        "MODEL": "openai:gpt-4o-mini",
-        "BUDGET__TURNS": "3",
-        "BUDGET__TOKENS": "5000",
-        "BUDGET__USD": "0.05",
-        "BUDGET__DAY__USD": "2.5",
-        "BUDGET__DAY__TOKENS": "300000",
-    }
-    env = {f"{prefix}__{key}": value for key, value in values.items()}
+    env = flat(tomllib.loads(section("heartbeat"))["heartbeat"], prefix)
+    assert len(env) == 15
     assert policy(tmp_path, TELEGRAM, **env) == EXPECTED
     off = policy(tmp_path, section("heartbeat"), **{f"{prefix}__ENABLED": "no"})
     assert off.interval is None
@@ -140,19 +135,18 @@ def test_an_agent_can_take_back_what_holds_for_all(tmp_path: Path) -> None:
     text = """
 [heartbeat]
 enabled = false
-interval = "0"
 active_hours = { start = "08:00", end = "22:00" }
 target = "none"
 [agents.main.heartbeat]
 enabled = true
-interval = "30m"
 active_hours = { start = "00:00", end = "24:00" }
 target = "last"
 """
     got = policy(tmp_path, text)
-    assert got.interval == timedelta(minutes=30)
+    assert (got.interval, got.target) == (timedelta(minutes=30), LastChat())
     assert got.hours == ActiveHours(0, 1440, "UTC")
-    assert got.target == LastChat()
+    never = '[heartbeat]\ninterval = "0"\n[agents.main.heartbeat]\ninterval = "30m"\n'
+    assert policy(tmp_path, never).interval == timedelta(minutes=30)
 
 
 @pytest.mark.parametrize(("lines", "interval_s"), [
