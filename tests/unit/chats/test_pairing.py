@@ -176,11 +176,6 @@ async def test_who_is_not_meant_gets_silence(policy: DirectPolicy, peer: PeerKin
         assert gateway.store.calls["accept"] == 0
 
 
-async def test_an_open_account_takes_everybody() -> None:
-    async with in_public(ways=Ways(access=DirectPolicy.OPEN)) as gateway:
-        assert await gateway.ask("hello", chat="whoever") == "re: hello"
-
-
 async def test_a_flood_of_one_stranger_costs_some_transactions_and_one_greeting() -> None:
     """Of a long text only the beginning is kept."""
     async with in_public() as gateway:

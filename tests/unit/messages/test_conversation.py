@@ -131,18 +131,6 @@ async def test_a_message_that_is_offered_again_is_answered_once() -> None:
         assert gateway.channel.texts() == ["re: hello"]
 
 
-async def test_a_channel_that_finds_the_database_away_offers_its_batch_until_it_is_back() -> None:
-    async with a_process() as gateway:
-        gateway.store.away = True
-        delivering = asyncio.create_task(gateway.channel.deliver(message("hello")))
-        await asyncio.sleep(30)
-        assert not delivering.done()
-        gateway.store.away = False
-        await delivering
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == ["re: hello"]
-
-
 async def test_the_answer_enters_the_outbox_in_the_transaction_that_ends_the_run() -> None:
     """SPEC IO-3: while it is not committed, neither is there; afterwards both are."""
     async with a_process(channels=(RecordingChannel(unreachable={"ann"}),)) as gateway:
@@ -247,17 +235,6 @@ async def test_what_was_said_after_new_is_not_stopped_when_new_must_be_tried_aga
         assert gateway.channel.texts() == ["re: old", texts.NEW_SESSION, "re: new"]
         assert gateway.scripted.requests[1].history == ()
         assert await gateway.outcomes() == [Outcome.COMPLETED, Outcome.COMPLETED]
-
-
-async def test_a_command_whose_database_goes_away_is_carried_out_when_it_is_back() -> None:
-    async with a_process() as gateway:
-        gateway.store.broken = {"settle"}
-        await gateway.say("/help")
-        await asyncio.sleep(30)
-        gateway.store.broken = set()
-        await gateway.channel.until_sent(1)
-        await asyncio.sleep(30)
-        assert gateway.channel.texts() == [texts.help_text()]
 
 
 @pytest.mark.parametrize("name", NAMES)

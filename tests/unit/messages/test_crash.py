@@ -255,15 +255,6 @@ async def test_an_answer_that_the_database_lost_doubles_nothing(method: str) -> 
         assert gateway.pending == []
 
 
-async def test_people_stay_known_while_the_database_is_away() -> None:
-    """SPEC CMD-1: a stop must not ask it."""
-    async with a_process(ways=AT_ONCE) as gateway:
-        gateway.store.away = True
-        await asyncio.sleep(120)
-        gateway.store.away = False
-        assert await gateway.ask("hello") == "re: hello"
-
-
 async def _talk_through_outages(outages: list[tuple[float, float]]) -> None:
     agent = ScriptedAgent(otherwise=lambda request: Say(f"re: {request.prompt}", after_s=1.5))
     async with a_process(agent, AT_ONCE) as gateway:

@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.chats.context_usage import ContextUsage
 from goclaw_py.delivery import texts
-from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import TextDelta
@@ -120,16 +120,6 @@ async def test_nothing_that_an_abandoned_run_says_reaches_history_or_chat() -> N
         assert gateway.pending == []
 
 
-async def test_a_run_that_a_time_limit_abandons_is_told_to_its_sender() -> None:
-    """SPEC QUEUE-9: no question is left without an answer."""
-    agent = ScriptedAgent(Ignore(for_s=50, reply="too late"))
-    async with a_process(agent, Ways(AT_ONCE, run_timeout_s=20)) as gateway:
-        await gateway.say("one")
-        await asyncio.sleep(200)
-        assert await gateway.outcomes() == [Outcome.ABANDONED]
-        assert gateway.channel.texts() == [texts.timed_out(Reason.RUN_TIMEOUT)]
-
-
 async def test_a_burst_becomes_one_turn_with_all_texts_and_ends_all_its_rows() -> None:
     """SPEC QUEUE-6."""
     async with a_process() as gateway:
@@ -192,14 +182,23 @@ async def test_interrupt_cancels_the_run_drops_what_waits_and_waits_for_the_end(
         assert gateway.pending == []
 
 
-async def test_a_run_that_takes_too_long_is_stopped_and_told() -> None:
-    """SPEC QUEUE-9."""
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, Ways(AT_ONCE, run_timeout_s=300)) as gateway:
-        assert await gateway.ask("work") == texts.timed_out(Reason.RUN_TIMEOUT)
+@pytest.mark.parametrize(
+    ("step", "outcome", "entry"),
+    [
+        (Block(), Outcome.TIMED_OUT, "[timed out]"),
+        (Ignore(for_s=50, reply="too late"), Outcome.ABANDONED, "[abandoned]"),
+    ],
+)
+async def test_a_run_that_takes_too_long_is_stopped_or_abandoned_and_told(
+    step: Step, outcome: Outcome, entry: str
+) -> None:
+    """SPEC QUEUE-9: no question is left without an answer."""
+    async with a_process(ScriptedAgent(step), Ways(AT_ONCE, run_timeout_s=20)) as gateway:
+        await gateway.say("work", apart_s=200)
+        assert gateway.channel.texts() == [texts.timed_out(Reason.RUN_TIMEOUT)]
         (run,) = await gateway.store.runs()
-        assert (run.outcome, run.reason) == (Outcome.TIMED_OUT, Reason.RUN_TIMEOUT)
-        assert await gateway.said_in_history() == ["work", "[timed out]"]
+        assert (run.outcome, run.reason) == (outcome, Reason.RUN_TIMEOUT)
+        assert await gateway.said_in_history() == ["work", entry]
 
 
 async def test_a_deadline_ends_a_message_that_still_waits_and_tells_so() -> None:
@@ -239,23 +238,16 @@ class Strange(BaseException):
 
 
 async def test_whatever_an_agent_raises_is_an_outcome_and_the_queue_lives_on() -> None:
-    """SPEC QUEUE-10."""
+    """SPEC QUEUE-10: one that cancels itself ends as cancelled."""
     errors = ValueError("broken"), SystemExit(3), KeyboardInterrupt(), Strange(), TimeoutError()
-    async with a_process(Raising(*errors), Ways(AT_ONCE)) as gateway:
+    async with a_process(Raising(*errors, asyncio.CancelledError()), Ways(AT_ONCE)) as gateway:
         for _ in errors:
             assert await gateway.ask("one") == texts.FAILED
-        assert await gateway.ask("two") == "fine"
-        assert await gateway.outcomes() == [*[Outcome.FAILED] * len(errors), Outcome.COMPLETED]
-
-
-async def test_an_agent_that_cancels_itself_ends_as_cancelled() -> None:
-    """SPEC QUEUE-10."""
-    async with a_process(Raising(asyncio.CancelledError()), Ways(AT_ONCE)) as gateway:
-        await gateway.say("one")
-        await asyncio.sleep(10)
-        assert await gateway.outcomes() == [Outcome.CANCELLED]
+        await gateway.say("two", apart_s=10)
         assert gateway.pending == []
-        assert await gateway.ask("two") == "fine"
+        assert await gateway.ask("three") == "fine"
+        ends = [*[Outcome.FAILED] * len(errors), Outcome.CANCELLED, Outcome.COMPLETED]
+        assert await gateway.outcomes() == ends
 
 
 async def test_a_full_queue_may_refuse_the_newest_and_says_so() -> None:
@@ -272,7 +264,6 @@ async def test_a_full_queue_may_refuse_the_newest_and_says_so() -> None:
 
 WINDOW = 1000
 WAYS = Ways(group=QueuePolicy(concurrency=3), main_lane=9, context_window=WINDOW)
-MAIN = AgentName("main")
 CHAT, OTHER = SessionKey("chat"), SessionKey("other")
 GROUP = session_of(peer=PeerKind.GROUP)
 
@@ -296,8 +287,7 @@ async def say(gateway: GatewayProcess, *texts: str) -> None:
 
 async def works_at_once(gateway: GatewayProcess) -> int:
     """How many of five more messages are worked on at once; then all is stopped."""
-    before = len(gateway.scripted.active)
-    assert before == 0
+    assert not gateway.scripted.active
     await say(gateway, *"abcde")
     await asyncio.sleep(1)
     active = len(gateway.scripted.active)
@@ -404,29 +394,29 @@ async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversatio
 
 
 def test_a_crossing_is_told_once_in_each_direction_by_the_window_of_the_agent() -> None:
-    contexts = ContextUsage({MAIN: WINDOW, AgentName("large"): 10_000})
-    crossed = [contexts.note(CHAT, MAIN, tokens) for tokens in (599, 600, 700, 599, 1, 700)]
+    contexts = ContextUsage({MAIN_AGENT: WINDOW, AgentName("large"): 10_000})
+    crossed = [contexts.note(CHAT, MAIN_AGENT, tokens) for tokens in (599, 600, 700, 599, 1, 700)]
     assert crossed == [False, True, False, True, False, True]
     contexts.note(OTHER, AgentName("large"), 700)
     assert (contexts.used(CHAT), contexts.used(OTHER)) == (0.7, 0.07)
 
 
 def test_the_throttle_leaves_all_but_the_number_of_runs_alone() -> None:
-    contexts = ContextUsage({MAIN: WINDOW})
+    contexts = ContextUsage({MAIN_AGENT: WINDOW})
     contexts.forget(CHAT)  # unknown, which is harmless
     policy = QueuePolicy(Mode.COLLECT, 7, debounce_s=0.5, concurrency=3)
     assert contexts.throttled(CHAT, policy) is policy
-    contexts.note(CHAT, MAIN, WINDOW)
+    contexts.note(CHAT, MAIN_AGENT, WINDOW)
     assert contexts.throttled(CHAT, policy) == replace(policy, concurrency=1)
 
 
 def test_what_is_remembered_is_bounded_and_the_longest_quiet_goes_first() -> None:
-    contexts = ContextUsage({MAIN: WINDOW})
-    contexts.note(CHAT, MAIN, 700)
-    contexts.note(OTHER, MAIN, 700)
+    contexts = ContextUsage({MAIN_AGENT: WINDOW})
+    contexts.note(CHAT, MAIN_AGENT, 700)
+    contexts.note(OTHER, MAIN_AGENT, 700)
     for number in range(9_998):
-        contexts.note(SessionKey(f"s{number}"), MAIN, 700)
-    contexts.note(CHAT, MAIN, 800)
-    contexts.note(SessionKey("one more"), MAIN, 700)
+        contexts.note(SessionKey(f"s{number}"), MAIN_AGENT, 700)
+    contexts.note(CHAT, MAIN_AGENT, 800)
+    contexts.note(SessionKey("one more"), MAIN_AGENT, 700)
     assert contexts.used(OTHER) is None
     assert contexts.used(CHAT) == 0.8

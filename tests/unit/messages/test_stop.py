@@ -22,7 +22,7 @@ from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits, TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent, Stream
+from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import (
     Ways,
@@ -153,13 +153,6 @@ async def test_nothing_of_a_cancelled_run_is_shown_after_its_cancellation() -> N
         assert await gateway.said_in_history() == ["work", "before\n[cancelled]"]
 
 
-async def test_a_waiting_message_that_is_stopped_is_signalled_too() -> None:
-    async with a_process() as gateway:
-        await gateway.say("work", "/stop")
-        await until(lambda: bool(gateway.channel.ended()))
-        assert gateway.channel.ended()[0].outcome is Outcome.CANCELLED
-
-
 async def test_the_end_of_a_run_that_the_database_never_began_is_signalled() -> None:
     """SPEC CMD-3: what began to show typing must hear of its end."""
     async with a_process(ways=Ways(direct=QueuePolicy(), run_timeout_s=20.0)) as gateway:
@@ -250,14 +243,6 @@ async def test_the_answer_to_a_stop_is_given_up(errors: list[ChannelError], trie
         await gateway.say("/stop")
         await asyncio.sleep(60)
         assert len(gateway.channel.attempts) == tries
-
-
-async def test_a_stopped_run_frees_the_lane_for_the_next_chat() -> None:
-    agent = ScriptedAgent(Stream(("a", "b"), every_s=1000), Say("done"))
-    async with working(agent=agent, ways=Ways(direct=QueuePolicy(), main_lane=1)) as gateway:
-        await gateway.say("hello", chat="bob")
-        await gateway.say("/stop")
-        await until(lambda: gateway.channel.texts("bob") == ["done"], within_s=5)
 
 
 @pytest.mark.parametrize("command", ["/stop", "/stopall"])

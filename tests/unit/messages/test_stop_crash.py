@@ -422,12 +422,6 @@ async def test_nobody_stops_the_jobs_of_another_chat() -> None:
         assert len(gateway.scripted.active) == 1
 
 
-async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
-    async with jobs_of(ANN, agent=ScriptedAgent(otherwise=lambda _: Ignore(60))) as (gateway, _):
-        assert await gateway.ask("/stop") == "Stopped 1 job."
-        assert await gateway.ask("/stop") == "It is already being stopped."
-
-
 @pytest.mark.parametrize("text", ["/stop", "/stopall"])
 async def test_a_stop_that_was_committed_before_it_could_act_takes_jobs_too(text: str) -> None:
     """SPEC CMD-1: an earlier process may have seen it."""
