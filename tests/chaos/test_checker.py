@@ -74,28 +74,26 @@ def test_the_last_answer_is_found_and_drafts_are_none() -> None:
     assert last_answer_at(with_seen(*DRAFT)) is None
 
 
-# ---------------------------------------------------------------------------- lost
+LATE = (seen(11, LONG.text, 2.5, 2.6), seen(11, "m1 1 2 3 …", 2.6))
 
 
-def test_an_answer_that_nobody_sees_is_lost() -> None:
-    chat = with_seen(*DRAFT, seen(11, LONG.text, 2.5), seen(13, LAST.text, 3.1))
-    assert Wrong.LOST in wrongs(chat)
-    assert of(chat).answered == 2
-
-
-def test_an_answer_that_was_overwritten_is_lost() -> None:
-    """A late edit of the draft has undone the final one."""
-    late = (seen(11, LONG.text, 2.5, 2.6), seen(11, "m1 1 2 3 …", 2.6))
-    chat = with_seen(*DRAFT, *late, *GOOD.seen[3:])
-    assert set(wrongs(chat)) == {Wrong.LOST, Wrong.OPEN_DRAFT}
-
-
-def test_a_message_that_never_reached_the_inbox_is_told() -> None:
-    chat = replace(GOOD, taken=GOOD.taken[1:], seen=GOOD.seen[3:])
-    assert set(wrongs(chat)) == {Wrong.LOST, Wrong.UNEXPECTED_END}
-
-
-# ---------------------------------------------------------------------------- twice
+@pytest.mark.parametrize(
+    ("chat", "wrong"),
+    [
+        (with_seen(*GOOD.seen[:3], GOOD.seen[4]), {Wrong.LOST, Wrong.UNEXPECTED_END}),
+        # A late edit of the draft has undone the final one.
+        (with_seen(*DRAFT, *LATE, *GOOD.seen[3:]), {Wrong.LOST, Wrong.OPEN_DRAFT}),
+        # It never reached the inbox.
+        (
+            replace(GOOD, taken=GOOD.taken[1:], seen=GOOD.seen[3:]),
+            {Wrong.LOST, Wrong.UNEXPECTED_END},
+        ),
+    ],
+    ids=["unseen", "overwritten", "not taken in"],
+)
+def test_an_answer_that_nobody_sees_is_lost(chat: Chat, wrong: set[Wrong]) -> None:
+    assert set(wrongs(chat)) == wrong
+    assert of(chat).answered == (3 if Wrong.OPEN_DRAFT in wrong else 2)
 
 
 def test_a_streamed_answer_in_two_messages_is_a_breach_whatever_its_row_says() -> None:
@@ -114,17 +112,11 @@ def test_a_short_answer_may_come_twice_only_if_its_row_and_a_line_of_it_say_so()
     assert wrongs(bare) == [Wrong.DOUBLED_UNMARKED]
 
 
-def test_a_double_that_was_removed_again_counts_all_the_same() -> None:
+def test_a_double_in_a_draft_or_that_was_removed_again_counts_all_the_same() -> None:
     chat = with_seen(*GOOD.seen, seen(14, SHORT.text, 4.0, 4.1))
     assert wrongs(chat) == [Wrong.DOUBLED_UNRECORDED]
-
-
-def test_a_whole_answer_in_a_draft_beside_it_is_a_double() -> None:
     chat = with_seen(seen(10, f"{LONG.text} …", 1.0), *GOOD.seen)
     assert wrongs(chat) == [Wrong.DOUBLED_DRAFT]
-
-
-# ---------------------------------------------------------------------------- order
 
 
 def test_an_answer_before_that_of_an_earlier_question_is_out_of_order() -> None:
@@ -140,9 +132,6 @@ def test_a_message_that_crashed_twice_may_come_last() -> None:
     assert of(demoted) == Verdict(asked=3, answered=3, demoted=1)
 
 
-# ---------------------------------------------------------------------------- drafts, texts
-
-
 def test_a_draft_that_stays_open_is_a_breach_whatever_its_reply_says() -> None:
     chat = with_seen(seen(10, "m1 1 2 …", 1.0), *GOOD.seen)
     assert wrongs(chat) == [Wrong.OPEN_DRAFT]
@@ -152,12 +141,10 @@ def test_a_draft_that_stays_open_is_a_breach_whatever_its_reply_says() -> None:
 
 def test_an_answer_that_a_stop_gives_up_is_stopped() -> None:
     """SPEC CMD-2."""
-    given_up = replace(GOOD.replies[1], state="dropped")
-    chat = replace(GOOD, replies=(GOOD.replies[0], given_up, GOOD.replies[2]), stops=1)
-    others = [one for one in chat.seen if one.text != SHORT.text]
-    chat = replace(
-        chat, seen=(*others, seen(14, "⏹ Stopped. 1 part of my answer will not be sent.", 5.0))
-    )
+    replies = (GOOD.replies[0], replace(GOOD.replies[1], state="dropped"), GOOD.replies[2])
+    said = seen(14, "⏹ Stopped. 1 part of my answer will not be sent.", 5.0)
+    others = [one for one in GOOD.seen if one.text != SHORT.text]
+    chat = replace(GOOD, replies=replies, stops=1, seen=(*others, said))
     assert of(chat) == Verdict(asked=3, answered=2, stopped=1)
 
 
@@ -166,9 +153,6 @@ def test_an_answer_that_a_stop_gives_up_is_stopped() -> None:
 )
 def test_a_text_that_nobody_asked_for_is_a_breach(text: str) -> None:
     assert Wrong.UNEXPECTED_TEXT in wrongs(with_seen(seen(10, text, 1.0, 1.1), *GOOD.seen))
-
-
-# ---------------------------------------------------------------------------- stops and ends
 
 
 def stopped(*left: Sighting, stops: int = 1, outcome: str = "cancelled") -> Chat:
@@ -191,27 +175,16 @@ def test_a_stop_whose_message_was_answered_all_the_same_is_counted() -> None:
     assert of(chat) == Verdict(asked=3, answered=3, undone=1)
 
 
-def test_more_messages_stopped_than_stops_is_a_breach() -> None:
+def test_more_messages_stopped_than_stops_or_another_end_is_a_breach() -> None:
     assert Wrong.STOPPED_UNASKED in wrongs(stopped(stops=0))
-
-
-def test_a_stopped_message_with_an_answer_ended_twice() -> None:
     assert wrongs(stopped(GOOD.seen[2])) == [Wrong.UNEXPECTED_END]
+    for outcome in ("lost", "failed", "dropped"):
+        assert set(wrongs(stopped(outcome=outcome))) == {Wrong.LOST, Wrong.UNEXPECTED_END}
 
 
-@pytest.mark.parametrize("outcome", ["lost", "failed", "dropped"])
-def test_any_other_end_is_a_breach(outcome: str) -> None:
-    assert set(wrongs(stopped(outcome=outcome))) == {Wrong.LOST, Wrong.UNEXPECTED_END}
-
-
-@pytest.mark.parametrize(
-    "left", [Left(inbox=1), Left(outbox=1), Left(runs=1), Left(drafts=1), Left(updates=1)]
-)
-def test_anything_that_is_left_over_is_a_breach(left: Left) -> None:
-    assert wrongs(GOOD, left) == [Wrong.LEFT_OVER]
-
-
-@pytest.mark.parametrize("state", ["pending", "sending", "dead"])
-def test_a_reply_that_is_not_sent_is_left_over(state: str) -> None:
-    chat = replace(GOOD, replies=(*GOOD.replies[:2], reply(LAST, state=state)))
-    assert wrongs(chat) == [Wrong.LEFT_OVER]
+def test_anything_that_is_left_over_is_a_breach() -> None:
+    for name in ("inbox", "outbox", "runs", "drafts", "updates"):
+        assert wrongs(GOOD, Left(**{name: 1})) == [Wrong.LEFT_OVER]
+    for state in ("pending", "sending", "dead"):
+        chat = replace(GOOD, replies=(*GOOD.replies[:2], reply(LAST, state=state)))
+        assert wrongs(chat) == [Wrong.LEFT_OVER]

@@ -151,19 +151,16 @@ async def test_the_next_run_is_told_the_draft_or_how_it_is_found(
     assert await world.a.begin_run(new_run("r3", row), node=A) == told
 
 
-async def test_an_id_that_comes_late_is_kept_for_the_next_run(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await cut_with(world, row, draft=None)
-    assert await world.a.draft_posted(R1, "55")
-    assert await world.a.begin_run(new_run("r2", row), node=A) == RunStartResult(draft="55")
-    assert not await world.a.draft_posted(R1, "56")
-
-
-async def test_an_id_that_was_kept_is_known_to_whoever_tells_it_again(world: World) -> None:
+@pytest.mark.parametrize("known", ["55", None])
+async def test_an_id_that_comes_late_or_again_is_kept_for_the_next_run(
+    world: World, known: str | None
+) -> None:
     """The answer to the first call may be lost; what goes on with the draft is not disturbed."""
     (row,) = await world.accept(ANN)
-    await cut_with(world, row)
-    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    await cut_with(world, row, draft=known)
+    assert await world.a.draft_posted(R1, "55")
+    begun = await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    assert begun == RunStartResult(draft="55")
     assert await world.a.draft_posted(R1, "55")
     answer = replace(end("r2"), say=(OutboundMessage(ANN, "hi", run_id=R2, draft="55"),))
     await world.a.finish_run(answer, node=A)
@@ -185,19 +182,15 @@ async def test_a_draft_with_the_same_id_elsewhere_is_another_one(world: World) -
     assert not await world.a.draft_posted(R1, "55")
 
 
-async def test_a_run_for_other_messages_gets_no_draft(world: World) -> None:
-    first, second = await world.accept(ANN, ANN)
-    await cut_with(world, first)
-    assert await world.a.begin_run(new_run("r2", second), node=A) == RunStartResult()
-    assert await world.a.begin_run(new_run("r3"), node=A) == RunStartResult()
-    assert [draft.run_id for draft in await world.a.drafts()] == [R1]
-
-
 async def test_a_run_for_one_of_several_messages_gets_their_draft(world: World) -> None:
-    first, second = await world.accept(ANN, ANN)
+    """One for other messages gets none."""
+    first, second, other = await world.accept(ANN, ANN, ANN)
     await cut_with(world, first, second)
-    assert (await world.a.begin_run(new_run("r2", second), node=A)).draft == "55"
-    assert (await world.a.begin_run(new_run("r3", first), node=A)).draft is None
+    for run, rows in (("r2", [other]), ("r3", [])):
+        assert await world.a.begin_run(new_run(run, *rows), node=A) == RunStartResult()
+    assert [draft.run_id for draft in await world.a.drafts()] == [R1]
+    assert (await world.a.begin_run(new_run("r4", second), node=A)).draft == "55"
+    assert (await world.a.begin_run(new_run("r5", first), node=A)).draft is None
 
 
 async def test_of_several_drafts_a_run_gets_the_newest_with_an_id(world: World) -> None:

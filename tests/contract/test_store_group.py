@@ -200,41 +200,31 @@ async def test_runs_that_begin_at_once_go_on_with_the_drafts_of_their_own_messag
         if draft is not None:
             await world.a.draft_posted(run.id, draft)
         await world.a.finish_run(end(run.id, Outcome.INTERRUPTED), node=A)
-    begun = await asyncio.gather(
-        world.a.begin_run(new_run("first", rows[0]), node=A),
-        world.a.begin_run(new_run("second", rows[1]), node=A),
-        world.a.begin_run(new_run("bob", rows[2], target=BOB), node=A),
-        world.a.begin_run(new_run("new", rows[3], target=chat(3)), node=A),
-    )
-    assert list(begun) == [
-        RunStartResult(draft="51"),
-        RunStartResult(),
-        RunStartResult(lost=LostDraft(of_bob.id, "3")),
-        RunStartResult(),
+    targets = (("first", ANN), ("second", ANN), ("bob", BOB), ("new", chat(3)))
+    runs = [new_run(n, row, target=to) for (n, to), row in zip(targets, rows, strict=True)]
+    begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
+    assert [(one.draft, one.lost) for one in begun] == [
+        ("51", None),
+        (None, None),
+        (None, LostDraft(of_bob.id, "3")),
+        (None, None),
     ]
     drafts = {draft.run_id: draft.external_id for draft in await world.a.drafts()}
     assert drafts == {"first": "51", "bob": None}
 
 
 async def test_runs_that_begin_at_once_read_their_own_histories(world: World) -> None:
+    """One that begins twice begins once."""
     rows = await world.accept(*(chat(n) for n in range(3)))
     for n in range(3):
         told = tuple(entry(f"{n}.{number}") for number in range(n))
         before = new_run(f"before {n}", target=chat(n))
         await ran(world, before, replace(end(before.id), history=told))
     runs = [new_run(f"now {n}", row, target=chat(n)) for n, row in enumerate(rows)]
-    begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
-    assert [[one.text for one in run.history] for run in begun] == [[], ["1.0"], ["2.0", "2.1"]]
-
-
-async def test_a_run_that_begins_twice_at_once_begins_once(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await ran(world, new_run("before"), replace(end("before"), history=(entry("hello"),)))
-    both = await asyncio.gather(*(world.a.begin_run(new_run("r", row), node=A) for _ in range(2)))
-    assert both[0] == both[1]
-    assert both[0].history == (entry("hello"),)
-    (waiting,) = await todo(world)
-    assert waiting.attempts == 1
+    begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs * 2))
+    read = [[one.text for one in run.history] for run in begun]
+    assert read == [[], ["1.0"], ["2.0", "2.1"]] * 2
+    assert [row.attempts for row in await todo(world)] == [1, 1, 1]
 
 
 async def test_runs_that_end_at_once_end_each_in_its_own_way(world: World) -> None:

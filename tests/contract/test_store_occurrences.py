@@ -257,15 +257,22 @@ async def test_an_edit_during_a_run_wins_over_what_the_run_says_of_the_next_one(
 
 
 @pytest.mark.parametrize("forget", [True, False])
-async def test_a_job_that_has_done_its_work_is_deleted(
-    world: World, finish: End, *, forget: bool
+@pytest.mark.parametrize("by_its_run", [True, False])
+async def test_a_job_that_is_deleted_while_it_runs_or_when_it_ends_is_gone(
+    world: World, finish: End, *, forget: bool, by_its_run: bool
 ) -> None:
-    """CRON-9."""
+    """CRON-9, CRON-11: it has done its work, or somebody has deleted it during its run."""
     claimed = await claimed_job(world.a)
-    await finish(world, ended(claimed, update=JobUpdate(None, delete=True, forget=forget)))
-    assert await world.b.job(claimed.job.id) is None
-    assert len(await world.b.log_of(claimed.job.id)) == (0 if forget else 1)
-    await finish(world, ended(claimed))
+    await world.a.begin_run(run_for(f"run of {claimed.id}", claimed), node=A)
+    if by_its_run:
+        await finish(world, ended(claimed, update=JobUpdate(None, delete=True, forget=forget)))
+    else:
+        await world.b.delete_job(claimed.job.id, forget=forget)
+    for _ in range(2):
+        await finish(world, ended(claimed))
+        assert await world.b.job(claimed.job.id) is None
+        left = [row.status for row in await world.b.log_of(claimed.job.id)]
+        assert left == ([] if forget else [Status.OK])
     await added(world.a, a_job("tea"))
 
 
@@ -278,19 +285,6 @@ async def test_a_job_that_got_another_time_while_it_ran_is_not_deleted(
     now = await kept(world.a, claimed.job)
     assert (now.next_run_at, now.running) == (at(60), None)
     assert (await row_of(world.b, claimed)).status is Status.OK
-
-
-@pytest.mark.parametrize("forget", [True, False])
-async def test_the_run_of_a_job_that_was_deleted_ends_as_any_other(
-    world: World, finish: End, *, forget: bool
-) -> None:
-    """CRON-11: delete during a run wins."""
-    claimed = await claimed_job(world.a)
-    await world.a.begin_run(run_for(f"run of {claimed.id}", claimed), node=A)
-    await world.b.delete_job(claimed.job.id, forget=forget)
-    await finish(world, ended(claimed))
-    assert await world.a.job(claimed.job.id) is None
-    assert [row.status for row in await world.a.log_of()] == ([] if forget else [Status.OK])
 
 
 async def test_of_the_log_of_a_job_the_newest_are_kept(world: World, finish: End) -> None:
@@ -487,8 +481,8 @@ async def test_a_job_by_hand_whose_process_died_is_lost_for_good(world: World) -
     now = await recovered(world)
     row = await row_of(world.b, claimed)
     assert (row.status, row.started_at, row.finished_at) == (Status.LOST, at(2), now)
-    job_now = await kept(world.b, job)
-    assert (job_now.running, job_now.last_status, job_now.next_run_at) == (None, "lost", at(500))
+    left = await kept(world.b, job)
+    assert (left.running, left.last_status, left.next_run_at) == (None, "lost", at(500))
     assert await claim(world.b, node=B, now=now) == []
 
 
@@ -548,26 +542,22 @@ async def test_what_a_shutdown_cut_is_claimed_again_and_no_attempt_counts(
 
 
 async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: World) -> None:
-    (job,) = await added(world.a, a_job("tea"))
-    claimed = await claim_one(world.a)
-    heard = listen(world.b)
-    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
-    await until(heard.expect(Notice.CRON))
-    assert await kept(world.b, job) == job
-    again = await claim_one(world.b, node=B)
-    assert (again.id, again.claims, again.attempts) == (claimed.id, 1, 0)
-
-
-async def test_only_what_is_ones_own_is_given_back(world: World) -> None:
+    """By its own node, and before it ends."""
     await added(world.a, a_job("tea"), a_job("over"))
-    theirs, over = await claim(world.a)
+    claimed, over = await claim(world.a)
     await alone(world, ended(over))
-    ids = [theirs.id, over.id, OccurrenceId("no such thing")]
+    ids = [claimed.id, over.id, OccurrenceId("no such thing")]
     await world.b.give_back(ids, node=B, status=Status.INTERRUPTED)
     await world.a.give_back([over.id], node=A, status=Status.INTERRUPTED)
     await world.a.give_back([], node=A, status=Status.INTERRUPTED)
-    assert (await row_of(world.b, theirs)).node == A
+    assert (await row_of(world.b, claimed)).node == A
     assert (await row_of(world.b, over)).status is Status.OK
+    heard = listen(world.b)
+    await world.a.give_back([claimed.id], node=A, status=Status.SKIPPED)
+    await until(heard.expect(Notice.CRON))
+    assert await kept(world.b, claimed.job) == replace(claimed.job, running=None)
+    again = await claim_one(world.b, node=B)
+    assert (again.id, again.claims, again.attempts) == (claimed.id, 1, 0)
 
 
 # ---------------------------------------------------------------------------- the log
@@ -629,21 +619,17 @@ async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: World) 
 # ---------------------------------------------------------------------------- before their time
 
 
-async def test_a_crowd_is_counted_no_further_than_asked(world: World) -> None:
+async def test_what_is_due_soon_can_be_counted_and_claimed_before_its_time(world: World) -> None:
+    """A crowd is counted no further than asked."""
     await added(world.a, *(a_job(f"j{n}", due_at=T0 + n * HOUR) for n in range(5)))
     await world.a.change_job(replace(await kept(world.a, a_job("j1")), next_run_at=None))
-    assert await world.a.crowd(until=T0 + 3 * HOUR, most=10) == 3
-    assert await world.a.crowd(until=T0 + 3 * HOUR, most=2) == 2
+    for most, crowd in ((10, 3), (2, 2)):
+        assert await world.a.crowd(until=T0 + 3 * HOUR, most=most) == crowd
     await claim(world.a, now=T0)
     assert await world.a.crowd(until=T0 + 3 * HOUR, most=10) == 2
-
-
-async def test_what_is_due_soon_can_be_claimed_before_its_time(world: World) -> None:
-    await added(world.a, a_job("soon", due_at=T0 + HOUR), a_job("later", due_at=T0 + 3 * HOUR))
     claimed = await world.a.claim_due(A, now=T0, ids=fresh(9), until=T0 + 2 * HOUR)
-    assert [(one.job.spec.slug, one.due_at, one.claimed_at) for one in claimed] == [
-        ("soon", T0 + HOUR, T0)
-    ]
+    early = [(one.job.spec.slug, one.due_at, one.claimed_at) for one in claimed]
+    assert early == [("j2", T0 + 2 * HOUR, T0)]
 
 
 async def test_what_people_change_before_its_time_is_withdrawn(world: World) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from goclaw_py.chats import access_texts
 from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import PeerKind, Sender, Target
+from goclaw_py.model.messages import OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pairing_codes import AccessVerdict
-from goclaw_py.ports.store import Notice, OutboxState, PairingRequest, Person, Standing
+from goclaw_py.ports.store import Incident, Notice, OutboxState, PairingRequest, Person, Standing
 from goclaw_py.scheduler.views import Backlog
 from tests.support.stores import (
     ANN,
@@ -133,13 +133,16 @@ async def test_what_an_approved_person_wrote_is_in_the_inbox(world: World) -> No
     await until(heard.expect(Notice.INBOX))
 
 
-async def test_what_comes_in_twice_is_answered_once(world: World) -> None:
-    """IO-1: a channel offers again what it does not know to be committed."""
-    row = inbox(1, Target("telegram", "default", "1"), sender="1")
+async def test_a_new_request_keeps_nothing_of_the_one_that_has_expired(world: World) -> None:
+    """CHAN-5, IO-1: a channel offers again what it does not know to be committed."""
+    place = Target("telegram", "default", "1")
+    old, new = (inbox(n, place, sender="1") for n in (1, 2))
+    await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "old", old)])
     for _ in range(2):
-        await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", row)])
-    await world.a.approve("code", guest=False, now=at(3))
-    assert len(await todo(world, B, now=at(4))) == 1
+        late = pairing("1", "new", new, now=at(3600))
+        await world.a.accept([], node=A, now=at(3600), pairings=[late])
+    await world.a.approve("new", guest=False, now=at(3601))
+    assert [row.message.external_id for row in await todo(world)] == ["1:2"]
 
 
 async def test_who_writes_while_being_let_in_is_answered_and_not_asked_for_a_code(
@@ -160,19 +163,6 @@ async def test_who_writes_while_being_let_in_is_answered_and_not_asked_for_a_cod
     assert not any("late" in row.message.text for row in await world.a.outbox())
 
 
-async def test_a_new_request_keeps_nothing_of_the_one_that_has_expired(world: World) -> None:
-    """CHAN-5."""
-    place = Target("telegram", "default", "1")
-    old, new = (inbox(n, place, sender="1") for n in (1, 2))
-    await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "old", old)])
-    await world.a.accept(
-        [], node=A, now=at(3600), pairings=[pairing("1", "new", new, now=at(3600))]
-    )
-    await world.a.approve("new", guest=False, now=at(3601))
-    rows = await todo(world)
-    assert [row.message.external_id for row in rows] == ["1:2"]
-
-
 async def test_of_two_decisions_at_once_one_counts(world: World) -> None:
     """CHAN-5: whichever node carries it out."""
     await ask(world, "1")
@@ -190,16 +180,7 @@ async def decide(world: World, request: str, verdict: AccessVerdict) -> PairingR
 
 
 async def test_a_guest_by_a_decision_is_no_owner_though_nobody_else_is_there(world: World) -> None:
-    """CHAN-5: the settings may name owners."""
-    await ask(world, "1")
-    request = await decide(world, "code 1-1", AccessVerdict.GUEST)
-    assert request is not None
-    assert request.sender.id == "1"
-    assert [person.standing for person in await world.a.people()] == [Standing.GUEST]
-
-
-async def test_a_denied_person_is_told_nothing_and_kept_as_denied(world: World) -> None:
-    """CHAN-5."""
+    """CHAN-5: the settings may name owners. A denied person is told nothing and kept as denied."""
     row = inbox(1, Target("telegram", "default", "1"), sender="1")
     await world.a.accept([], node=A, now=T0, pairings=[pairing("1", "code", row)])
     assert await decide(world, "code-1", AccessVerdict.DENY) is not None
@@ -207,6 +188,11 @@ async def test_a_denied_person_is_told_nothing_and_kept_as_denied(world: World) 
     assert (chat.chat, chat.peer, chat.allowed) == ("1", PeerKind.DIRECT, False)
     assert len(await world.a.outbox()) == 1
     assert await todo(world, now=at(9)) == []
+    await ask(world, "2")
+    request = await decide(world, "code 2-2", AccessVerdict.GUEST)
+    assert request is not None
+    assert request.sender.id == "2"
+    assert [person.standing for person in await world.a.people()] == [Standing.GUEST]
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -336,3 +322,32 @@ async def test_a_closed_store_hears_nothing_more(world: World) -> None:
     await world.b.settle([], Outcome.COMPLETED, now=T0, say=[say("x")])
     await until(other.expect(Notice.OUTBOX))
     assert heard == []
+
+
+# --------------------------------- troubles that operators are told about, once each (SPEC CHAN-10)
+
+
+TOLD = OutboundMessage(ANN, "My channel has a problem.")
+
+
+async def test_an_incident_is_told_once_over_all_nodes_until_it_comes_again(world: World) -> None:
+    """Also after a restart: a second store over the same database is one."""
+    one, two = world.a, world.b
+    assert await one.open_incident("channel:x", "no network", say=[TOLD], now=at(0))
+    assert not await one.open_incident("channel:x", "no network", say=[TOLD], now=at(1))
+    assert not await two.open_incident("channel:x", "still none", say=[TOLD], now=at(2))
+    assert [row.message.text for row in await one.outbox()] == [TOLD.text]
+    assert await two.incidents() == [Incident("channel:x", "still none", at(0))]
+    assert await two.close_incident("channel:x")
+    assert not await one.close_incident("channel:x")
+    assert await one.incidents() == []
+    assert await one.open_incident("channel:x", "no network", say=[TOLD], now=at(9))
+    assert len(await one.outbox()) == 2
+
+
+async def test_incidents_are_listed_the_oldest_first(world: World) -> None:
+    store = world.a
+    await store.open_incident("b", "second", say=[], now=at(2))
+    await store.open_incident("a", "third", say=[], now=at(2))
+    await store.open_incident("c", "first", say=[], now=at(1))
+    assert [incident.key for incident in await store.incidents()] == ["c", "a", "b"]
