@@ -9,7 +9,6 @@ from uuid import uuid4
 
 import pytest
 
-from channels.telegram.settings import Library
 from tests.botapi.control import Control
 from tests.e2e.heartbeat_gateway import with_heartbeat
 from tests.e2e.loopback_model import Model, model_server
@@ -56,11 +55,3 @@ def postgres_url(postgres_server: Server) -> str:
 def heart(bot: Home, model: Model, postgres_url: str) -> Home:
     """A home whose agents beat when they are told to, and ask the loopback model."""
     return with_heartbeat(bot, model, postgres_url)
-
-
-@pytest.fixture(params=list(Library))
-def either_heart(
-    request: pytest.FixtureRequest, bot: Home, model: Model, postgres_url: str
-) -> Home:
-    """The same over each of the client libraries."""
-    return with_heartbeat(bot, model, postgres_url, Library(request.param))

@@ -19,7 +19,6 @@ from tests.support.postgres import Server, run_sql
 from tests.support.process import Home, Program, wait_for
 
 ANN = 1001
-BEN = 1002
 GROUP = -1001
 TOPIC = 7
 

@@ -20,6 +20,7 @@ FAULTS = (
     Fault(4.0, Kind.FREEZE, 0, 11.0),
     Fault(5.0, Kind.KILL, 1, 1.0),
     Fault(8.0, Kind.RESTART, None, 0.0),
+    Fault(11.0, Kind.END, 1, 0.5),
 )
 LONG = tuple(
     Saying(0.0, user, Task(user * 10, 40, 300))
@@ -43,7 +44,7 @@ def opened() -> Iterator[Stage]:
 
 @pytest.mark.real_time
 def test_nobody_notices_what_befalls_a_cluster(opened: Stage) -> None:
-    """SPEC NODE-1, IO-2, DB-4: one dies, one stands still, the database is restarted."""
+    """SPEC NODE-1, NODE-3, IO-2, DB-4: one dies and ends, one freezes, the database restarts."""
     calm = script("short", 0, SMALL)
     sayings = (*LONG, *calm.sayings)
     played = opened.play(Script(0, sayings, FAULTS, calm.jobs, calm.length_s, webhooks=True))

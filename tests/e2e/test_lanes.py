@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import pytest
@@ -80,28 +79,3 @@ def test_a_full_lane_is_seen_and_resized_and_nobody_is_cancelled(
     code, output = narrow.goclaw("lanes", "set", "nine", "1")
     assert code == 2
     assert "main, subagent, delegate, cron" in output
-
-
-def test_runs_are_followed_while_they_work_until_the_gateway_ends(bot: Home, api: Control) -> None:
-    """OPS-1."""
-    gateway = bot.start()
-    log = bot.folder / "follow.log"
-    command = [sys.executable, "-m", "goclaw_py", "runs", "follow", "--json"]
-    follower = Program(command, bot.env, log)
-    try:
-        wait_for(lambda: '"now"' in follower.output, "the first event")
-        api.say(ANN, "count to 3")
-        wait_for(lambda: '"ended"' in follower.output, "the end of the run")
-        gateway.end()
-        assert follower.wait() == 3
-    finally:
-        follower.end()
-    *events, last = follower.output.splitlines()
-    assert last == "goclaw: the gateway has shut down or closed the connection"
-    now, asked, started, *told, ended = map(json.loads, events)
-    assert (now["kind"], asked["kind"], started["kind"]) == ("now", "asked", "started")
-    assert "".join(event["text"] for event in told if event["kind"] == "text").split() == [
-        *("1", "2", "3")
-    ]
-    assert (ended["outcome"], ended["run"]) == ("completed", asked["run"])
-    assert f"telegram:direct:{ANN}" in ended["run"]["session"]

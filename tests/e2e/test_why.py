@@ -6,19 +6,16 @@ import asyncio
 import json
 import socket
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, connection
-from tests.botapi.control import Control
-from tests.support.process import Home, home, telegram, wait_for
+from tests.support.process import Home
 from tests.support.why import Row
 
 ANN = 1001
-GROUP = -1001
 
 Answer = dict[str, Any]
 
@@ -93,32 +90,3 @@ def test_a_question_about_a_start_is_answered(
     assert found["code"] == case.code, found
     assert case.says in found["answer"], found
     assert any(case.cure in f"{one['words']}: {one['command']}" for one in found["cures"]), found
-
-
-def test_a_group_message_without_a_mention_is_explained(tmp_path: Path, api: Control) -> None:
-    """SPEC CHAN-5: by the group's name, in its queue and in the list."""
-    api.add_group(GROUP, "Family")
-    with home(tmp_path / "home", **telegram(api)) as place:
-        place.start()
-        api.say(ANN, "hello?", chat_id=GROUP)
-        wait_for(lambda: place.rows("groups", "list"), "the group")
-        assert why(place, "Family")["code"] == "chat.undecided"
-        assert place.goclaw("groups", "allow", str(GROUP))[0] == 0
-        wait_for(lambda: spoken(place, api), "an answer to a mention")
-        api.say(ANN, "anybody?", chat_id=GROUP)
-
-        def unmentioned() -> Answer | None:
-            found = why(place, f"telegram:{GROUP}")
-            return found if found["code"] == "chat.unmentioned" else None
-
-        found = wait_for(unmentioned, "the explanation")
-        assert "The group Family got a message" in found["answer"]
-        assert "did not mention @" in found["answer"]
-        assert "last message without a mention: " in place.goclaw("queue", f"group:{GROUP}")[1]
-        assert place.goclaw("groups", "list")[1].count(" ago") == 2
-
-
-def spoken(place: Home, api: Control) -> bool:
-    """Mention the bot; the gateway learns of the decision a moment later."""
-    api.say(ANN, "@GoclawTestBot echo now", chat_id=GROUP)
-    return bool(place.rows("sessions", "list"))

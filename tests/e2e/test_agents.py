@@ -1,14 +1,42 @@
-"""A model that calls tools, in front of a real gateway: what it does, and what becomes of it."""
+"""Agents of real gateways: models, with their tools, and programs."""
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
+
+import pytest
 
 from tests.botapi.control import Control
 from tests.e2e.loopback_model import Model, use
 from tests.support.process import Home, wait_for
 
 ANN = 1001
+
+
+@pytest.mark.smoke
+def test_a_model_answers_and_remembers(bot: Home, api: Control, model: Model) -> None:
+    """AGENT-2, AGENT-4."""
+    use(bot, model)
+    bot.start()
+    api.say(ANN, "say good morning")
+    wait_for(lambda: api.texts(ANN) == ["good morning"], "the first answer")
+    api.say(ANN, "say good night")
+    wait_for(lambda: api.texts(ANN)[-1] == "good night", "the second answer")
+    texts = json.dumps(model.seen()[-1]["body"]["messages"])
+    assert texts.index("good morning") < texts.index("good night")
+
+
+def test_stop_closes_the_stream_to_the_model(bot: Home, api: Control, model: Model) -> None:
+    """CMD-4: cancellation reaches the agent loop."""
+    use(bot, model)
+    bot.start()
+    api.say(ANN, "slow 600 0.1")
+    wait_for(model.seen, "the request")
+    api.say(ANN, "/stop")
+    wait_for(lambda: any("Stopped." in text for text in api.texts(ANN)), "the answer to /stop")
+    wait_for(lambda: model.seen()[0]["hung_up_at"], "the hang-up")
 
 
 def tool(name: str, **arguments: object) -> str:
@@ -63,3 +91,28 @@ def told(model: Model) -> list[str]:
     said = [one["body"]["messages"][0] for one in model.seen()]
     texts = [one["content"] for one in said if isinstance(one["content"], str)]
     return [text for text in texts if "An earlier attempt at this task was interrupted" in text]
+
+
+PROGRAM = """
+import os, sys, time
+prompt = sys.stdin.read()
+if prompt == "work":
+    print("pid", os.getpid(), flush=True)
+    time.sleep(600)
+print(prompt.upper())
+"""
+
+
+def test_a_program_answers_and_ends_with_a_stop(bot: Home, api: Control) -> None:
+    run = json.dumps([sys.executable, "-c", PROGRAM])
+    settings = f'[agents.main]\nmodel = "command"\n[agents.main.command]\nrun = {run}\n'
+    (bot.folder / "goclaw.toml").write_text(settings)
+    bot.start()
+    api.say(ANN, "hello")
+    wait_for(lambda: api.texts(ANN) == ["HELLO"], "the answer of the program")
+    api.say(ANN, "work")
+    shown = wait_for(lambda: [t for t in api.texts(ANN) if "pid" in t], "what it shows")
+    pid = int(shown[0].split()[1])
+    api.say(ANN, "/stop")
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the program")
+    wait_for(lambda: any("Stopped" in text for text in api.texts(ANN)), "the answer")
