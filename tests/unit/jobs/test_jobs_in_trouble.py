@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
 from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.jobs.models import Job, JobState, Prompt, TargetKind, WorkItem
 from goclaw_py.jobs.module import JobSetup
@@ -21,7 +20,6 @@ from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.jobs import JobChange, StartedNow
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent
-from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 from tests.support.jobs import (
@@ -37,6 +35,7 @@ from tests.support.jobs import (
     setup,
     stored,
 )
+from tests.unit.jobs.service_parts import Script, started, takes
 
 BUSY = AgentError("The model is busy.", "429", retryable=True)
 
@@ -77,20 +76,15 @@ async def test_neighbours_of_such_a_job_end_as_they_should() -> None:
             assert await ends(second, job) == ["skipped:missed", "ok"]
 
 
-@pytest.mark.parametrize("trouble", ["an outage", "the asker goes away"])
-async def test_a_run_by_hand_that_meets_trouble_leaves_nothing_behind(trouble: str) -> None:
+async def test_whoever_asks_for_a_run_and_goes_away_leaves_nothing_behind() -> None:
     async with a_process() as gateway:
         await gateway.ask("hello")
         job = await make(gateway, Wanted(every(600), target=TargetKind.LAST))
-        if trouble == "an outage":
-            gateway.store.lose_answer["claim_now"] = 1
-        else:
-            gateway.store.slow_before_s["heard"] = 5
+        gateway.store.slow_before_s["heard"] = 5
         asked = asyncio.create_task(service(gateway).run_now("job", OPERATOR))
         await asyncio.wait([asked], timeout=1)
-        if trouble == "the asker goes away":
-            asked.cancel()
-            gateway.store.slow_before_s.clear()
+        asked.cancel()
+        gateway.store.slow_before_s.clear()
         await asyncio.sleep(1300)
         assert gateway.container.job_module.occurrences.load == 0
         assert (await ends(gateway, job))[-2:] == ["ok", "ok"]
@@ -109,22 +103,17 @@ async def test_a_result_is_told_although_the_database_blinks_at_its_end() -> Non
         assert "important" in gateway.channel.texts("ann")[-1]
 
 
-async def test_a_reminder_comes_although_the_database_blinks_when_it_begins() -> None:
-    async with a_process() as gateway:
+async def test_a_reminder_comes_although_the_database_blinks_when_it_begins_and_within_it() -> None:
+    """An outage within a run is a reason to try again."""
+    agent = ScriptedAgent(Say("hi"), Fail(StoreUnavailable("away")), Say("done"))
+    async with a_process(agent) as gateway:
         await gateway.ask("hello")
-        await make(gateway, Wanted(at(600), target=TargetKind.LAST))
+        job = await make(gateway, Wanted(at(600), target=TargetKind.LAST))
         await asyncio.sleep(590)
         gateway.store.broken = {"heard", "begin_run"}
         await asyncio.sleep(20)
         gateway.store.broken = set()
         await gateway.channel.until_sent(2)
-
-
-async def test_an_outage_within_a_run_is_a_reason_to_try_again() -> None:
-    agent = ScriptedAgent(Fail(StoreUnavailable("away")))
-    async with a_process(agent) as gateway:
-        job = await make(gateway, Wanted(at(60)))
-        await gateway.channel.until_sent(1)
         assert await ends(gateway, job) == ["ok"]
 
 
@@ -376,22 +365,15 @@ async def test_what_was_claimed_without_an_answer_runs_all_the_same() -> None:
 
 
 async def test_what_runs_while_an_answer_is_lost_goes_on_undisturbed() -> None:
-    async def slow(due: Due) -> None:
-        ran.append(due.job.spec.slug)
-        await asyncio.sleep(30)
-
-    ran: list[str] = []
-    store = FlakyStore()
-    async with JobScheduler(store, clock=LoopClock()) as jobs:
-        jobs.on_due(slow)
+    store, script = FlakyStore(), Script([takes(30), takes(30)])
+    async with started(script, store) as jobs:
         await jobs.add("first", every(60))
-        await jobs.start()
         await asyncio.sleep(50)
         await jobs.add("second", every(20))
         await asyncio.sleep(15)
         store.lose_answer["claim_due"] = 1
         await asyncio.sleep(20)
-        assert ran == ["first", "second"]
+        assert script.slugs() == ["first", "second"]
         assert {row.claims for row in await store.log_of()} == {1}
 
 
@@ -408,16 +390,10 @@ async def test_a_run_by_hand_whose_claim_had_no_answer_begins_once() -> None:
 
 
 async def test_a_service_runs_by_hand_what_it_claimed_without_an_answer() -> None:
-    async def count(due: Due) -> None:
-        ran.append(due.manual)
-
-    ran: list[bool] = []
-    store = FlakyStore()
-    async with JobScheduler(store, clock=LoopClock()) as jobs:
-        jobs.on_due(count)
+    store, script = FlakyStore(), Script()
+    async with started(script, store) as jobs:
         await jobs.add("first", every(60))
-        await jobs.start()
         store.lose_answer["claim_now"] = 1
         assert isinstance(await jobs.run("first"), StartedNow)
         await asyncio.sleep(90)
-        assert ran == [True, False]
+        assert [due.manual for due in script.begun] == [True, False]
