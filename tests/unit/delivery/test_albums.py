@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -14,9 +15,10 @@ from goclaw_py.model.errors import ChatMoved, MaybeSent, NotSent, RateLimited, U
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import OutboxRow, OutboxState
+from goclaw_py.ports.store import OutboxState
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, until
+from tests.unit.delivery.posts import rows
 
 ANN = Target("telegram", "default", "-100")
 PHOTO, DOCUMENT, VOICE = FileKind.PHOTO, FileKind.DOCUMENT, FileKind.VOICE
@@ -79,22 +81,12 @@ async def put(gateway: GatewayProcess, folder: str, *names: str, missing: str = 
     for name in {*names} - {missing}:
         Path(folder, name).write_bytes(name.encode())
     album = [
-        OutboundMessage(
-            ANN,
-            "",
-            run_id=RunId("r"),
-            file=OutFile(PHOTO, str(Path(folder, name)), name),
-            album="r/0",
-        )
-        for name in names
+        replace(one, file=OutFile(PHOTO, str(Path(folder, name)), name), album="r/0")
+        for name, one in zip(names, sends(*((PHOTO, name) for name in names)), strict=True)
     ]
     words = OutboundMessage(ANN, "look", run_id=RunId("r"))
     now = gateway.clock.now()
     await gateway.store.settle((), Outcome.COMPLETED, now=now, say=[words, *album])
-
-
-async def rows(gateway: GatewayProcess) -> list[OutboxRow]:
-    return (await gateway.store.outbox(limit=100))[::-1]
 
 
 def albums_of(channel: RecordingChannel) -> list[list[str]]:
@@ -157,11 +149,8 @@ async def test_the_rest_of_an_album_is_sent_though_one_of_its_files_is_refused()
     assert [one.file.name for one in channel.sent if one.file] == ["a", "c"]
     assert albums_of(channel) == []
     assert "could not send the file “b”" in channel.texts()[-1]
-    assert [row.state for row in said if row.message.file] == [
-        OutboxState.SENT,
-        OutboxState.DEAD,
-        OutboxState.SENT,
-    ]
+    states = [row.state.value for row in said if row.message.file]
+    assert states == ["sent", "dead", "sent"]
 
 
 async def test_an_album_of_a_channel_that_has_none_any_more_is_sent_one_by_one() -> None:

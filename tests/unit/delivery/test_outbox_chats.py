@@ -7,25 +7,12 @@ import asyncio
 import pytest
 
 from goclaw_py.model.errors import ChatGone, ChatMoved
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.messages import OutboundMessage, PeerKind
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
-
-AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
-
-
-def to(chat: str, text: str) -> OutboundMessage:
-    return OutboundMessage(Target("telegram", "default", chat), text)
-
-
-async def put(gateway: GatewayProcess, *messages: OutboundMessage) -> None:
-    """Into the outbox, in one transaction."""
-    now = gateway.clock.now()
-    await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
+from tests.support.harness import a_process, message, session_of, until
+from tests.unit.delivery.posts import AT_ONCE, put, to
 
 
 class Migrating(RecordingChannel):

@@ -11,12 +11,12 @@ from goclaw_py.model.chat_commands import stop_data
 from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.ports.store import OutboxRow, OutboxState
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.again import SENT_AGAIN
 from tests.support.harness import a_process, message, until
+from tests.unit.delivery.posts import put
 
 ANN = Target("telegram", "default", "ann")
 LOST = LostDraft(RunId("r1"), "4")
@@ -47,8 +47,7 @@ class Looking(RecordingChannel):
 async def sent_through(channel: Looking, said: OutboundMessage = REPLY) -> OutboxRow:
     """Send one message."""
     async with a_process(channels=(channel,)) as gateway:
-        now = gateway.clock.now()
-        await gateway.store.settle((), Outcome.COMPLETED, now=now, say=[said])
+        await put(gateway, said)
         (row,) = gateway.database.outbox.values()
         await until(lambda: row.state is OutboxState.SENT)
         return row.row()
@@ -100,29 +99,19 @@ async def test_a_reply_that_may_be_there_says_so_in_the_draft_that_is_found_late
     assert channel.texts() == ["the reply", "the reply" + SENT_AGAIN]
 
 
+@pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("found", ["55", None])
-async def test_what_only_removes_a_lost_draft_sends_nothing(found: str | None) -> None:
-    channel = Looking(found)
-    await sent_through(channel, replace(REPLY, text=""))
-    assert channel.sent == []
-    assert channel.deleted == ({found} if found else set())
-    assert channel.looks == [None]
-
-
-@pytest.mark.parametrize("found", ["55", None])
-async def test_what_only_removes_a_lost_draft_says_nothing_at_its_second_try(
-    found: str | None,
-) -> None:
-    """A shutdown has cut the first one off."""
+async def test_what_only_removes_a_lost_draft_says_nothing(found: str | None, again: bool) -> None:
+    """Also at its second try, if a shutdown has cut the first one off."""
     channel = Looking(found)
     async with a_process(channels=(channel,)) as gateway:
-        now, store = gateway.clock.now(), gateway.store
-        await store.settle((), Outcome.COMPLETED, now=now, say=[replace(REPLY, text="")])
+        await put(gateway, replace(REPLY, text=""))
         (row,) = gateway.database.outbox.values()
-        row.possible_duplicate = True
+        row.possible_duplicate = again
         await until(lambda: row.state is OutboxState.SENT)
     assert channel.sent == []
     assert channel.deleted == ({found} if found else set())
+    assert again or channel.looks == [None]
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -132,8 +121,7 @@ async def test_a_stop_button_that_stops_nothing_is_removed_unless_the_message_is
     """SPEC IO-5: below a draft that was not found; a failure may have other buttons by now."""
     channel = Looking()
     async with a_process(channels=(channel,)) as gateway:
-        said = OutboundMessage(ANN, "a failure")
-        await gateway.store.settle((), Outcome.COMPLETED, now=gateway.clock.now(), say=[said])
+        await put(gateway, OutboundMessage(ANN, "a failure"))
         (row,) = gateway.database.outbox.values()
         await until(lambda: row.state is OutboxState.SENT)
         below = "1" if is_known else "55"

@@ -23,14 +23,12 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.again import SENT_AGAIN
-from tests.support.harness import GatewayProcess, Ways, a_process, until
-
-AT_ONCE = Ways(QueuePolicy())
+from tests.support.harness import GatewayProcess, a_process, until
+from tests.unit.delivery.posts import AT_ONCE, put, rows, to
 
 
 class Shouting(RecordingChannel):
@@ -38,20 +36,6 @@ class Shouting(RecordingChannel):
 
     def parts(self, text: str) -> list[str]:
         return [text.upper()]
-
-
-def to(chat: str, text: str, *, channel: str = "telegram") -> OutboundMessage:
-    return OutboundMessage(Target(channel, "default", chat), text)
-
-
-async def put(gateway: GatewayProcess, *messages: OutboundMessage) -> None:
-    """Into the outbox, in one transaction."""
-    now = gateway.clock.now()
-    await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
-
-
-async def rows(gateway: GatewayProcess) -> list[OutboxRow]:
-    return (await gateway.store.outbox(limit=1000))[::-1]
 
 
 async def the_row(gateway: GatewayProcess) -> OutboxRow:

@@ -15,17 +15,15 @@ from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.model.errors import NotSent, RateLimited
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.store import OutboxRow, OutboxState
-from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.ports.store import OutboxState
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.loop import VirtualLoop
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.harness import a_process, message, until
+from tests.unit.delivery.posts import AT_ONCE, put, rows
 
-AT_ONCE = Ways(QueuePolicy())
 DIRECT = RateLimit(gap_s=1.0, account_per_s=30)
 GROUP = RateLimit(gap_s=1.0, per_minute=20, account_per_s=30)
 JITTER_S = 1e-6
@@ -53,16 +51,6 @@ def target(chat: str) -> Target:
 
 def to(chat: str, *texts: str) -> list[OutboundMessage]:
     return [OutboundMessage(target(chat), text) for text in texts]
-
-
-async def put(gateway: GatewayProcess, *messages: OutboundMessage) -> None:
-    """Into the outbox, in one transaction."""
-    now = gateway.clock.now()
-    await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
-
-
-async def rows(gateway: GatewayProcess) -> list[OutboxRow]:
-    return (await gateway.store.outbox(limit=2000))[::-1]
 
 
 # ---------------------------------------------------------------------------- the limits
@@ -186,8 +174,7 @@ async def test_a_second_stop_says_nothing_where_the_reply_shows_that_it_was_stop
 
 async def test_a_shutdown_is_not_delayed_by_pace_and_leaves_no_doubt() -> None:
     """SPEC QUEUE-11, IO-5."""
-    channel = PacedChannel()
-    async with a_process(channels=(channel,)) as gateway:
+    async with a_process(channels=(PacedChannel(),)) as gateway:
         await put(gateway, *to("-100", *(str(number) for number in range(25))))
         await asyncio.sleep(30)
         before = asyncio.get_running_loop().time()
@@ -297,11 +284,8 @@ async def test_one_that_leaves_the_line_holds_up_nobody() -> None:
     one = line()
     for number in range(30):
         await one.message(f"m{number}")
-    gone = [
-        asyncio.create_task(one.message("a")),
-        asyncio.create_task(one.message("b")),
-        asyncio.create_task(one.message("c", last=True)),
-    ]
+    waiting = (one.message("a"), one.message("b"), one.message("c", last=True))
+    gone = [asyncio.create_task(each) for each in waiting]
     await asyncio.sleep(0.1)
     for task in gone:
         task.cancel()

@@ -11,20 +11,19 @@ from goclaw_py.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.model.errors import ChatGone, TopicGone, Undeliverable
 from goclaw_py.model.messages import (
     Inbound,
+    InboundMessage,
     OutboundMessage,
     PeerKind,
     Target,
     TopicChanged,
     TopicState,
 )
-from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import Role
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.harness import GatewayProcess, a_process, message, session_of, until
 from tests.support.heartbeat_gateway import (
     EVERY,
     heartbeat_gateway,
@@ -34,8 +33,8 @@ from tests.support.heartbeat_gateway import (
     until_ended,
     write,
 )
+from tests.unit.delivery.posts import AT_ONCE, put
 
-AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
 FAMILY = Target("telegram", "default", "-7")
 PLANS = replace(FAMILY, thread="5")
 NOTE = "This was for the topic Plans in Family, which is closed."
@@ -64,6 +63,10 @@ class Forum(RecordingChannel):
         return [(one.target.chat, one.target.thread, one.text) for one in self.sent]
 
 
+def in_plans(text: str) -> InboundMessage:
+    return message(text, chat="-7", thread="5", sender="ann", peer=PeerKind.GROUP)
+
+
 async def speak(
     gateway: GatewayProcess, chat: str = "-7", thread: str | None = "5", *before: Inbound
 ) -> None:
@@ -76,11 +79,6 @@ async def speak(
     await asyncio.sleep(2)
 
 
-async def put(gateway: GatewayProcess, *messages: OutboundMessage) -> None:
-    now = gateway.clock.now()
-    await gateway.store.settle((), Outcome.COMPLETED, now=now, say=messages)
-
-
 # ---------------------------------------------------------------------- messages
 
 
@@ -90,8 +88,7 @@ async def test_a_reply_for_a_topic_that_is_gone_comes_in_the_general_one(how: st
     channel = Forum()
     async with a_process(ScriptedAgent(), AT_ONCE, channels=(channel,)) as gateway:
         channel.closed_topics["5"] = how == "closed"
-        asked = message("a", chat="-7", thread="5", sender="ann", peer=PeerKind.GROUP)
-        await gateway.gateway.accept([CREATED, asked])
+        await gateway.gateway.accept([CREATED, in_plans("a")])
         await channel.until_sent(2)
         await asyncio.sleep(2)
         tried = len(channel.attempts)
@@ -165,8 +162,7 @@ async def test_a_reply_that_no_topic_takes_is_dead() -> None:
     channel = Forum()
     async with a_process(ScriptedAgent(), AT_ONCE, channels=(channel,)) as gateway:
         channel.closed_topics = {"5": True, None: True}
-        said = message("hello", chat="-7", thread="5", sender="ann", peer=PeerKind.GROUP)
-        await gateway.gateway.accept([said])
+        await gateway.gateway.accept([in_plans("hello")])
         await asyncio.sleep(10)
         (row,) = await gateway.store.outbox()
         assert (row.state, row.error) == (OutboxState.DEAD, "the general topic is closed")
@@ -187,7 +183,7 @@ async def test_a_topic_is_called_what_it_was_called_last() -> None:
     channel = Forum()
     renamed = replace(CREATED, name="New plans", state=None)
     async with a_process(ScriptedAgent(), AT_ONCE, channels=(channel,)) as gateway:
-        said = message("hello", chat="-7", thread="5", sender="ann", peer=PeerKind.GROUP)
+        said = in_plans("hello")
         await gateway.gateway.accept([renamed, replace(said, topic_name="Plans")])
         await channel.until_sent(1)
         assert (await gateway.store.topic(PLANS)).name == "New plans"
@@ -197,7 +193,7 @@ async def test_a_message_names_a_topic_that_was_made_before_the_bot_came() -> No
     channel = Forum()
     async with a_process(ScriptedAgent(), AT_ONCE, channels=(channel,)) as gateway:
         for _ in range(2):
-            said = message("hello", chat="-7", thread="5", sender="ann", peer=PeerKind.GROUP)
+            said = in_plans("hello")
             await gateway.gateway.accept([replace(said, topic_name="Plans")])
         await channel.until_sent(2)
         assert (await gateway.store.topic(PLANS)).name == "Plans"
@@ -209,8 +205,7 @@ async def test_the_answer_to_a_stop_comes_in_the_general_topic() -> None:
     channel = Forum()
     async with a_process(ways=AT_ONCE, channels=(channel,)) as gateway:
         channel.closed_topics["5"] = True
-        said = message("/stop", chat="-7", thread="5", sender="ann", peer=PeerKind.GROUP)
-        await gateway.gateway.accept([said])
+        await gateway.gateway.accept([in_plans("/stop")])
         await channel.until_sent(1)
         assert channel.sent[0].target == FAMILY
 
