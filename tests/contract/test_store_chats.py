@@ -192,9 +192,7 @@ async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) 
     assert [there.target for there in await world.a.heard(agent=AGENT, direct=True)] == [ANN]
 
 
-async def test_a_denied_chat_and_one_that_is_gone_are_left_out_of_where_people_spoke(
-    world: World,
-) -> None:
+async def test_denied_chats_and_those_that_are_gone_do_not_count_as_spoken_in(world: World) -> None:
     """HB-8: no alert goes to somebody whom the operator has denied, nor to nobody."""
 
     async def spoke(limit: int = 9) -> list[Target]:
@@ -347,9 +345,7 @@ async def kept(store: Store, session: SessionKey = GROUP) -> list[str]:
     return [row.message.text for row in await store.unmentioned(session)][::-1]
 
 
-async def test_what_was_said_is_given_once_in_its_order_with_all_that_is_known(
-    world: World,
-) -> None:
+async def test_what_was_said_is_given_once_in_order_with_all_that_is_known(world: World) -> None:
     full = replace(
         said(1).message,
         attachments=(Attachment(FileKind.PHOTO, "ref", "a\x00"),),
@@ -435,9 +431,7 @@ async def test_one_is_found_by_its_external_id_with_the_run_that_has_it(world: W
     assert await world.b.find_unmentioned(*place, "100:2") is None
 
 
-async def test_what_was_said_moves_with_its_chat_and_goes_with_its_conversation(
-    world: World,
-) -> None:
+async def test_what_was_said_moves_with_its_chat_and_goes_with_a_reset(world: World) -> None:
     """SPEC CHAN-7, CMD-5. None of it is work or makes a conversation."""
     await world.a.note_unmentioned([said(1), said(2, BOB)], now=T0)
     assert await todo(world, B) == []

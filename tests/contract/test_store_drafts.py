@@ -116,9 +116,6 @@ async def test_a_run_and_its_draft_never_end_apart(world: World) -> None:
     assert await world.a.drafts() == []
 
 
-# -------------------------------------------------------------------------------- after a cut
-
-
 @pytest.mark.parametrize("cut", ["crash", "shutdown", "leaving"])
 async def test_after_a_cut_the_next_run_goes_on_with_the_draft(world: World, cut: str) -> None:
     (row,) = await world.accept(ANN)
@@ -226,9 +223,7 @@ async def test_a_draft_without_messages_that_wait_ends_with_a_cut_run(
     assert ("100", "r1", "of r1", texts.cut_draft(Outcome.CANCELLED)) in await closings(world)
 
 
-async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
-    world: World,
-) -> None:
+async def test_the_draft_of_messages_that_are_given_up_is_closed(world: World) -> None:
     """SPEC CMD-3: a second crash cannot leave it open."""
     lost, stopped, job = await world.accept(ANN, ANN, BOB)
     await ran(world, new_run("r1", lost), end("r1", Outcome.INTERRUPTED))
@@ -248,9 +243,7 @@ async def test_the_draft_of_messages_that_are_given_up_is_closed_by_a_message(
     assert await world.b.drafts() == []
 
 
-async def test_a_draft_that_nobody_finishes_and_whose_id_nobody_knows_is_looked_for(
-    world: World,
-) -> None:
+async def test_a_forsaken_draft_whose_id_nobody_knows_is_looked_for(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await draft_of(world, R1)
@@ -320,9 +313,7 @@ async def test_a_draft_that_no_message_of_its_run_finishes_is_closed(
     assert await world.a.drafts() == []
 
 
-async def test_the_draft_of_a_run_that_works_survives_the_recovery_of_another_node(
-    world: World,
-) -> None:
+async def test_the_draft_of_a_run_that_works_survives_a_recovery(world: World) -> None:
     """A job's, that answers no message."""
     await world.b.begin_run(new_run("r1"), node=B)
     await draft_of(world, R1, "55")

@@ -71,9 +71,7 @@ async def test_messages_that_are_accepted_at_once_keep_the_order_of_the_calls(wo
     assert [one.rows[0].message for one in accepted] == [row.message for row in batch]
 
 
-async def test_of_callers_with_the_same_message_one_gets_it_and_the_others_a_duplicate(
-    world: World,
-) -> None:
+async def test_of_callers_with_the_same_message_one_gets_it(world: World) -> None:
     """IO-1: named as its own caller named it."""
     accepted = await accept_apart(world.a, [inbox(1)] * 5)
     assert sorted(len(one.rows) for one in accepted) == [0, 0, 0, 0, 1]
@@ -188,9 +186,7 @@ async def test_runs_of_one_session_that_end_at_once_write_one_history(world: Wor
     assert [text.split()[0] for text in told[::2]] == [text.split()[0] for text in told[1::2]]
 
 
-async def test_runs_that_begin_at_once_go_on_with_the_drafts_of_their_own_messages(
-    world: World,
-) -> None:
+async def test_runs_that_begin_at_once_go_on_with_their_own_drafts(world: World) -> None:
     """SPEC IO-5: of one draft for two messages the first run gets it."""
     rows = await world.accept(ANN, ANN, BOB, chat(3))
     both, of_bob = new_run("both", *rows[:2]), new_run("of bob", rows[2], target=BOB)

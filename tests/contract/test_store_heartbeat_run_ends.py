@@ -75,9 +75,6 @@ async def said(world: World) -> list[str]:
     return [row.message.text for row in await world.b.outbox()]
 
 
-# ---------------------------------------------------------------------------- ends
-
-
 async def test_the_log_keeps_how_a_heartbeat_run_ended(world: World, finish: End) -> None:
     """HB-9."""
     await planned(world.a)
@@ -147,9 +144,6 @@ async def test_a_heartbeat_run_that_was_given_back_is_nobodys(world: World) -> N
     assert (await row_of(world.a, claimed.id)).status is HeartbeatRunStatus.DEFERRED
 
 
-# ---------------------------------------------------------------------------- what is said
-
-
 async def test_what_is_said_of_a_heartbeat_run_names_it(world: World) -> None:
     await planned(world.a)
     first = await claim_one(world.a)
@@ -185,9 +179,6 @@ async def test_of_two_runs_that_end_a_heartbeat_run_at_once_one_speaks(world: Wo
         ends.append(replace(run_end(name, last), say=(say(name),)))
     await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
     assert await said(world) == [(await row_of(world.a, claimed.id)).reply]
-
-
-# ---------------------------------------------------------------------------- runs
 
 
 async def test_a_heartbeat_run_has_its_runs_and_used_what_they_used(world: World) -> None:
@@ -276,9 +267,7 @@ async def test_no_run_begins_for_a_heartbeat_run_that_is_not_its_nodes(
     assert await world.a.session(run.session) is None
 
 
-async def test_of_runs_that_begin_at_once_those_without_a_heartbeat_are_refused(
-    world: World,
-) -> None:
+async def test_of_runs_that_begin_at_once_the_late_ones_are_refused(world: World) -> None:
     agents = [AgentName(f"agent {n}") for n in range(9)]
     await planned(world.a, *agents)
     claimed = await claim(world.a, *agents)
@@ -288,9 +277,6 @@ async def test_of_runs_that_begin_at_once_those_without_a_heartbeat_are_refused(
     got = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(one, Fenced) for one in got] == [n % 2 == 0 for n in range(9)]
     assert len(await world.a.runs()) == 4
-
-
-# ---------------------------------------------------------------------------- the log
 
 
 async def test_the_log_is_read_by_outcome_as_it_is_shown(world: World) -> None:

@@ -75,9 +75,7 @@ async def test_another_interval_keeps_the_anchor_and_takes_its_next_point(world:
     assert (await planned(world.a, interval=HOUR, now=at(21))).next_at == at(3600)
 
 
-async def test_a_heartbeat_that_comes_back_on_takes_the_first_point_that_is_not_over(
-    world: World,
-) -> None:
+async def test_a_heartbeat_that_comes_back_on_takes_the_next_point(world: World) -> None:
     """A point at that very instant is not over; the anchor itself counts."""
     for now, next_at in ((at(-5), T0), (T0, T0), (at(1800), at(1800)), (at(1800.000001), at(3600))):
         await planned(world.a)
@@ -139,20 +137,16 @@ async def test_people_switch_it_off_and_on_again(world: World, interval: timedel
 
 
 async def test_what_people_have_switched_off_stays_off_whatever_is_planned(world: World) -> None:
-    await planned(world.a)
+    """And it is muted for a time."""
+    before = await planned(world.a)
+    for until_ in (at(60), None):
+        assert await world.a.mute_heartbeat(AGENT, until_)
+        assert await running_heartbeat(world.b) == replace(before, muted_until=until_)
     await world.a.switch_heartbeat(AGENT, on=False, now=T0)
     assert (await planned(world.a, interval=HOUR)).next_at is None
     assert await claim(world.a, now=at(99_999)) == []
     await world.a.switch_heartbeat(AGENT, on=True, now=at(5))
     assert (await running_heartbeat(world.a)).next_at == at(3600)
-
-
-async def test_it_is_muted_for_a_time(world: World) -> None:
-    before = await planned(world.a)
-    assert await world.a.mute_heartbeat(AGENT, at(60))
-    assert await running_heartbeat(world.b) == replace(before, muted_until=at(60))
-    assert await world.a.mute_heartbeat(AGENT, None)
-    assert await running_heartbeat(world.b) == before
 
 
 async def test_of_an_agent_that_is_not_planned_nothing_can_be_chosen(world: World) -> None:
@@ -180,30 +174,30 @@ async def test_a_claim_tells_what_the_heartbeat_run_has_to_know(world: World) ->
 
 
 async def test_times_that_were_missed_give_one_heartbeat_run(world: World) -> None:
+    """HB-1: also one that is given back answers what was due meanwhile."""
     await planned(world.a)
     claimed = await claim_one(world.a, now=at(10 * 1800 + 5))
     assert (claimed.due_at, claimed.next_at) == (T0, at(11 * 1800))
-    await end(world.a, claimed)
-    assert await claim(world.a, now=at(10 * 1800 + 9)) == []
+    await world.a.release_heartbeats([claimed.id], node=A)
+    late = at(15 * 1800 + 1)
+    again = await claim_one(world.b, node=B, now=late)
+    assert (again.id, again.next_at) == (claimed.id, at(16 * 1800))
+    await world.b.end_heartbeat_run(ended(again), node=B)
+    assert await claim(world.b, AGENT, node=B, now=late) == []
 
 
 async def test_what_is_due_is_claimed_the_longest_due_first(world: World) -> None:
-    for second, agent in ((3, CLEO), (1, ANNA), (2, BERT)):
+    """Only of agents that are named: a process does not know those of others."""
+    for second, agent in ((3, CLEO), (1, ANNA), (2, BERT), (0, NEVER)):
         await planned(world.a, agent, now=at(second))
     agents = (BERT, CLEO, ANNA)
+    assert await world.a.next_heartbeat_due([]) is None
+    assert await world.a.next_heartbeat_due(agents) == at(1)
     assert await claim(world.a, *agents, now=at(0.5)) == []
     assert [one.agent for one in await claim(world.a, *agents, now=at(9), limit=2)] == [ANNA, BERT]
+    assert await world.a.next_heartbeat_due([BERT]) is None
     assert [one.agent for one in await claim(world.b, *agents, node=B, now=at(9))] == [CLEO]
     assert await claim(world.a, *agents, now=at(9)) == []
-
-
-async def test_only_agents_that_are_named_are_claimed(world: World) -> None:
-    """A process does not know the agents of others."""
-    await planned(world.a, ANNA, BERT)
-    assert [one.agent for one in await claim(world.a, BERT)] == [BERT]
-    assert await world.a.next_heartbeat_due([BERT]) is None
-    assert await world.a.next_heartbeat_due([ANNA]) == T0
-    assert await world.a.next_heartbeat_due([]) is None
 
 
 async def test_a_heartbeat_has_one_heartbeat_run_at_a_time(world: World) -> None:
@@ -441,18 +435,6 @@ async def test_what_is_given_back_goes_on_in_its_row(
     assert (row.status, row.node, row.detail) == (HeartbeatRunStatus.RUNNING, B, "")
 
 
-async def test_what_is_given_back_answers_what_was_due_meanwhile(world: World) -> None:
-    """HB-1: times missed while down give one heartbeat run."""
-    await planned(world.a)
-    claimed = await claim_one(world.a)
-    await world.a.release_heartbeats([claimed.id], node=A)
-    late = T0 + 5 * HALF_HOUR + timedelta(seconds=1)
-    again = await claim_one(world.b, node=B, now=late)
-    assert (again.id, again.next_at) == (claimed.id, T0 + 6 * HALF_HOUR)
-    await world.b.end_heartbeat_run(ended(again), node=B)
-    assert await claim(world.b, AGENT, node=B, now=late) == []
-
-
 async def test_a_heartbeat_run_whose_process_died_at_work_is_lost(world: World) -> None:
     """Its agent may have done anything."""
     await planned(world.a)
@@ -470,9 +452,7 @@ async def test_a_heartbeat_run_whose_process_died_at_work_is_lost(world: World) 
     assert await world.b.events(AGENT) == [event]
 
 
-async def test_a_heartbeat_run_that_a_shutdown_cut_is_not_lost_when_its_next_process_dies(
-    world: World,
-) -> None:
+async def test_what_a_shutdown_cut_is_not_lost_when_its_next_process_dies(world: World) -> None:
     """That one had begun nothing."""
     await planned(world.b)
     claimed = await claim_one(world.b, node=B)

@@ -106,9 +106,7 @@ async def test_what_has_ended_already_is_stored_as_done(world: World) -> None:
     assert again.duplicates == {"100:1", "100:2", "100:3", "100:4"}
 
 
-async def test_a_message_for_another_nodes_session_is_left_to_it_and_it_is_told(
-    world: World,
-) -> None:
+async def test_a_message_for_another_nodes_session_is_left_to_it(world: World) -> None:
     """NODE-1."""
     heard = listen(world.a)
     await world.accept(ANN)
@@ -198,9 +196,7 @@ async def test_claiming_returns_what_is_free_or_ones_own(world: World) -> None:
     assert len(await todo(world, B)) == 2
 
 
-async def test_two_nodes_that_claim_at_once_share_the_sessions_without_overlap(
-    world: World,
-) -> None:
+async def test_two_nodes_that_claim_at_once_share_the_sessions(world: World) -> None:
     rows = await world.accept(ANN, BOB, ANN)
     await world.a.leave(A, now=T0)
     c = NodeId("node-c")
@@ -331,9 +327,7 @@ async def test_what_is_not_done_is_listed_in_order_of_arrival(world: World) -> N
     assert await world.b.unanswered(key_of(ANN), ended=False, limit=1) == found[:1]
 
 
-async def test_what_ended_without_an_answer_is_listed_with_its_reason_the_newest_first(
-    world: World,
-) -> None:
+async def test_what_ended_without_an_answer_is_listed_with_its_reason(world: World) -> None:
     """OPS-4: which messages were dropped, and why."""
     lost, dropped, answered, stopped = await world.accept(*[ANN] * 4)
     await world.crash("r1", lost, max_attempts=1)

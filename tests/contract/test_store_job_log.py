@@ -132,9 +132,7 @@ async def test_a_result_without_a_chat_is_told_until_somebody_was_told(world: Wo
     assert [row.message.text for row in await world.b.outbox()] == ["later"]
 
 
-async def test_what_an_operator_has_given_up_or_what_died_long_ago_is_not_told(
-    world: World,
-) -> None:
+async def test_what_was_given_up_or_died_long_ago_is_not_told(world: World) -> None:
     (job,) = await added(world.a, a_job("tea"))
     claimed = await ran(world, job, OccurrenceStatus.OK, "1")
     await die(world)

@@ -73,9 +73,6 @@ async def texts(world: World) -> list[str]:
     return [row.message.text for row in pending]
 
 
-# -------------------------------------------------------------------------------- by their names
-
-
 async def test_a_message_is_found_by_the_id_under_which_it_came_in(world: World) -> None:
     """OPS-4: also when it has ended."""
     (row,) = await arrive(world, inbox(1))
@@ -101,9 +98,6 @@ async def test_the_messages_of_a_run_are_found_also_after_its_end(world: World) 
         assert [one.row.id for one in found] == [rows[0].id, rows[1].id]
         await world.a.finish_run(end("r1"), node=A)
     assert await world.b.letters_of(RunId("r2")) == []
-
-
-# -------------------------------------------------------------------------------- edits
 
 
 async def test_an_edit_replaces_what_a_waiting_message_says_and_nothing_else(world: World) -> None:
@@ -187,9 +181,6 @@ async def test_an_edit_and_a_beginning_run_agree_who_was_first(world: World) -> 
         assert letter.row.message.text == ("better" if amended else "hello")
 
 
-# -------------------------------------------------------------------------------- letters
-
-
 SHOWN = {
     Outcome(one) for one in ("failed", "timed_out", "dropped", "rejected", "abandoned", "lost")
 }
@@ -257,9 +248,7 @@ async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: Wo
     assert await world.a.unanswered(key_of(ANN), ended=True) == []
 
 
-async def test_a_letter_of_a_session_that_another_node_owns_goes_to_that_node(
-    world: World,
-) -> None:
+async def test_a_letter_of_a_session_goes_to_the_node_that_owns_it(world: World) -> None:
     """Of a free session to whoever looks first."""
     (row,) = await world.accept(ANN)
     await world.a.settle([row.id], Outcome.FAILED, now=T0)

@@ -189,9 +189,7 @@ async def test_who_spoke_last_spoke_in_the_new_chat(world: World) -> None:
 # -------------------------------------------------------------------------------- messages
 
 
-async def test_messages_that_ended_without_an_answer_can_be_tried_again_there(
-    world: World,
-) -> None:
+async def test_messages_without_an_answer_can_be_tried_again_there(world: World) -> None:
     rows = await arrive(world, inbox(1), inbox(2))
     for row, outcome in zip(rows, (Outcome.DROPPED, Outcome.CANCELLED), strict=True):
         await world.a.settle([row.id], outcome, now=T0)
@@ -340,9 +338,7 @@ async def test_a_run_ends_in_the_history_that_is_its_own_by_then(world: World, r
     assert await history(world) == ([] if reset else ["done"])
 
 
-async def test_a_run_whose_session_falls_to_another_node_is_fenced_and_its_messages_wait(
-    world: World,
-) -> None:
+async def test_a_run_whose_session_falls_to_another_node_is_fenced(world: World) -> None:
     (row,) = await arrive(world, inbox(1))
     await world.a.begin_run(run_in(OLD, "r", row), node=A)
     (other,) = await arrive(world, inbox(2, NEW), node=B)
@@ -375,9 +371,7 @@ async def test_whoever_lost_a_session_before_the_move_stays_out(world: World) ->
     assert row.id in ids(await todo(world, B, now=now))
 
 
-async def test_a_session_that_was_lost_before_the_move_is_not_won_back_by_claiming_it_anew(
-    world: World,
-) -> None:
+async def test_a_session_lost_before_the_move_is_not_won_back_by_a_new_claim(world: World) -> None:
     """The fence goes on from the higher one of the two sessions, not from that of the new one."""
     await world.a.begin_run(run_in(OLD, "r"), node=A)
     now = await recovered(world)
@@ -446,9 +440,7 @@ async def test_a_chat_that_moves_several_times_is_found_in_the_end(world: World)
     assert await world.a.session(key_of(OLD)) is not None
 
 
-async def test_what_came_in_under_the_old_id_after_the_move_goes_with_the_next_one(
-    world: World,
-) -> None:
+async def test_what_comes_in_late_under_the_old_id_goes_with_the_next_move(world: World) -> None:
     await arrive(world, inbox(1))
     await remember(world, OLD, "before", 1)
     await move(world)

@@ -163,9 +163,7 @@ async def test_a_dead_nodes_work_is_taken_back(world: World) -> None:
     assert await world.b.outbox() == []
 
 
-async def test_a_message_that_crashed_too_often_is_lost_and_its_sender_is_told(
-    world: World,
-) -> None:
+async def test_the_sender_of_a_message_that_crashed_too_often_is_told(world: World) -> None:
     """IO-2."""
     (row,) = await world.accept(ANN)
     await world.crash("r1", row, max_attempts=2)
@@ -399,9 +397,7 @@ async def test_a_node_whose_lease_has_ended_is_passed_over_and_keeps_its_turn(wo
     assert await ended.wants(1, now=now) == 1
 
 
-async def test_a_node_whose_lease_has_ended_keeps_what_it_has_and_can_give_it_back(
-    world: World,
-) -> None:
+async def test_a_node_whose_lease_has_ended_keeps_what_it_has(world: World) -> None:
     """Its runs may still work."""
     one, other = Holder(world.a, A), Holder(world.b, B)
     await one.wants(1)

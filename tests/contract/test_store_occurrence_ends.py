@@ -50,9 +50,6 @@ async def said(world: World) -> list[str]:
     return [row.message.text for row in await world.b.outbox()]
 
 
-# ---------------------------------------------------------------------------- late ends
-
-
 @pytest.mark.parametrize("before", ["ended", "forgotten", "finished"])
 async def test_a_run_of_an_occurrence_that_is_over_ends_and_says_nothing(
     world: World, before: str
@@ -84,9 +81,6 @@ async def test_of_two_runs_that_end_an_occurrence_at_once_one_speaks(world: Worl
     await asyncio.gather(*(world.a.finish_run(one, node=A) for one in ends))
     assert await said(world) == [(await row_of(world.b, claimed)).output]
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED] * 2
-
-
-# ---------------------------------------------------------------------------- late beginnings
 
 
 async def by_its_end(world: World, claimed: OccurrenceClaim) -> None:
@@ -146,9 +140,6 @@ async def test_of_runs_that_begin_at_once_the_late_ones_are_refused(world: World
     assert len(await world.a.sessions()) == 4
 
 
-# ---------------------------------------------------------------------------- failures in a row
-
-
 @pytest.mark.parametrize(("failed", "failures"), [(None, 2), (False, 0), (True, 3)])
 async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     world: World, *, failed: bool | None, failures: int
@@ -172,8 +163,6 @@ async def test_a_failure_after_a_resume_is_the_first(world: World) -> None:
     now = await kept(world.a, job)
     assert (now.failures, now.state, now.next_run_at) == (1, JobState.ACTIVE, at(99))
 
-
-# ---------------------------------------------------------------------------- edits meanwhile
 
 EDITED = renamed(replace(a_job("tea"), updated_at=at(1)), "coffee")
 
@@ -225,28 +214,22 @@ async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world:
     assert (now.state, now.next_run_at) == (JobState.COMPLETED, None)
 
 
-# ---------------------------------------------------------------------------- what was used
+@pytest.mark.parametrize("known", [True, False])
+async def test_an_occurrence_used_what_all_its_runs_used(world: World, known: bool) -> None:
+    """CRON-12: retries are paid for too. Without known ones what its end says.
 
-
-async def test_an_occurrence_used_what_all_its_runs_used(world: World) -> None:
-    """CRON-12: retries are paid for too."""
+    As with handlers in programs of others.
+    """
     claimed = await claimed_job(world.a)
     spent = [Usage(1, 10, 2, 1, Decimal("0.5")), None, Usage(2, 20, 3, 0, Decimal("0.25"))]
     for n, usage in enumerate(spent):
         last = replace(ended(claimed), usage=usage) if n == 2 else None
-        done = replace(run_end(f"r{n}", last), usage=usage)
+        done = replace(run_end(f"r{n}", last), usage=usage if known else None)
         await ran(world, run_for(f"r{n}", claimed), done)
-    assert (await row_of(world.b, claimed)).usage == Usage(3, 30, 5, 1, Decimal("0.75"))
-    assert (await world.a.job_stats(claimed.job.id, since=T0)).cost_usd == Decimal("0.75")
-
-
-async def test_without_known_runs_an_occurrence_used_what_its_end_says(world: World) -> None:
-    """As with handlers in programs of others."""
-    claimed = await claimed_job(world.a)
-    usage = Usage(1, 2, 3, 0, None)
-    last = replace(ended(claimed), usage=usage)
-    await ran(world, run_for("r", claimed), run_end("r", last))
-    assert (await row_of(world.b, claimed)).usage == usage
+    used = Usage(3, 30, 5, 1, Decimal("0.75")) if known else spent[-1]
+    assert (await row_of(world.b, claimed)).usage == used
+    stats = await world.a.job_stats(claimed.job.id, since=T0)
+    assert stats.cost_usd == Decimal("0.75" if known else "0.25")
 
 
 @pytest.mark.parametrize("manual", [True, False])

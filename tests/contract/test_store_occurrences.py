@@ -89,9 +89,7 @@ def finish(request: pytest.FixtureRequest) -> End:
 # ---------------------------------------------------------------------------- what is due
 
 
-async def test_the_next_time_is_that_of_the_first_active_job_that_does_not_run(
-    world: World,
-) -> None:
+async def test_the_next_time_is_that_of_the_first_active_idle_job(world: World) -> None:
     assert await world.a.next_job_due() is None
     await added(
         world.a,
@@ -185,9 +183,7 @@ async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job
     assert (row.manual, row.status, row.error) == (True, Status.FAILED, "no tea")
 
 
-async def test_while_a_job_runs_by_hand_it_does_not_run_again_and_then_goes_on(
-    world: World,
-) -> None:
+async def test_while_a_job_runs_by_hand_it_does_not_run_again(world: World) -> None:
     with pytest.raises(UnknownJob):
         await claim_manual(world.a, a_job("tea"))
     (job,) = await added(world.a, a_job("tea", due_at=at(1)))

@@ -275,9 +275,7 @@ async def test_what_is_behind_a_dropped_row_may_go_on_and_is_told(world: World) 
     assert (await world.claimed(now=at(1))).message.text == "1"
 
 
-async def test_a_message_that_was_sent_beside_a_lost_draft_is_a_possible_duplicate(
-    world: World,
-) -> None:
+async def test_a_message_beside_a_lost_draft_is_a_possible_duplicate(world: World) -> None:
     """IO-5."""
     await world.put(say("one"), say("two"))
     for beside in (False, True):
@@ -286,9 +284,6 @@ async def test_a_message_that_was_sent_beside_a_lost_draft_is_a_possible_duplica
             await world.a.mark_sent(row, "m", now=T0, beside_draft=beside)
     two, one = await world.b.outbox()
     assert [one.possible_duplicate, two.possible_duplicate] == [False, True]
-
-
-# ---------------------------------------------------------------------------- answers that are cut
 
 
 async def answered(world: World, run: str, texts: str, *rows: InboxRow) -> None:

@@ -58,9 +58,6 @@ async def waiting(world: World) -> list[str | None]:
     return [row.message.message_id for row in rows]
 
 
-# ---------------------------------------------------------------------------- stops
-
-
 async def test_a_stop_ends_nothing_of_another_node(world: World) -> None:
     """It waits for whoever works on the session, with what it has covered, in their order."""
     (row,) = await world.accept(ANN)
@@ -98,9 +95,6 @@ async def test_a_batch_for_several_owners_is_decided_by_each(world: World) -> No
     assert await waiting(world) == ["1", "7"]
 
 
-# ---------------------------------------------------------------------------- ends
-
-
 async def test_a_node_settles_nothing_of_another_one(world: World) -> None:
     """Of rows of several owners only its own."""
     of_ann, of_bob = await world.accept(ANN, BOB)
@@ -123,9 +117,6 @@ async def test_a_node_settles_what_is_its_own_or_nobodys(world: World, given_bac
     assert [one.message.text for one in await world.a.outbox()] == ["dropped"]
 
 
-# ---------------------------------------------------------------------------- what has ended
-
-
 async def test_no_run_begins_with_what_has_ended(world: World) -> None:
     """A look may have found it before, and be late."""
     settled, answered = await world.accept(ANN, ANN)
@@ -137,9 +128,7 @@ async def test_no_run_begins_with_what_has_ended(world: World) -> None:
     assert [run.id for run in await world.a.runs()] == ["answers"]
 
 
-async def test_what_a_run_has_begun_with_belongs_to_it_although_it_was_stopped(
-    world: World,
-) -> None:
+async def test_what_a_run_has_begun_with_belongs_to_it_even_if_stopped(world: World) -> None:
     """The answer of its begin was lost, and it asks again."""
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r", row), node=A)
@@ -180,9 +169,6 @@ async def test_what_waits_keeps_no_run_without_messages_from_its_session(world: 
     assert (await world.b.begin_run(new_run("r"), node=B)).ended == frozenset()
 
 
-# ---------------------------------------------------------------------------- what is older
-
-
 async def test_a_run_claims_no_session_in_which_something_older_waits(world: World) -> None:
     """SPEC QUEUE-1: whoever takes that up, takes up all that waits in its order."""
     first, second = await world.accept(ANN, ANN)
@@ -207,17 +193,12 @@ async def test_nor_does_one_of_several_that_begin_at_once(world: World) -> None:
     assert begun[1] == RunStartResult()
 
 
-# ---------------------------------------------------------------------------- what was dropped
-
-
 def dropping(run: NewRun, *rows: InboxRow) -> NewRun:
     dropped = (DroppedMessage(row.id, Outcome.DROPPED, Reason.QUEUE_DROPPED) for row in rows)
     return replace(run, dropped=tuple(dropped))
 
 
-async def test_what_was_dropped_before_a_run_is_dropped_for_whoever_takes_it_up(
-    world: World,
-) -> None:
+async def test_what_a_run_has_dropped_is_dropped_for_whoever_takes_it_up(world: World) -> None:
     """SPEC QUEUE-5, IO-2: it is told of, and not answered behind what came after it."""
     first, second = await world.accept(ANN, ANN)
     run = dropping(new_run("r", second), first)

@@ -65,9 +65,6 @@ async def paged_by_id(
     return found
 
 
-# ---------------------------------------------------------------------------- runs
-
-
 async def some_runs(world: World) -> None:
     """Several at the same instant, with all that can be asked for."""
     for n in range(9):
@@ -156,9 +153,6 @@ async def test_what_a_run_has_added_to_a_history_is_found_even_after_a_reset(wor
     assert await world.b.run_history(RunId("r")) == []
 
 
-# ---------------------------------------------------------------------------- sessions and chats
-
-
 async def test_sessions_are_read_in_pages(world: World) -> None:
     """Some in one instant, some in the same ten seconds, some long before."""
     moments = (0, 0, 0, 1, 200, 400, 400, 7200, 7201, 86_400)
@@ -188,9 +182,6 @@ async def test_chats_that_were_seen_and_heard_are_read_in_pages(world: World) ->
     assert heard == sorted(heard, key=lambda one: one.cursor, reverse=True)
     assert await paged(lambda before: world.b.chats(limit=2, before=before)) == chats
     assert await paged(lambda before: world.b.heard(limit=2, before=before)) == heard
-
-
-# ---------------------------------------------------------------------------- messages
 
 
 async def test_messages_that_go_out_are_read_in_pages_whole_and_in_part(world: World) -> None:

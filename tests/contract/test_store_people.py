@@ -145,9 +145,7 @@ async def test_a_new_request_keeps_nothing_of_the_one_that_has_expired(world: Wo
     assert [row.message.external_id for row in await todo(world)] == ["1:2"]
 
 
-async def test_who_writes_while_being_let_in_is_answered_and_not_asked_for_a_code(
-    world: World,
-) -> None:
+async def test_who_writes_while_being_let_in_is_not_asked_for_a_code(world: World) -> None:
     """CHAN-5: a node may not have heard of the approval yet."""
     await ask(world, "1", "2")
     await world.a.approve("code 1", guest=False, now=at(1))

@@ -142,9 +142,7 @@ async def test_a_summary_that_stands_for_no_more_than_another_is_not_kept(
     assert (await session(world)).summaries == 1
 
 
-async def test_of_summaries_that_come_at_once_the_one_that_stands_for_most_is_kept(
-    world: World,
-) -> None:
+async def test_of_summaries_at_once_the_one_that_stands_for_most_is_kept(world: World) -> None:
     await say(world, "one", "two", "three")
     places = [(await begin(world, f"r{n}")).places[n] for n in range(3)]
     ends = [replace(end(f"r{n}"), summary=Summary(f"up to {n}", places[n])) for n in (2, 0, 1)]
@@ -296,9 +294,7 @@ async def test_text_that_no_database_holds_is_made_storable(world: World) -> Non
 # ------------------------------------------------------------------------ what runs leave
 
 
-async def test_a_run_keeps_who_pays_when_it_was_asked_for_and_where_its_words_go(
-    world: World,
-) -> None:
+async def test_a_run_keeps_who_pays_when_it_was_asked_for_and_its_target(world: World) -> None:
     """Unless it says otherwise it pays itself and was asked for when it began."""
     topic = replace(ANN, thread="4")
     asked = replace(new_run("r", started_at=at(5)), payer=key_of(BOB), submitted_at=at(2))
@@ -370,9 +366,7 @@ async def test_what_was_used_can_be_asked_for_since_a_time_and_of_one_agent(worl
     assert await world.a.spent(since=T0, payer=key_of(OLD)) == Usage(2, 2**63)
 
 
-async def test_a_session_pays_for_its_own_runs_and_its_children_and_for_no_others(
-    world: World,
-) -> None:
+async def test_a_session_pays_for_its_own_runs_and_its_children_only(world: World) -> None:
     """AGENT-5."""
     await use(world, new_run("own"), Usage(1))
     await use(world, child("child"), Usage(10))
@@ -404,9 +398,7 @@ def announcement(run: str, target: Target = ANN) -> NewInbox:
     return NewInbox(said, key_of(target), AGENT)
 
 
-async def test_a_lost_subagent_is_told_until_its_chat_has_got_a_message_about_it(
-    world: World,
-) -> None:
+async def test_a_lost_subagent_is_told_until_its_chat_has_heard_of_it(world: World) -> None:
     await lose(world, child("r"))
     (run,) = await world.a.unannounced(since=at(100))
     assert run == await the_run(world, "r")
@@ -418,9 +410,7 @@ async def test_a_lost_subagent_is_told_until_its_chat_has_got_a_message_about_it
     assert await lost(world) == []
 
 
-async def test_lost_subagents_with_a_chat_are_told_in_the_order_in_which_they_ended(
-    world: World,
-) -> None:
+async def test_lost_subagents_with_a_chat_are_told_in_order_of_their_ends(world: World) -> None:
     for name, outcome in (("done", Outcome.COMPLETED), ("stopped", Outcome.CANCELLED)):
         await world.a.begin_run(child(name), node=A)
         await finish(world, end(name, outcome))
@@ -481,9 +471,7 @@ async def test_conversations_that_become_one_keep_what_both_remember(world: Worl
     assert (now.entries, now.summaries) == (6, 2)
 
 
-async def test_what_no_summary_stands_for_is_read_after_a_move_however_old_it_is(
-    world: World,
-) -> None:
+async def test_what_no_summary_stands_for_is_read_after_a_move(world: World) -> None:
     await meet(world, OLD)
     await meet(world, NEW)
     await world.a.note(key_of(OLD), entry("oldest, of the old"), rows=(), now=at(1))

@@ -44,9 +44,7 @@ from tests.support.stores import (
 pytestmark = pytest.mark.real_time
 
 
-async def test_a_run_is_listed_without_an_outcome_while_it_works_and_then_with_it(
-    world: World,
-) -> None:
+async def test_a_run_is_listed_while_it_works_and_with_its_outcome_then(world: World) -> None:
     new = replace(new_run("r"), parent=RunId("p"), model="offline")
     await world.a.begin_run(new, node=A)
     (works,) = await world.b.runs(active=True)
@@ -252,9 +250,7 @@ async def test_rows_that_a_run_took_in_end_with_it(world: World, outcome: Outcom
             assert (row.run_id, row.outcome, row.reason) == ("r", outcome, Reason.STOPPED)
 
 
-async def test_an_interrupted_run_leaves_the_rows_that_it_took_in_as_they_were(
-    world: World,
-) -> None:
+async def test_an_interrupted_run_leaves_what_it_took_in_as_it_was(world: World) -> None:
     """QUEUE-4, QUEUE-11."""
     rows = await world.accept(ANN, ANN)
     cut = replace(end("r", Outcome.INTERRUPTED), taken_in=(rows[1].id,))
@@ -306,9 +302,7 @@ async def test_a_note_is_added_once_and_not_for_a_row_that_has_ended(world: Worl
     assert await world.a.session(key_of(BOB)) is None
 
 
-async def test_a_crash_loses_no_row_that_was_taken_in_and_counts_no_attempt_for_it(
-    world: World,
-) -> None:
+async def test_a_crash_loses_no_row_that_was_taken_in(world: World) -> None:
     """QUEUE-4, IO-2: until the end is stored they wait. Its end is fenced when its node is back."""
     first, steered = await world.accept(ANN, ANN)
     await world.crash("r", first)
@@ -371,9 +365,7 @@ async def test_what_was_noted_survives_a_crash_and_counts(world: World) -> None:
     assert await world.b.spent(since=T0, payer=run.session) == USED
 
 
-async def test_the_next_run_for_a_message_is_told_what_the_cut_ones_had_called(
-    world: World,
-) -> None:
+async def test_the_next_run_for_a_message_is_told_what_was_called(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await world.a.note_run(RunId("r1"), RunSoFar((READ, PAID)), node=A)

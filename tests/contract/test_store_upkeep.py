@@ -385,9 +385,7 @@ async def test_a_conversation_in_which_a_run_works_is_kept(world: World) -> None
     assert await world.b.sweep_sessions(now=now + 30 * DAY + TICK) == 1
 
 
-async def test_a_conversation_is_kept_while_a_node_owns_it_and_from_the_end_of_its_last_run(
-    world: World,
-) -> None:
+async def test_a_conversation_is_kept_while_a_node_owns_it_and_from_its_end(world: World) -> None:
     session = await a_session(world, OF_ONE_RUN[0], entries=0)
     again = replace(new_run("again", started_at=at(1)), session=session, target=None)
     await ran(world, again, replace(end("again"), finished_at=T0 + 3 * DAY))
@@ -429,9 +427,7 @@ async def test_a_long_history_goes_in_steps_and_its_session_at_last(
     assert [one.key[-1] for one in await world.b.sessions()] == ["2"]
 
 
-async def test_a_chat_may_move_after_a_conversation_with_its_subagent_is_forgotten(
-    world: World,
-) -> None:
+async def test_a_chat_may_move_after_that_with_its_subagent_is_forgotten(world: World) -> None:
     session = SessionKey(OF_ONE_RUN[1])
     await ran(world, replace(new_run("r"), session=session), replace(end("r"), finished_at=T0))
     await world.a.release_sessions(A, [session])

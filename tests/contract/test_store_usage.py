@@ -154,9 +154,6 @@ async def test_runs_are_told_apart_by_agent_model_trigger_and_lane(world: World)
     assert len((await used(world, list(Grouping))).rows) == 4
 
 
-# ---------------------------------------------------------------------------- senders
-
-
 async def test_a_run_counts_for_the_sender_of_its_first_message(world: World) -> None:
     rows = await received(world, message(1, sender="7"), message(2, sender="8"))
     await ran(world, new_run("both", *rows))
@@ -200,9 +197,6 @@ async def test_a_sender_who_was_approved_has_a_name(world: World) -> None:
     assert names == {"telegram/default/42": {SENDER: "name 42"}, "telegram/default/43": {}}
 
 
-# ---------------------------------------------------------------------------- jobs
-
-
 @pytest.mark.parametrize(("forget", "last"), [(True, {}), (False, {JOB: "tea"})])
 async def test_a_run_counts_for_its_job_also_when_that_is_gone(
     world: World, forget: bool, last: dict[Grouping, str]
@@ -226,9 +220,6 @@ async def test_a_run_counts_for_its_job_also_when_that_is_gone(
     assert await names() == last
 
 
-# ---------------------------------------------------------------------------- children
-
-
 async def test_a_child_counts_once_for_whom_its_parent_works(world: World) -> None:
     """AGENT-5: its parent's session pays for it."""
     await world.a.begin_run(new_run("r", *await received(world, message(1))), node=A)
@@ -241,9 +232,7 @@ async def test_a_child_counts_once_for_whom_its_parent_works(world: World) -> No
     assert {row.group[Grouping.TRIGGER] for row in found.rows} == {"chat", "subagent", "delegate"}
 
 
-async def test_a_run_that_reads_a_subagents_result_counts_for_whom_that_worked(
-    world: World,
-) -> None:
+async def test_a_run_that_reads_a_result_counts_for_whom_that_worked(world: World) -> None:
     await ran_for(world, message(1))
     await ran(world, child_of("r"))
     result = replace(message(2), external_id=announcement_id(RunId("child")), source="subagent")
@@ -251,12 +240,7 @@ async def test_a_run_that_reads_a_subagents_result_counts_for_whom_that_worked(
     assert await counted(world, SENDER) == {ANNS: 3}
 
 
-# ---------------------------------------------------------------------------- order and bounds
-
-
-async def test_the_groups_that_cost_most_come_first_and_the_others_are_counted(
-    world: World,
-) -> None:
+async def test_the_groups_that_cost_most_come_first(world: World) -> None:
     prices = {"b": "0.10", "a": "0.1", "c": "0.3", "d": None}
     for name, price in prices.items():
         cost = None if price is None else Decimal(price)

@@ -83,9 +83,6 @@ async def claimed_by(world: World, *, unheld: bool = True) -> dict[str, list[Occ
     return {node: [one.id for one in claims] for node, claims in found.items() if claims}
 
 
-# ---------------------------------------------------------------------------- waiting
-
-
 async def test_what_waits_is_nobodys_and_its_job_stays_marked(world: World) -> None:
     claimed = await waiting(world)
     row = await row_of(world.b, claimed)
@@ -138,9 +135,7 @@ async def test_asked_again_after_a_lost_answer_it_waits_once(world: World) -> No
     assert (await row_of(world.b, others)).status is OccurrenceStatus.RUNNING
 
 
-async def test_a_session_whose_chat_was_given_another_id_is_waited_for_by_its_new_one(
-    world: World,
-) -> None:
+async def test_a_session_of_a_chat_that_has_moved_is_waited_for_by_its_new_id(world: World) -> None:
     claimed = await claimed_job(world.a)
     await world.b.begin_run(new_run("r"), node=B)
     await world.a.move_chat("telegram", "default", old="100", new="300", now=at(2))
@@ -148,9 +143,6 @@ async def test_a_session_whose_chat_was_given_another_id_is_waited_for_by_its_ne
     assert (await row_of(world.b, claimed)).waits_for == key_of(replace(ANN, chat="300"))
     await world.b.finish_run(end("r"), node=B)
     assert await claimed_by(world, unheld=False) == {B: [claimed.id]}
-
-
-# ---------------------------------------------------------------------------- claiming
 
 
 async def test_the_node_that_holds_the_session_claims_it_as_it_was(world: World) -> None:
@@ -204,9 +196,6 @@ async def test_a_node_that_dies_with_it_lets_others_claim_it_as_lost(world: Worl
     assert (again.id, again.claims) == (claimed.id, 2)
 
 
-# ---------------------------------------------------------------------------- notices
-
-
 async def left(world: World) -> None:
     await world.b.leave(B, now=at(5))
 
@@ -250,9 +239,6 @@ async def test_a_release_at_the_same_time_loses_no_notice(world: World) -> None:
         await world.a.end_occurrence(ended(claimed), node=A)
 
 
-# ---------------------------------------------------------------------------- people
-
-
 async def paused(world: World, job: Job) -> bool:
     return await world.a.change_job(replace(job, state=JobState.PAUSED, next_run_at=None))
 
@@ -280,9 +266,7 @@ async def test_what_is_not_wanted_any_more_ends(
         assert (await kept(world.a, claimed.job)).running is None
 
 
-async def test_what_is_still_wanted_keeps_waiting_and_what_is_forgotten_is_gone(
-    world: World,
-) -> None:
+async def test_what_is_still_wanted_waits_and_what_is_forgotten_is_gone(world: World) -> None:
     claimed = await waiting(world)
     assert await world.a.change_job(renamed(claimed.job, "coffee"))
     assert (await row_of(world.b, claimed)).status is OccurrenceStatus.WAITING
@@ -318,9 +302,7 @@ async def manual(world: World) -> OccurrenceClaim:
     return claimed
 
 
-async def test_one_by_hand_waits_through_any_change_of_its_job_until_its_run_ends(
-    world: World,
-) -> None:
+async def test_one_by_hand_waits_through_any_change_of_its_job(world: World) -> None:
     claimed = await manual(world)
     assert await paused(world, claimed.job)
     (again,) = await world.b.claim_waiting(B, now=at(5))

@@ -167,9 +167,6 @@ async def test_an_id_from_elsewhere_is_refused(rig: Rig, name: str) -> None:
     assert await rig.ends() == {"chore": None}
 
 
-# ---------------------------------------------------------------------------- work in the database
-
-
 ANN_S, BOB_S = JobId("ann's"), JobId("bob's")
 
 
