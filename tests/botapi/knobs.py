@@ -20,8 +20,6 @@ class Knobs(Places):
     courier: Courier
     token_refused: bool
 
-    # ------------------------------------------------------------------ updates
-
     def push(self, update: Json) -> int:
         """Queue an update as it is, however malformed; returns its id."""
         return self.world.updates.tell_raw(update)
@@ -46,8 +44,6 @@ class Knobs(Places):
         """Updates that are not confirmed."""
         return len(self.world.updates.waiting)
 
-    # ------------------------------------------------------------------ trouble
-
     def fault(self, fault: Fault) -> None:
         """Let the next calls go wrong."""
         self.faults.add(fault)
@@ -69,8 +65,6 @@ class Knobs(Places):
         """Let this time have passed on the server: for drafts, presses and dates."""
         self.world.skipped_s += seconds
         self._notify()
-
-    # ------------------------------------------------------------------ webhook
 
     def set_webhook(self, url: str) -> None:
         """Set a webhook, as another program might have done."""
@@ -99,8 +93,6 @@ class Knobs(Places):
     def deliveries(self) -> list[Delivery]:
         """Every attempt to hand over an update, in the order of their ends."""
         return list(self.courier.deliveries)
-
-    # ------------------------------------------------------------------ what happened
 
     @property
     def calls(self) -> list[Call]:
@@ -151,8 +143,6 @@ class Knobs(Places):
     def go_away(self, seconds: float) -> None:
         """End every connection and refuse new ones for this long; controls over HTTP go on."""
         raise NotImplementedError
-
-    # ------------------------------------------------------------------ inside
 
     def _notify(self) -> None:
         """Wake everybody who waits."""

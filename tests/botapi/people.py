@@ -200,8 +200,6 @@ class People:
         """Let a user delete their account; the bot is not told."""
         self._chat(user_id).standing = Standing.DEACTIVATED
 
-    # ------------------------------------------------------------------ inside
-
     def _chat(self, chat_id: int) -> Chat:
         chat = self.world.chats.get(chat_id)
         if chat is None:

@@ -51,8 +51,6 @@ class BotApi(Knobs):
         self._private = Site(partial(control, self))
         self._coming_back: asyncio.Task[None] | None = None
 
-    # ------------------------------------------------------------------ running
-
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         await self._public.open()
@@ -92,8 +90,6 @@ class BotApi(Knobs):
         await asyncio.sleep(seconds)
         await self._public.open()
         self._notify()
-
-    # ------------------------------------------------------------------ waiting
 
     async def until(self, look: Callable[[], T], *, timeout_s: float = 15) -> T:
         """Wait until ``look`` gives something. Raises ``TimeoutError``."""
@@ -135,8 +131,6 @@ class BotApi(Knobs):
 
         await self.until(lambda: len(found()) >= count, timeout_s=timeout_s)
         return found()
-
-    # ------------------------------------------------------------------ handling
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path = request.path
@@ -219,8 +213,6 @@ class BotApi(Knobs):
             raise Refusal(404, "Not Found")
         if token != self.token or self.token_refused:
             raise Refusal(401, "Unauthorized")
-
-    # ------------------------------------------------------------------ inside
 
     def _clock(self) -> float:
         now = time.monotonic() if self._loop is None else self._loop.time()

@@ -113,9 +113,6 @@ def test_what_names_no_model_is_none(text: str) -> None:
     assert read_model(text) is None
 
 
-# ---------------------------------------------------------------------------- keys
-
-
 def test_the_key_of_the_settings_wins_over_the_environment() -> None:
     environ = {"GEMINI_API_KEY": " from-env\n"}
     assert find_key(Provider.GOOGLE, " given ", environ) == "given"

@@ -30,9 +30,6 @@ pytestmark = pytest.mark.real_time
 PROMPT = "x" * 10_000_000
 
 
-# ---------------------------------------------------------------------------- how they end
-
-
 async def test_an_exit_code_is_told_and_what_it_complained_of_is_for_the_log(
     tmp_path: Path,
 ) -> None:
@@ -101,16 +98,11 @@ async def test_binary_lines_are_passed_over_where_json_is_expected(tmp_path: Pat
     assert (await ask(spec, "", tmp_path)).text == "hi"
 
 
-# ---------------------------------------------------------------------------- a long prompt
-
-
 async def test_one_that_answers_while_it_reads_a_long_prompt_stops_nothing(tmp_path: Path) -> None:
     code = "while data := sys.stdin.read(100_000): print(len(data) * '-', flush=True)"
     result = await ask(CommandSpec(python(NOTE + code)), PROMPT[:900_000], tmp_path)
     assert len(result.text) == 900_009
 
-
-# ---------------------------------------------------------------------------- floods
 
 FLOOD = "while True: os.write({}, b'x' * 65536)"
 
@@ -164,8 +156,6 @@ async def test_a_whole_reply_may_be_no_longer_than_one_in_pieces(tmp_path: Path)
     spec = CommandSpec(python(code), output=OutputKind.JSONL, result="r")
     assert "far too much" in (await refused(spec, "", tmp_path)).friendly
 
-
-# ---------------------------------------------------------------------------- nothing survives
 
 REST = "time.sleep(60)"
 IGNORE = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"

@@ -66,9 +66,6 @@ def assistant(text: str) -> HistoryEntry:
     return HistoryEntry(Role.ASSISTANT, text)
 
 
-# ---------------------------------------------------------------------------- units
-
-
 def test_a_unit_is_what_people_said_with_all_that_was_answered() -> None:
     said = {"a": assistant("a"), "u": user("u")}
     history = [said[who] for who in "auaauua"]
@@ -84,9 +81,6 @@ def test_units_hold_every_entry_once_and_in_order(history: list[HistoryEntry]) -
     assert [message.kind for message in sent] == [
         "request" if entry.role is Role.USER else "response" for entry in history
     ]
-
-
-# ---------------------------------------------------------------------------- estimates
 
 
 def test_what_the_server_counted_last_tells_what_all_before_takes() -> None:
@@ -118,9 +112,6 @@ def test_every_part_that_a_model_reads_counts() -> None:
     assert chars(messages) == 5 + PICTURE_TOKENS * CHARS_PER_TOKEN + 3 + 9 + 8
 
 
-# ---------------------------------------------------------------------------- what goes
-
-
 def test_a_conversation_is_full_from_three_quarters_of_the_window_on() -> None:
     assert not context(unit(100, tokens=750)).is_full
     assert context(unit(100, tokens=751)).is_full
@@ -149,9 +140,6 @@ def test_what_is_kept_takes_no_more_than_its_room_and_fits(
     slack = 1 + len(sizes)
     assert kept <= room + slack
     assert count == len(sizes) or kept + fixed <= FULL * WINDOW + slack
-
-
-# ---------------------------------------------------------------------------- summing up
 
 
 class Summer:
@@ -220,9 +208,6 @@ def test_chunks_hold_everything_in_order_and_none_is_too_long(texts: list[str], 
     assert all(len(chunk) <= most for chunk in found)
     if all(len(text) <= most for text in texts):
         assert "".join(found).replace("\n", "") == "".join(texts)
-
-
-# ---------------------------------------------------------------------------- within a run
 
 
 def turn(number: int, size: int, tokens: int) -> list[ModelMessage]:

@@ -150,9 +150,6 @@ async def test_the_same_words_in_a_chat_are_no_heartbeat_run() -> None:
     assert "I am the offline agent" in result.text
 
 
-# ---------------------------------------------------------------------------- in a chat
-
-
 async def said(service: Desk, text: str) -> str:
     """What it replies to a person. What was streamed is the same."""
     heard = Events()

@@ -73,9 +73,6 @@ def test_a_channel_without_albums_gets_files_one_by_one() -> None:
     assert in_albums(files, None) == files
 
 
-# ---------------------------------------------------------------------------- sent
-
-
 async def put(gateway: GatewayProcess, folder: str, *names: str, missing: str = "") -> None:
     """An answer of some words and an album."""
     for name in {*names} - {missing}:

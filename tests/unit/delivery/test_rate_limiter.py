@@ -53,9 +53,6 @@ def to(chat: str, *texts: str) -> list[OutboundMessage]:
     return [OutboundMessage(target(chat), text) for text in texts]
 
 
-# ---------------------------------------------------------------------------- the limits
-
-
 async def test_a_chat_gets_one_message_a_second_in_their_order() -> None:
     channel = PacedChannel()
     async with a_process(channels=(channel,)) as gateway:
@@ -97,9 +94,6 @@ async def test_a_failed_try_counts_and_what_follows_it_keeps_its_pace() -> None:
         await channel.until_sent(2)
         assert channel.sent_at[0] >= 7
         assert channel.sent_at[1] - channel.sent_at[0] > 1 - JITTER_S
-
-
-# ---------------------------------------------------------------------------- waiting
 
 
 async def test_nothing_is_claimed_before_its_turn() -> None:
@@ -203,9 +197,6 @@ async def test_a_shutdown_does_not_spin_on_what_it_cannot_claim() -> None:
         assert gateway.store.calls["claim_next"] - before < 10
 
 
-# ---------------------------------------------------------------------------- strangers
-
-
 async def test_a_thousand_strangers_at_once_delay_nobody_who_is_known() -> None:
     """SPEC CHAN-5: limits that strangers cannot exhaust for others."""
     channel = PacedChannel(trusted=False)
@@ -222,9 +213,6 @@ async def test_a_thousand_strangers_at_once_delay_nobody_who_is_known() -> None:
         assert asyncio.get_running_loop().time() - before < 2
         await channel.until_sent(910)
         assert asyncio.get_running_loop().time() < 40
-
-
-# ---------------------------------------------------------------------------- the line itself
 
 
 @dataclass(slots=True)

@@ -190,9 +190,6 @@ def test_the_status_says_what_is_worked_on_by_which_model_for_how_long() -> None
     ]
 
 
-# ---------------------------------------------------------------------------- files, quotes, people
-
-
 @pytest.mark.parametrize(
     ("attachment", "words"),
     [

@@ -36,9 +36,6 @@ def saying(reply: str) -> ScriptedAgent:
     return ScriptedAgent(otherwise=lambda _: Say(reply))
 
 
-# ---------------------------------------------------------------------- what tools send
-
-
 async def test_a_message_of_a_job_is_sent_without_the_token() -> None:
     async with a_process(sender(f"**{TOKEN}** The disk is full.")) as gateway:
         await make(gateway, Wanted(at(60)))
@@ -79,9 +76,6 @@ async def test_who_asks_about_the_token_in_a_chat_is_answered() -> None:
         await gateway.ask("what is it?")
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts("boss") == [f"Say {TOKEN} when all is well."]
-
-
-# ---------------------------------------------------------------------- what jobs tell
 
 
 @pytest.mark.parametrize("reply", [TOKEN, f"```\n{TOKEN}\n```", f"{TOKEN} NO_REPLY"])

@@ -79,9 +79,6 @@ async def speak(
     await asyncio.sleep(2)
 
 
-# ---------------------------------------------------------------------- messages
-
-
 @pytest.mark.parametrize("how", ["closed", "deleted"])
 async def test_a_reply_for_a_topic_that_is_gone_comes_in_the_general_one(how: str) -> None:
     """The topic is named once, and not tried again."""
@@ -208,9 +205,6 @@ async def test_the_answer_to_a_stop_comes_in_the_general_topic() -> None:
         await gateway.gateway.accept([in_plans("/stop")])
         await channel.until_sent(1)
         assert channel.sent[0].target == FAMILY
-
-
-# ---------------------------------------------------------------------- alerts
 
 
 async def test_the_same_alert_comes_once_in_the_general_topic() -> None:

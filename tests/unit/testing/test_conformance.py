@@ -20,7 +20,8 @@ from tests.unit.testing.faulty_channels import changing, cutting, raising
 Make = Callable[[], RecordingChannel]
 
 FAULTS: list[tuple[Make, str, str]] = [
-    # ------------------------------------------------------------------ receiving
+
+
     (changing(lambda m: replace(m, text=m.text.strip("\n").replace("\n\n", " "))),
      "what somebody says comes in as it was said", "reaches the intake"),
     (changing(lambda m: replace(m, sent_at=m.sent_at.replace(tzinfo=None))),
@@ -56,7 +57,8 @@ FAULTS: list[tuple[Make, str, str]] = [
      "receive ended by itself: OSError"),
     (faulty.IsNeverRefused, "receive ends when the server does not accept us",
      "comes back in time"),
-    # ------------------------------------------------------------------ sending
+
+
     (faulty.SendsTwice, "two messages are two in their order", "each arrives once"),
     (faulty.HasOneId, "two messages are two in their order", "two ids"),
     (faulty.Trims, "a plain text is shown as it stands", "as it stands"),
@@ -72,14 +74,16 @@ FAULTS: list[tuple[Make, str, str]] = [
      "raises a ChannelError"),
     (faulty.SwallowsCancellation, "a send that is cancelled ends and the next one arrives",
      "not swallowed"),
-    # ------------------------------------------------------------------ texts
+
+
     (cutting(lambda text: [text[:4096]]), "a reply arrives whole: a long one", "every letter"),
     (cutting(str.splitlines), "a reply arrives whole: one with Markdown", "no part is blank"),
     (cutting(lambda text: ["\u200b"]), "of a blank reply nothing is left", "no blank message"),
     (cutting(lambda text: []), "a reply arrives whole: a short one", "something of it is left"),
     (faulty.HidesWhatItShows, "a reply arrives whole: a long one", "what is readable"),
     (cutting(faulty.never_the_same), "a reply arrives whole: a short one", "in the same way"),
-    # ------------------------------------------------------------------ drafts
+
+
     (faulty.PostsEveryEdit, "a reply grows in one message", "shows all so far"),
     (faulty.FinishesBeside, "a reply grows in one message", "keeps its id"),
     (faulty.LosesWithTheDraft, "a draft that is gone is sent as a new message", "an id of its own"),
@@ -87,14 +91,16 @@ FAULTS: list[tuple[Make, str, str]] = [
     (faulty.HidesItsDrafts, "where drafts are offered they may be shown", "is True"),
     (faulty.AnswersTheEndOfARun, "a draft that nobody finishes is closed by the end of its run",
      "no message comes by itself"),
-    # ------------------------------------------------------------------ files
+
+
     (faulty.LeavesHalfAFile, "a download that is cancelled leaves nothing", "nothing is left"),
     (faulty.LeavesHalfAFile, "a download that fails can be repeated", "nothing is left"),
     (faulty.FetchesHalf, "a file that came in is fetched byte for byte", "byte for byte"),
     (faulty.DropsFiles, "a file arrives byte for byte with its text", "byte for byte"),
     (faulty.TriesAMissingFileAgain, "a file that is missing is undeliverable", "is Undeliverable"),
     (faulty.StumblesOverAnUnknownFile, "a file that is unknown never comes", "only ChannelErrors"),
-    # ------------------------------------------------------------------ manners
+
+
     (faulty.KeepsTypingForEver, "signals after the end do no harm", "leaves no task behind"),
     (faulty.KeepsTypingForEver, "close leaves nothing behind and may be called twice",
      "leaves no task behind"),
@@ -135,9 +141,6 @@ async def test_an_error_that_must_not_come_is_shown_as_it_is(
     async with recording(make) as rig:
         with pytest.raises(error):
             await CHECKS[name](rig)
-
-
-# ---------------------------------------------------------------------------- hooks, kinds, limits
 
 
 @pytest.mark.parametrize(
@@ -194,9 +197,6 @@ async def test_drafts_and_files_that_are_not_offered_are_found() -> None:
     async with recording(faulty.DropsFiles) as rig:
         with pytest.raises(NotKept, match="read its name"):
             await CHECKS["a file that cannot be sent is not lost in silence"](rig)
-
-
-# ---------------------------------------------------------------------------- the suite itself
 
 
 class BareRig(Rig):

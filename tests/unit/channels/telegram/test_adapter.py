@@ -51,9 +51,6 @@ def ended(
     return RunEnded(RunId(run), target, outcome, messages)
 
 
-# ---------------------------------------------------------------------------- the port
-
-
 def test_it_is_a_channel() -> None:
     """SPEC CHAN-1."""
     channel: Channel = channel_over(ScriptedClient())
@@ -162,9 +159,6 @@ async def test_a_probe_raises_what_is_wrong() -> None:
     async with over(client) as channel:
         with pytest.raises(ChannelRefused):
             await channel.probe()
-
-
-# ---------------------------------------------------------------------------- receiving
 
 
 async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:

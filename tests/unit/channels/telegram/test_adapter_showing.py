@@ -69,9 +69,6 @@ def failing(method: str, *errors: ChannelError) -> ScriptedClient:
     return client
 
 
-# ---------------------------------------------------------------------------- typing
-
-
 @pytest.mark.parametrize(
     ("steps", "typed"),
     [
@@ -162,8 +159,6 @@ async def test_a_signal_for_a_place_that_is_none_of_telegrams_is_ignored(chat: s
     assert (await play(*steps, RunText(RUN, nowhere, "x"), end, 60)).calls == []
 
 
-# ---------------------------------------------------------------------------- marks
-
 AT = ChatPlace(7)
 
 
@@ -191,9 +186,6 @@ async def test_reactions_can_be_turned_off() -> None:
     assert client.reactions == []
 
 
-# ---------------------------------------------------------------------------- native drafts
-
-
 async def test_a_private_chat_sees_the_reply_grow_in_telegrams_own_draft() -> None:
     """SPEC CHAN-4."""
     words = [RunText(RUN, ANN, word) for word in ("one ", "two ", "three")]
@@ -215,9 +207,6 @@ async def test_telegrams_own_drafts_are_a_setting_for_private_chats(
     assert (await play(RunText(RUN, target, "one"), 5, settings=settings)).drafts == []
 
 
-# ---------------------------------------------------------------------------- used buttons
-
-
 async def test_buttons_that_are_used_go_away() -> None:
     """SPEC CRON-13."""
     client = failing("remove_buttons", NotSent("reset"))
@@ -231,9 +220,6 @@ async def test_a_press_is_answered_with_its_result_with_some_tries() -> None:
     await play(PressAnswered(ANN, "press:77", "✅ Bob can talk to me now."), 10, client=client)
     assert [press for _, press in client.presses] == ["77"]
     assert client.toasts == ["✅ Bob can talk to me now."]
-
-
-# ---------------------------------------------------------------------------- closing drafts
 
 
 @pytest.mark.parametrize(

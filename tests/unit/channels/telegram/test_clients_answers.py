@@ -215,9 +215,6 @@ def test_a_file_without_a_place_can_be_asked_for_again(result: object) -> None:
         file_path(result, limit_bytes=10)
 
 
-# ---------------------------------------------------------------------------- the token
-
-
 @pytest.mark.parametrize(
     ("said", "shown"),
     [

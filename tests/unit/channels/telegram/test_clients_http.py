@@ -45,9 +45,6 @@ def sparse(path: Path, size: int) -> Path:
     return path
 
 
-# ---------------------------------------------------------------------------- to be sent
-
-
 def test_a_file_is_open_while_it_is_sent(file: Path) -> None:
     with opened(upload(file, mime="text/plain")) as part:
         assert (part.content.read(), part.name, part.mime) == (b"hello", "report.txt", "text/plain")
@@ -150,9 +147,6 @@ async def test_a_picture_over_the_limit_is_a_document_from_the_start(tmp_path: P
     assert [kind for kind, _ in sender.asked] == [FileKind.DOCUMENT]
 
 
-# ---------------------------------------------------------------------------- that come in
-
-
 async def pieces(*parts: bytes | BaseException) -> AsyncGenerator[bytes, None]:
     for part in parts:
         if isinstance(part, BaseException):
@@ -201,9 +195,6 @@ async def test_of_a_file_that_is_not_whole_nothing_is_left(
 async def test_a_folder_that_is_not_there_can_be_made_until_the_next_try(tmp_path: Path) -> None:
     with pytest.raises(NotSent, match="cannot be stored: No such file"):
         await save(pieces(b"x"), tmp_path / "gone" / "file", limit_bytes=7)
-
-
-# ---------------------------------------------------------------------------- over HTTP
 
 
 class FileServer:

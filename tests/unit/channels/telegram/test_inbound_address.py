@@ -155,9 +155,6 @@ def test_the_rest_of_a_group_is_not_for_the_bot() -> None:
     assert (found.addressed, found.text) == (False, "dinner?")
 
 
-# --- what remains of the text -------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("text", "rest"),
     [
@@ -203,9 +200,6 @@ def test_a_text_that_is_only_the_name_stays_unless_something_came_with_it() -> N
     assert (asked.text, asked.quote, asked.addressed) == ("", "the question", True)
     shown = parsed(said_in(TEAM, None, photo=PHOTO, caption="@GoclawTestBot"))
     assert (shown.text, len(shown.attachments), shown.addressed) == ("", 1, True)
-
-
-# --- entities that are not what they should be --------------------------------------------------
 
 
 @pytest.mark.parametrize(

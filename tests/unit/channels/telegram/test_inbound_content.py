@@ -251,8 +251,6 @@ def test_a_service_message_says_nothing(field: str, value: object) -> None:
     assert read(said_in_topic(None, **{field: value})) is None
 
 
-# --- rich messages ------------------------------------------------------------------------------
-
 CELL: Json = {"align": "left", "valign": "top"}
 RICH: Json = {
     "blocks": [

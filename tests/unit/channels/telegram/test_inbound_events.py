@@ -155,9 +155,6 @@ def test_only_a_press_has_the_id_of_a_press(raw: object, found: tuple[str, str] 
     assert press_of(raw) == found
 
 
-# --- the stop button under a draft --------------------------------------------------------------
-
-
 def stopped(**more: object) -> Json:
     return update("stopped_message_generation", {"chat": WITH_ANN, "draft_id": 77, **more})
 
@@ -189,9 +186,6 @@ def test_a_stop_that_cannot_be_told_from_others_is_malformed() -> None:
     for broken in (raw, stopped(draft_id="x"), stopped(message_thread_id="x"), stopped(chat=5)):
         with pytest.raises(Malformed):
             read(broken)
-
-
-# --- chats --------------------------------------------------------------------------------------
 
 
 def membership(chat: Json, status: object, more: Json | None = None) -> Json:
@@ -267,9 +261,6 @@ def test_both_chats_tell_the_same_migration() -> None:
 def test_a_migration_to_nowhere_is_malformed(field: str) -> None:
     with pytest.raises(Malformed, match=field):
         read(said(None, chat=GROUP, **{field: "-1001007"}))
-
-
-# ---------------------------------------------------------------------------- topics
 
 
 @pytest.mark.parametrize(

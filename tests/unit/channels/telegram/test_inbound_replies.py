@@ -94,8 +94,6 @@ def test_the_beginning_of_a_topic_is_no_message() -> None:
     assert isinstance(read(update("message", TOPIC_BEGAN)), TopicChanged)
 
 
-# ---------------------------------------------------------------------------- whose words (CHAN-11)
-
 USER = {"id": 8, "is_bot": False, "first_name": "Bob", "username": "bob"}
 BOB = Sender("8", "Bob", "bob")
 NEWS_CHANNEL = Sender("-1001009", "News", "thenews")

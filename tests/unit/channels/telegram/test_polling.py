@@ -31,9 +31,6 @@ def offsets(client: ScriptedClient) -> list[int | None]:
     return [poll.offset for poll in client.polls]
 
 
-# ---------------------------------------------------------------------------- the offset
-
-
 async def test_the_offset_moves_only_after_the_batch_was_accepted() -> None:
     """SPEC IO-1."""
     client = ScriptedClient([[update(5)], [update(6), update(7)]])
@@ -110,9 +107,6 @@ async def test_a_batch_out_of_order_is_put_in_order() -> None:
     await poll_for(client, notebook, 10)
     assert notebook.texts == [["a", "b", "c"]]
     assert offsets(client) == [None, 8]
-
-
-# ---------------------------------------------------------------------------- odd updates
 
 
 async def test_a_poison_update_costs_nothing_but_itself(caplog: pytest.LogCaptureFixture) -> None:

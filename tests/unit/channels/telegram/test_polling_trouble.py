@@ -31,9 +31,6 @@ TAKEN = PollConflict("Conflict: terminated by other getUpdates request")
 HOUR = 3600.0
 
 
-# ---------------------------------------------------------------------------- trouble
-
-
 async def test_an_hour_without_network_takes_two_lines_and_is_over_by_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -172,9 +169,6 @@ async def test_a_refused_token_ends_the_polling() -> None:
     client.fail("webhook", ChannelRefused("Unauthorized"))
     with pytest.raises(ChannelRefused):
         await poller(client).run(Notebook())
-
-
-# ---------------------------------------------------------------------------- deafness
 
 
 async def test_updates_that_wait_at_the_server_but_do_not_come_make_it_start_anew(

@@ -50,9 +50,6 @@ def sending(client: ScriptedClient) -> MessageSender:
     return MessageSender(opened)
 
 
-# ---------------------------------------------------------------------------- messages
-
-
 @pytest.mark.parametrize(
     ("message", "sent"),
     [
@@ -134,9 +131,6 @@ async def test_a_plain_version_that_would_be_too_long_is_cut(
     (part,) = render("[word](https://x.example/abc) " * 500)[:1]
     await sending.send(OutboundMessage(ANN, part, rich=True))
     assert utf16_len(client.sent[0].text) <= TEXT_LIMIT
-
-
-# ---------------------------------------------------------------------------- drafts
 
 
 async def test_a_draft_is_posted_edited_and_finished_as_one_message(
@@ -225,9 +219,6 @@ async def test_markup_of_a_draft_that_is_refused_is_shown_plain(
     assert client.messages[101] == Sent(101, HERE, "a b …", buttons=STOP)
 
 
-# ---------------------------------------------------------------------------- closing drafts
-
-
 @pytest.mark.parametrize(
     ("shown", "mark", "left"),
     [
@@ -268,9 +259,6 @@ async def test_closing_a_draft_that_is_gone_is_no_error_and_one_about_nothing_is
     assert client.messages == {}
     await sending.delete_draft(ANN, await sending.post_draft(OutboundMessage(ANN, "")))
     assert client.messages == {}
-
-
-# ---------------------------------------------------------------------------- files
 
 
 async def test_a_file_is_sent_with_its_name_and_a_caption(
