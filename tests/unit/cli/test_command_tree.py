@@ -219,23 +219,17 @@ def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway
     assert str(goclaw.home / "goclaw.toml") in first
 
 
-def test_the_page_names_every_command_and_no_other() -> None:
+def test_the_page_has_commands_exit_codes_and_options() -> None:
     table = GUIDE.partition("## Exit codes")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `goclaw ")]
     named = [name for row in rows for name in re.findall(r"`goclaw ([a-z ]+)`", row)]
     assert len(named) == len(set(named))
     assert set(named) == ALL.keys()
-
-
-def test_the_page_has_the_exit_codes_there_are() -> None:
-    rows = re.findall(r"^\| (\d+) \| (\w+) \| .+ \|$", GUIDE, re.MULTILINE)
-    assert [(int(code), name) for code, name in rows] == [
+    codes = re.findall(r"^\| (\d+) \| (\w+) \| .+ \|$", GUIDE, re.MULTILINE)
+    assert [(int(code), name) for code, name in codes] == [
         (code.value, code.name.lower()) for code in ExitCode
     ]
     assert [int(code) for code in re.findall(r"\b(\d+) ", EXPLAINED)] == list(ExitCode)
-
-
-def test_the_page_uses_options_that_there_are() -> None:
     for line in GUIDE.splitlines():
         if not line.startswith("$ goclaw "):
             continue

@@ -33,12 +33,22 @@ def test_each_setting_is_a_row(goclaw: Shell, file: str, monkeypatch: pytest.Mon
     assert "queue.mode" not in rows
 
 
-def test_with_all_what_is_not_set_says_what_it_is_for(goclaw: Shell, file: str) -> None:
+def test_settings_are_json_and_those_not_set_are_explained(goclaw: Shell, file: str) -> None:
     out = goclaw("config", "show", "queue", "--all").out
     assert "queue.capacity" in out
     assert "not set: the maximum number of waiting messages in a session; default 10" in out
     assert goclaw("config", "show", "queue").out.startswith("no settings in this section")
     assert goclaw("config", "show", "channels").code == 0
+    found = {one["path"]: one for one in goclaw.data("config", "show")}
+    assert found["lanes.main.size"] | {"about": ""} == {
+        "path": "lanes.main.size",
+        "value": 3,
+        "kind": "file",
+        "origin": f"{file}:2",
+        "secret": False,
+        "about": "",
+    }
+    assert found["web.token"]["value"] == "••••"
 
 
 @pytest.mark.parametrize("section", ["lanes", "lanes.main", "agents.main"])
@@ -56,25 +66,17 @@ def test_an_unknown_section_is_wrong_usage(goclaw: Shell, file: str, section: st
     assert ("did you mean lanes?" in got.err) == (section in ("lane", "lanes.", "lanse"))
 
 
-def test_settings_are_json_for_programs(goclaw: Shell, file: str) -> None:
-    found = {one["path"]: one for one in goclaw.data("config", "show")}
-    assert found["lanes.main.size"] | {"about": ""} == {
-        "path": "lanes.main.size",
-        "value": 3,
-        "kind": "file",
-        "origin": f"{file}:2",
-        "secret": False,
-        "about": "",
-    }
-    assert found["web.token"]["value"] == "••••"
-
-
-def test_wrong_settings_are_told_as_every_command_tells_them(goclaw: Shell) -> None:
+def test_wrong_settings_are_told(goclaw: Shell) -> None:
     (goclaw.home / "goclaw.toml").write_text("[lanes]\nmain = 0\n")
     for verb in ("show", "check"):
         got = goclaw("config", verb)
         assert (got.code, got.out) == (2, "")
         assert "lanes.main.size = 0: must be a whole number" in got.err
+    # What only a channel can judge is checked, too.
+    (goclaw.home / "goclaw.toml").write_text('[channels.telegram]\ntoken = "x"\n')
+    got = goclaw("config", "check")
+    assert got.code == 2
+    assert "channels.telegram.token = ***" in got.err
 
 
 def test_the_path_is_one_line(goclaw: Shell, file: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,13 +106,6 @@ def test_another_file_is_checked_without_being_used(goclaw: Shell, file: str) ->
     ]
     found = json.loads(goclaw("config", "check", str(other), "--json").out)
     assert (found["file"], found["ok"], len(found["errors"])) == (str(other), False, 2)
-
-
-def test_what_only_a_channel_can_judge_is_checked_too(goclaw: Shell) -> None:
-    (goclaw.home / "goclaw.toml").write_text('[channels.telegram]\ntoken = "x"\n')
-    got = goclaw("config", "check")
-    assert got.code == 2
-    assert "channels.telegram.token = ***" in got.err
 
 
 @pytest.mark.parametrize("text", ["[lanes", None])

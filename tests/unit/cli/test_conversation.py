@@ -106,9 +106,7 @@ def test_a_person_is_prompted_again_after_each_reply() -> None:
     assert transcript.prompt() == ""
     assert transcript.show(said("Hello")) == "\n" + PROMPT
     assert transcript.leave() == "\n"
-
-
-def test_what_comes_at_the_prompt_takes_its_line() -> None:
+    # What comes at the prompt takes its line.
     transcript = Transcript(interactive=True)
     transcript.prompt()
     assert transcript.show(said("Ding", None)) == f"\r\x1b[KDing\n{PROMPT}"
@@ -125,14 +123,12 @@ def test_a_person_sees_how_a_cut_reply_ended(outcome: Outcome) -> None:
     assert got == f"\n\x1b[2m{outcome.value.replace('_', ' ')}\x1b[0m\n{PROMPT}"
 
 
-def test_a_cut_reply_that_was_interrupted_by_a_message_needs_no_new_line() -> None:
+def test_what_interrupts_a_reply_begins_no_new_line_in_the_end() -> None:
     transcript = Transcript(interactive=False)
     transcript.show(text("Hel"))
     transcript.show(said("x", None))
     assert transcript.show(ended(A, Outcome.CANCELLED)) == ""
-
-
-def test_replies_that_never_come_are_forgotten_in_the_end() -> None:
+    # Replies that never come are forgotten in the end.
     transcript = Transcript(interactive=False)
     transcript.show(text("old"))
     for number in range(100):
@@ -279,7 +275,7 @@ async def test_ctrl_d_leaves_a_terminal_at_once() -> None:
     assert talk.service.text == PROMPT + "\n"
 
 
-async def test_the_end_of_a_pipe_waits_for_the_answers() -> None:
+async def test_the_end_of_a_pipe_waits_for_the_answers_in_bounded_time() -> None:
     talk = Talk(interactive=False)
     talk.busy = 20
     talk.service.type("hello", None)
@@ -288,9 +284,6 @@ async def test_the_end_of_a_pipe_waits_for_the_answers() -> None:
     assert await talk.task
     assert talk.service.text == "Hi\n"
     assert talk.looks == 22
-
-
-async def test_the_end_of_a_pipe_waits_in_bounded_time() -> None:
     talk = Talk(interactive=False, wait_s=5)
     talk.busy = 1000
     before = asyncio.get_running_loop().time()

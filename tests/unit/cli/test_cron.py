@@ -129,13 +129,12 @@ def test_jobs_are_picked(
     assert sorted(one["spec"]["slug"] for one in got) == slugs
 
 
-def test_a_list_that_is_cut_says_so(goclaw: Shell, jobs: JobControl) -> None:
+def test_a_list_says_what_it_leaves_out_and_whose_jobs_there_are(
+    goclaw: Shell, jobs: JobControl
+) -> None:
     said = "showing 1 of 3 jobs; use --limit to see more\n"
     assert said in goclaw("cron", "list", "--limit", "1").err
     assert "showing" not in goclaw("cron", "list", "--limit", "3").err
-
-
-def test_the_owner_is_shown_where_there_are_several(goclaw: Shell, jobs: JobControl) -> None:
     assert "OWNER" not in goclaw("cron", "list").out
     jobs.make(HERS, ANN)
     out = goclaw("cron", "list").out
@@ -289,13 +288,20 @@ def test_jobs_are_resumed(goclaw: Shell, jobs: JobControl) -> None:
 # ---------------------------------------------------------------------------- run
 
 
-def test_a_run_by_hand_prints_the_id_of_the_run(goclaw: Shell, jobs: JobControl) -> None:
+def test_a_run_by_hand_needs_a_gateway(goclaw: Shell, jobs: JobControl) -> None:
     assert goclaw("cron", "run", "poll") == Done(0, "run-1\n", "")
     assert jobs.hand.asked == ["poll"]
     started = {"status": "started", "run": "run-1", "occurrence": "o-1"}
     assert goclaw.data("cron", "run", "poll") == started
     jobs.hand.answer = StartedNow(OccurrenceId("o-1"), None)
     assert goclaw("cron", "run", "tea").out == "done\n"  # a message needs no run
+    # Without a gateway there is none.
+    jobs.connected = False
+    nobody = "goclaw: no gateway is running here\n"
+    assert goclaw("cron", "run", "poll") == Done(ExitCode.UNREACHABLE, "off\n", nobody)
+    jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
+    got = goclaw("cron", "run", "poll")
+    assert (got.code, got.err) == (1, "goclaw: jobs are turned off (scheduler.enabled = false)\n")
 
 
 @pytest.mark.parametrize(("answer", "words"), [
@@ -308,15 +314,6 @@ def test_why_nothing_was_run(goclaw: Shell, jobs: JobControl, answer: RunNow, wo
     assert goclaw("cron", "run", "poll") == Done(1, f"{answer.value}\n", f"goclaw: {words}\n")
     got = goclaw("cron", "run", "poll", "--json")
     assert (got.code, json.loads(got.out)) == (1, {"status": answer.value})
-
-
-def test_without_a_gateway_nothing_can_be_run(goclaw: Shell, jobs: JobControl) -> None:
-    jobs.connected = False
-    nobody = "goclaw: no gateway is running here\n"
-    assert goclaw("cron", "run", "poll") == Done(ExitCode.UNREACHABLE, "off\n", nobody)
-    jobs.rules = JobCreationRules(jobs.rules.profile, enabled=False)
-    got = goclaw("cron", "run", "poll")
-    assert (got.code, got.err) == (1, "goclaw: jobs are turned off (scheduler.enabled = false)\n")
 
 
 # ---------------------------------------------------------------------------- rm

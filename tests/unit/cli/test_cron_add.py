@@ -209,15 +209,12 @@ def test_a_wrong_job(goclaw: Shell, cron: JobControl, arguments: list[str], word
     assert cron.all() == {}
 
 
-def test_a_time_that_is_over_is_told_with_now(goclaw: Shell, cron: JobControl) -> None:
+def test_a_time_that_is_over_and_a_name_that_is_taken(goclaw: Shell, cron: JobControl) -> None:
     got = goclaw("cron", "add", "a", "--at", "2026-01-02T11:00Z", "--", "x")
     assert (got.code, cron.all()) == (2, {})
     assert got.err.count("\n") == 1
     for said in ("2026-01-02", "11:00", "12:00", "1 h later"):
         assert said in got.err
-
-
-def test_a_name_that_is_taken_is_refused(goclaw: Shell, cron: JobControl) -> None:
     goclaw("cron", "add", "a", *EVERY, "--", "first")
     got = goclaw("cron", "add", "a", *EVERY, "--", "second")
     assert got == Done(1, "", "goclaw: there is a job 'a' already\n")

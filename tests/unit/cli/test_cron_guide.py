@@ -48,15 +48,12 @@ def test_the_times_of_the_guide_are_understood(goclaw: Shell, cron: JobControl) 
             assert goclaw("cron", "add", f"job {text}", "--every", text, "--", "x").code == 0, text
 
 
-def test_the_keys_of_the_guide_are_those_of_a_policy() -> None:
+def test_the_keys_and_settings_of_the_guide_are_known(goclaw: Shell) -> None:
     known = {field.name for field in fields(JobPolicy)}
     rows = re.findall(r"^\|[^|]*\|[^|]*\| (`[^|]*`) \|$", GUIDE, re.MULTILINE)
     named = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
     assert len(named) > 10
     assert named <= known
-
-
-def test_the_settings_of_the_guide_are_read(goclaw: Shell) -> None:
     (text,) = re.findall(r"```toml\n(.*?)```", GUIDE, re.DOTALL)
     assert tomllib.loads(text)["scheduler"]
     (goclaw.home / "goclaw.toml").write_text(text)

@@ -407,16 +407,15 @@ def test_a_wrong_file(files: Files, cron: JobControl, name: str, raw: bytes, wor
     assert got.err.count("\n") == 1
 
 
-def test_aliases_that_stand_for_aliases_are_refused(files: Files, cron: JobControl) -> None:
+def test_too_much_is_not_read(
+    files: Files, cron: JobControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A few hundred bytes may stand for more than any memory holds."""
     levels = ["a0: &a0 {x: 1}"]
     levels += [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12)]
     got = files.load(files.write("bomb.yaml", "\n".join(levels)))
     assert (got.code, "too many aliases" in got.err) == (1, True)
     assert cron_files.read_yaml("a: &a {x: 1}\nb: *a") == {"a": {"x": 1}, "b": {"x": 1}}
-
-
-def test_too_large_files(files: Files, cron: JobControl, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cron_files, "MAX_JSON_BYTES", 2048)
     monkeypatch.setattr(cron_files, "MAX_YAML_BYTES", 2048)
     for name in ("a.json", "a.yaml"):

@@ -396,31 +396,27 @@ def test_each_check_says_what_is_so_and_what_to_do(whole: Place, case: Case) -> 
         assert [one for one in findings if one.cure] == []
 
 
-def test_the_disk_is_judged_by_what_is_free(whole: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_disk_and_the_programs_of_the_server_are_looked_at(
+    whole: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for free, level in ((1 << 34, Level.OK), (500 << 20, Level.HINT), (1 << 20, Level.WRONG)):
         usage = type("Usage", (), {"free": free})
         monkeypatch.setattr("shutil.disk_usage", lambda path, usage=usage: usage)
         (finding,) = found(BY_ID["disk"], whole.world())
         assert finding.level is level
         assert ("free space" in finding.cure) is (level is not Level.OK)
-
-
-def test_programs_of_the_server_are_found(whole: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_files, "_PACKAGE", "not_there")
     (finding,) = found(BY_ID["database-programs"], whole.world())
     assert "is not installed" in finding.fact
     assert "pip install" in finding.cure
 
 
-def test_every_check_is_tried_in_a_world_that_is_well_and_in_one_that_is_not() -> None:
+def test_every_check_is_tried_described_and_named() -> None:
     tried = {(case.check, case.level is Level.OK) for case in CASES}
     apart = {"disk": {True, False}, "database-programs": {False}}
     for check in CHECKS:
         ways = {is_ok for id_, is_ok in tried if id_ == check.id} | apart.get(check.id, set())
         assert ways == {True, False}, check.id
-
-
-def test_checks_have_names_that_stay_and_the_guide_describes_each() -> None:
     ids = [*FIRST, *(check.id for check in CHECKS)]
     assert len(set(ids)) == len(ids) >= 20
     assert [id_ for id_ in ids if not re.fullmatch("[a-z]+(-[a-z]+)*", id_)] == []

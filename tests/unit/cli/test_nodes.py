@@ -30,15 +30,13 @@ def test_nodes_are_listed_with_how_they_are(goclaw: Shell, gateway: ThreadGatewa
     assert "goclaw run" in goclaw("nodes", "list").out
 
 
-def test_a_node_is_shown_with_lease_and_clock(goclaw: Shell, gateway: ThreadGateway) -> None:
+def test_a_node_is_shown_and_drained(goclaw: Shell, gateway: ThreadGateway) -> None:
     out = goclaw("nodes", "show", "drains").out
     assert "expires in 5.0s" in out
     assert "5m 0s ahead of the database" in " ".join(out.split())
     assert "expired" in goclaw("nodes", "show", "dead").out
     assert goclaw.data("nodes", "show", "here")["state"]["places"] == ["telegram/default"]
-
-
-def test_what_differs_at_a_node_is_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
+    # What it has otherwise than the one that is asked is shown.
     other = NodeState(settings={"lanes": "0", "queue": "1"})
     gateway.control.cluster.found.append(
         replace(fake_nodes.HERE, id=NodeId("0193-other"), release="0.9", state=other)
@@ -46,9 +44,7 @@ def test_what_differs_at_a_node_is_shown(goclaw: Shell, gateway: ThreadGateway) 
     words = "node 0190-here has release 1.0 and other settings: [lanes], [queue]"
     assert words in " ".join(goclaw("nodes", "show", "other").out.split())
     assert "differs" not in goclaw("nodes", "show", "here").out
-
-
-def test_a_node_is_drained_by_a_part_of_its_id(goclaw: Shell, gateway: ThreadGateway) -> None:
+    # A part of its id is enough.
     got = goclaw("nodes", "drain", "here")
     assert (got.code, "pid 41" in got.out) == (0, True)
     assert gateway.control.calls[-1] == ("drain", "here")

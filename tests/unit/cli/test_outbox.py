@@ -79,7 +79,7 @@ def test_ages_and_the_next_try_are_told(goclaw: Shell, database: FakeControl) ->
     assert " 0.0s " in sent
 
 
-def test_dead_messages_are_told_first_and_apart(goclaw: Shell, database: FakeControl) -> None:
+def test_what_a_list_does_not_show_is_told(goclaw: Shell, database: FakeControl) -> None:
     hint = "1 message could not be sent; see: goclaw outbox list --state dead\n"
     assert goclaw("outbox", "list", "--limit", "1").err == hint
     assert goclaw("outbox", "list", "--state", "dead").err == ""
@@ -89,6 +89,12 @@ def test_dead_messages_are_told_first_and_apart(goclaw: Shell, database: FakeCon
     assert goclaw("outbox", "list").err.startswith("1000 or more messages could not")
     database.rows = [fake_post.SENT]
     assert goclaw("outbox", "list").err == ""
+    others = [replace(fake_post.SENT, id=number) for number in range(2000, 1000, -1)]
+    database.rows = [*others, DEAD]
+    got = goclaw("outbox", "list", "--chat", "local")
+    assert got.out == "no messages\n"
+    assert "searched only the newest 1000 messages" in got.err
+    assert goclaw("outbox", "list", "--chat", "-1001", "--limit", "9").err == ""
 
 
 @pytest.mark.parametrize(("option", "value", "ids"), [
@@ -111,16 +117,9 @@ def test_messages_of_a_chat_or_in_a_state_are_picked(
     assert got.err == ""
 
 
-def test_a_search_that_did_not_see_everything_says_so(goclaw: Shell, database: FakeControl) -> None:
-    others = [replace(fake_post.SENT, id=number) for number in range(2000, 1000, -1)]
-    database.rows = [*others, DEAD]
-    got = goclaw("outbox", "list", "--chat", "local")
-    assert got.out == "no messages\n"
-    assert "searched only the newest 1000 messages" in got.err
-    assert goclaw("outbox", "list", "--chat", "-1001", "--limit", "9").err == ""
-
-
-def test_a_text_from_a_chat_stays_in_its_cell(goclaw: Shell, database: FakeControl) -> None:
+def test_texts_stay_in_their_cells_and_files_are_named_by_their_kind(
+    goclaw: Shell, database: FakeControl
+) -> None:
     """SPEC SEC-1: no second row, no control of the terminal, no turned text."""
     database.rows = [fake_post.PENDING]
     out = goclaw("outbox", "list").out
@@ -128,9 +127,6 @@ def test_a_text_from_a_chat_stays_in_its_cell(goclaw: Shell, database: FakeContr
     assert not CONTROL & set(out)
     assert "<html> bad gateway" in out
     assert "…" in out
-
-
-def test_a_file_without_words_is_named_by_its_kind(goclaw: Shell, database: FakeControl) -> None:
     empty = replace(fake_post.PENDING.message, text="")
     database.rows = [
         replace(fake_post.PENDING, message=empty),
@@ -173,7 +169,9 @@ def test_all_that_is_known_of_a_message_is_shown(goclaw: Shell, gateway: ThreadG
     assert goclaw("outbox", "show", "99") == Done(1, "", UNKNOWN)
 
 
-def test_a_delivered_message_is_shown_as_such(goclaw: Shell, database: FakeControl) -> None:
+def test_a_delivered_message_is_shown_and_a_text_passes_for_no_fact(
+    goclaw: Shell, database: FakeControl
+) -> None:
     bare = replace(fakes.DEAD.message, run_id=None)
     database.rows = [
         replace(fake_post.SENT, possible_duplicate=True, message=bare),
@@ -185,9 +183,6 @@ def test_a_delivered_message_is_shown_as_such(goclaw: Shell, database: FakeContr
     for words in ("not confirmed", "next try", "goclaw outbox", "reply to", "file", "buttons"):
         assert words not in out
     assert "v (voice) from /v" in goclaw("outbox", "show", "3").out
-
-
-def test_a_text_shown_whole_cannot_pass_for_a_fact(goclaw: Shell, database: FakeControl) -> None:
     message = replace(fakes.DEAD.message, text=fake_post.MESSAGE.text + "\n\n" + "x" * 5000)
     database.rows = [replace(DEAD, message=message, error="a\nstate    sent\x1b[2J")]
     out = goclaw("outbox", "show", "7").out

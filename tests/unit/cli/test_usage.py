@@ -23,7 +23,9 @@ def rows_of(out: str) -> list[list[str]]:
     return [line.split() for line in table.splitlines()]
 
 
-def test_groups_have_a_line_each_and_a_total(goclaw: Shell, database: FakeControl) -> None:
+def test_groups_have_a_line_each_and_what_is_missing_is_told(
+    goclaw: Shell, database: FakeControl
+) -> None:
     got = goclaw("usage", "--by", "day,sender")
     assert got.code == 0
     assert got.out.startswith("2026-01-01 to 2026-01-02, days in UTC\n")
@@ -33,9 +35,6 @@ def test_groups_have_a_line_each_and_a_total(goclaw: Shell, database: FakeContro
     assert nobody == ["2026-01-02", "-", "2", "4", "3,000", "0", "200", "1.50", "+", "?"]
     assert others == ["12", "more", "1", "2", "1,000", "0", "100", "?"]
     assert total == ["total", "6", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"]
-
-
-def test_unknown_prices_and_groups_left_out(goclaw: Shell, database: FakeControl) -> None:
     unknown = "2 of 6 runs used tokens of unknown price (?), so their cost is missing in the sums."
     out = goclaw("usage").out
     assert unknown in out

@@ -47,7 +47,7 @@ async def test_a_file_is_read_as_it_stands(service: Desk, text: str, read: str) 
     assert await service.call("read_file", path=str(file)) == read
 
 
-async def test_a_passage_comes_with_a_note_where_it_stands(service: Desk) -> None:
+async def test_a_long_file_is_read_in_passages(service: Desk) -> None:
     put(service, "a", "".join(f"line {number}\n" for number in range(1, 11)))
     read = await service.call("read_file", path="a", offset_line=3, limit_lines=2)
     assert read == "line 3\nline 4\n[lines 3 to 4 of 10; continue with offset_line 5]"
@@ -55,9 +55,7 @@ async def test_a_passage_comes_with_a_note_where_it_stands(service: Desk) -> Non
     assert read == "line 9\nline 10\n[lines 9 to 10 of 10]"
     said = await refused(service, "read_file", path="a", offset_line=11)
     assert "a: has only 10 lines" in said
-
-
-async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(service: Desk) -> None:
+    # It is cut between lines and can be read on.
     lines = [f"{number:06}" + "x" * 1000 + "\n" for number in range(200)]
     put(service, "a", "".join(lines))
     got, start = "", 1
@@ -70,9 +68,7 @@ async def test_a_long_file_is_cut_between_lines_and_can_be_read_on(service: Desk
             break
         start = int(note.rpartition(" ")[2].rstrip("]"))
     assert got == "".join(lines)
-
-
-async def test_an_endless_line_is_cut_and_the_note_says_how_much_is_missing(service: Desk) -> None:
+    # An endless line is cut, and the note says how much is missing.
     put(service, "a", "x" * (MAX_READ_CHARS + 7) + "\nnext\n")
     read = await service.call("read_file", path="a")
     note = "[line 1 was cut: 7 more characters]\n[lines 1 to 1 of 2; continue with offset_line 2]"
@@ -181,13 +177,11 @@ async def test_a_file_is_sent_only_as_channels_take_it(service: Desk) -> None:
     assert len(service.attached) == 1
 
 
-async def test_a_file_is_written_with_the_folders_that_it_needs(service: Desk) -> None:
+async def test_a_file_is_written_or_replaced(service: Desk) -> None:
     said = await service.call("write_file", path="notes/2026/a.md", text="größe\n")
     assert said == "Wrote notes/2026/a.md, 8 bytes."
     assert (service.workspace / "notes/2026/a.md").read_bytes() == "größe\n".encode()
-
-
-async def test_a_file_is_replaced_and_keeps_its_permissions(service: Desk) -> None:
+    # One that is there keeps its permissions.
     file = service.workspace / "run.sh"
     file.write_text("old and longer")
     file.chmod(0o750)
@@ -235,12 +229,24 @@ async def test_a_failed_write_changes_nothing(
     assert [(file.name, file.read_text()) for file in service.workspace.iterdir()] == [("a", "old")]
 
 
-async def test_a_passage_is_replaced_where_it_is_there_once(service: Desk) -> None:
+async def test_a_passage_is_replaced_only_in_files_that_can_be_edited(service: Desk) -> None:
     file = service.workspace / "a.md"
     file.write_bytes(b"\xef\xbb\xbfone\r\ntwo\r\nthree\r\n")
     said = await service.call("edit_file", path="a.md", old="two", new="zwei\n")
     assert said == "Changed a.md at line 2; the file now has 22 bytes."
     assert file.read_bytes() == b"\xef\xbb\xbfone\r\nzwei\n\r\nthree\r\n"
+    file = service.workspace / "a"
+    file.write_bytes(b"a\0")
+    said = await refused(service, "edit_file", path="a", old="a", new="b")
+    assert "is a binary file, not text" in said
+    said = await refused(service, "edit_file", path="b", old="a", new="b")
+    assert "there is no such file" in said
+    assert not (service.workspace / "b").exists()
+    big = "x" * 999_999
+    file.write_text(big)
+    said = await refused(service, "edit_file", path="a", old=big, new="y" * 999_999 + "ä")
+    assert "the maximum is 1,000,000" in said
+    assert file.read_text() == big
 
 
 @pytest.mark.parametrize(("text", "old", "reason"), [
@@ -256,21 +262,6 @@ async def test_else_nothing_is_changed(service: Desk, text: str, old: str, reaso
     file.write_text(text)
     assert reason in await refused(service, "edit_file", path="a", old=old, new="z")
     assert file.read_text() == text
-
-
-async def test_files_that_cannot_be_edited_stay(service: Desk) -> None:
-    file = service.workspace / "a"
-    file.write_bytes(b"a\0")
-    said = await refused(service, "edit_file", path="a", old="a", new="b")
-    assert "is a binary file, not text" in said
-    said = await refused(service, "edit_file", path="b", old="a", new="b")
-    assert "there is no such file" in said
-    assert not (service.workspace / "b").exists()
-    big = "x" * 999_999
-    file.write_text(big)
-    said = await refused(service, "edit_file", path="a", old=big, new="y" * 999_999 + "ä")
-    assert "the maximum is 1,000,000" in said
-    assert file.read_text() == big
 
 
 async def test_edits_at_the_same_time_all_count(service: Desk) -> None:

@@ -136,9 +136,7 @@ def test_names_that_may_be_given_stand_in_the_schema(service: Desk) -> None:
     assert properties["agent"]["enum"] == ["writer", "researcher"]
     properties = json.loads(json.dumps(spec_of(tools, "send_message").parameters))["properties"]
     assert properties["to"]["enum"] == ["telegram:12345", "telegram.work:-100:7"]
-
-
-def test_agents_are_told_of_their_own_names_only(service: Desk) -> None:
+    # Agents are told of their own names only.
     a, b = AgentName("a"), AgentName("b")
     registry = Registry({a: Permissions(delegates=(b,)), b: Permissions(delegates=(a,))})
     for agent, other in ((a, b), (b, a)):

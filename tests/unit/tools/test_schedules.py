@@ -169,15 +169,13 @@ async def test_only_runs_that_may_use_the_desk_have_them(world: Schedules) -> No
             await service.call("schedule_search")
 
 
-def test_who_has_them_is_told_how_to_use_them(world: Schedules) -> None:
+def test_who_has_them_is_told_once_how_to_use_them(world: Schedules) -> None:
     assert world.tools().guidance == (GUIDANCE,)
     (told,) = world.tools(Permissions(deny=frozenset({"schedule_delete"}))).guidance
     assert "schedule_delete" not in told
     assert "schedule_edit" in told
     assert world.tools(Permissions(deny=SCHEDULING)).guidance == ()
-
-
-def test_what_a_run_is_offered_is_made_once_for_all_runs_like_it(world: Schedules) -> None:
+    # What a run is offered is made once for all runs like it.
     place = world.place()
     here = place.here()
     registry = Registry({here.agent: Permissions()})
@@ -605,6 +603,15 @@ async def test_what_is_deleted_is_told_and_gone(world: Schedules) -> None:
     assert (await world.call("search"))["total"] == 0
     said = await refused(world, "delete", schedule_id=made["schedule_id"])
     assert said == f"schedule not found: {made['schedule_id']}"
+    # So is an id that nobody has, and one that several have.
+    ids = [(await world.create())["schedule_id"] for _ in range(2)]
+    for asked in ("", "no-such-one", "../jobs", "a b", "x" * 5000, "\x00", "%", "0199"):
+        said = await refused(world, "delete", schedule_id=asked)
+        assert said.startswith("schedule not found: ")
+    both = ids[0][:8]
+    assert ids[1].startswith(both)
+    said = await refused(world, "delete", schedule_id=both)
+    assert said == f"several schedule ids begin with {both}: give the complete schedule_id"
 
 
 @pytest.mark.parametrize("tool", ["edit", "delete"])
@@ -616,17 +623,6 @@ async def test_jobs_of_others_are_neither_changed_nor_shown(world: Schedules, to
     assert said == (f"unauthorized: schedule {theirs['schedule_id']} does not belong to user {ANN}")
     by_slug = await refused(world, tool, schedule_id="secret-plan", **change)
     assert by_slug == "schedule not found: secret-plan"
-
-
-async def test_an_id_that_nobody_or_several_have_is_told(world: Schedules) -> None:
-    made = [(await world.create())["schedule_id"] for _ in range(2)]
-    for asked in ("", "no-such-one", "../jobs", "a b", "x" * 5000, "\x00", "%", "0199"):
-        said = await refused(world, "delete", schedule_id=asked)
-        assert said.startswith("schedule not found: ")
-    both = made[0][:8]
-    assert made[1].startswith(both)
-    said = await refused(world, "delete", schedule_id=both)
-    assert said == f"several schedule ids begin with {both}: give the complete schedule_id"
 
 
 async def _put(world: Schedules, job: Any) -> None:
