@@ -19,12 +19,11 @@ from goclaw_py import (
     JobChange,
     JobScheduler,
     JobState,
-    MemoryStore,
     Prompt,
     RunNow,
     StartedNow,
 )
-from goclaw_py.jobs.execution_models import OUTPUT_BYTES, Why
+from goclaw_py.jobs.execution_models import OUTPUT_BYTES
 from goclaw_py.model.errors import AgentError, UnknownJob
 from goclaw_py.testing.clock import START
 from tests.support.jobs import after, at, every
@@ -268,21 +267,6 @@ async def test_a_job_that_runs_is_not_run_by_hand() -> None:
             await jobs.run("other")
 
 
-async def test_a_pause_during_a_run_wins() -> None:
-    script = Script([takes(30)])
-    async with started(script) as jobs:
-        await jobs.add("job", every(60))
-        await asyncio.sleep(70)
-        await jobs.pause("job")
-        await asyncio.sleep(600)
-        job = await jobs.get("job")
-        assert await ends(jobs) == ["ok"]
-        assert (job.state, job.next_run_at, job.runs) == (JobState.PAUSED, None, 1)
-        await jobs.resume("job")
-        await asyncio.sleep(61)
-        assert await ends(jobs) == ["ok", "ok"]
-
-
 async def test_an_update_during_a_run_holds_for_the_next_one() -> None:
     """SPEC CRON-11: a run uses the definition at its start."""
     script = Script([takes(30)])
@@ -353,16 +337,3 @@ async def test_the_log_is_the_newest_first_and_as_long_as_asked_for() -> None:
         await asyncio.sleep(301)
         assert [row.output for row in await jobs.run_log("job")] == ["4", "3", "2"]
         assert [row.output for row in await jobs.run_log("job", limit=1)] == ["4"]
-
-
-async def test_a_run_that_was_missed_for_too_long_is_left_out_if_the_policy_says_so() -> None:
-    store, script = MemoryStore(), Script()
-    before = service(store)
-    await before.add("once", every(600))
-    await before.add("skips", every(600), policy={"misfire": "skip"})
-    await asyncio.sleep(3000)
-    async with started(script, store) as jobs:
-        await asyncio.sleep(10)
-        (skipped,) = await log_of(jobs, "skips")
-    assert script.slugs() == ["once"]
-    assert (skipped.status, skipped.why) == ("skipped", Why.MISSED)

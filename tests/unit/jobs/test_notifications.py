@@ -57,14 +57,12 @@ def wanted(
     return Wanted(schedule, target=target, notify=notify, policy=tuple(policy.items()))
 
 
-async def in_group(gateway: GatewayProcess, thread: str, chat: str = "-7") -> None:
+async def in_group(gateway: GatewayProcess, thread: str, chat: str) -> None:
     """Somebody says something in a thread of a group, and is answered."""
     said = message("hello", chat=chat, sender="cleo", thread=thread, peer=PeerKind.GROUP)
     known = len(gateway.channel.sent)
     await gateway.gateway.accept([said])
     await gateway.channel.until_sent(known + 1)
-    # Instants tell which one was the last.
-    await asyncio.sleep(1)
 
 
 def told(gateway: GatewayProcess, chat: str, word: str = "job") -> list[str]:
@@ -72,33 +70,25 @@ def told(gateway: GatewayProcess, chat: str, word: str = "job") -> list[str]:
     return [text for text in gateway.channel.texts(chat) if f"“{word}”" in text]
 
 
-async def test_a_persons_result_never_goes_to_who_spoke_last() -> None:
-    """SPEC CRON-13, SEC-3: ``last`` is the last place of the owner."""
+@pytest.mark.parametrize(("by", "spoken", "place"), [
+    (BY_ANN, [("ann", ""), ("bob", "")], ANN),
+    # Who never spoke to the agent gets the result all the same.
+    (BY_ANN, [("bob", "")], ANN),
+    (BY_CREW, [("-7", "1"), ("-7", "2"), ("-8", "3")], replace(CREW, thread="2")),
+])  # fmt: skip
+async def test_a_result_goes_to_the_last_place_of_its_owner_not_to_who_spoke_last(
+    by: Requester, spoken: list[tuple[str, str]], place: Target
+) -> None:
+    """SPEC CRON-13, SEC-3."""
     async with a_process() as gateway:
-        await gateway.ask("hello", chat="ann")
-        await make(gateway, wanted(at(600), TargetKind.LAST), BY_ANN)
-        await asyncio.sleep(10)
-        await gateway.ask("hello", chat="bob")
-        await asyncio.sleep(700)
-        assert "re: report" in gateway.channel.texts("ann")[-1]
-        assert gateway.channel.texts("bob") == ["re: hello"]
-
-
-async def test_a_person_who_never_spoke_to_the_agent_gets_the_result_all_the_same() -> None:
-    async with a_process() as gateway:
-        await gateway.ask("hello", chat="bob")
-        await make(gateway, wanted(at(600), TargetKind.LAST), BY_ANN)
-        await gateway.channel.until_sent(2)
-        assert [sent.target for sent in gateway.channel.sent[1:]] == [ANN]
-
-
-async def test_a_groups_result_goes_to_its_thread_that_was_used_last() -> None:
-    async with a_process() as gateway:
-        await make(gateway, wanted(at(600), TargetKind.LAST), BY_CREW)
-        for thread, chat in (("1", "-7"), ("2", "-7"), ("3", "-8")):
-            await in_group(gateway, thread, chat)
-        await gateway.channel.until_sent(4)
-        assert gateway.channel.sent[-1].target == Target("telegram", "default", "-7", "2")
+        await make(gateway, wanted(at(600), TargetKind.LAST), by)
+        for chat, thread in spoken:
+            await (in_group(gateway, thread, chat) if thread else gateway.ask("hello", chat=chat))
+            # Instants tell which one was the last.
+            await asyncio.sleep(1)
+        await gateway.channel.until_sent(len(spoken) + 1)
+        assert [sent.target for sent in gateway.channel.sent[len(spoken) :]] == [place]
+        assert "re: report" in gateway.channel.sent[-1].text
 
 
 async def test_the_result_of_an_owner_that_is_no_chat_goes_nowhere() -> None:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.jobs.policy import PROFILES, policy_with
+from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.errors import BadCron
 from goclaw_py.store.memory import MemoryStore
@@ -56,15 +56,6 @@ async def test_intervals_are_points_of_a_grid_at_least_ten_seconds_apart() -> No
     """)
 
 
-async def test_an_anchor_that_lies_ahead_is_the_first_run() -> None:
-    """2.1."""
-    line = Timeline(start=MONDAY)
-    async with line.service(HALO) as jobs:
-        await jobs.add("later", Every(timedelta(minutes=1), MONDAY + timedelta(minutes=5)))
-        await line.until("08:05:30")
-    assert line.told("Mon 08:05:00 later runs\nMon 08:05:30 later interrupted; next Mon 08:05:00")
-
-
 async def test_failures_put_off_further_and_further_and_switch_off_at_last() -> None:
     """2.3; SPEC CRON-8: nothing is tried again at once."""
     line = Timeline({"broken": [BROKEN] * 5, "rare": [BROKEN]}, MONDAY)
@@ -92,20 +83,6 @@ async def test_failures_put_off_further_and_further_and_switch_off_at_last() -> 
         Mon 08:25:10 broken runs
         Mon 08:26:10 broken ok; next Mon 08:26:20, 6 coalesced
     """)
-
-
-async def test_the_hour_is_reached_where_a_job_is_switched_off_later() -> None:
-    """2.3, the fifth step; SPEC CRON-17."""
-    line = Timeline({"broken": [BROKEN] * 6}, MONDAY)
-    profile = replace(HALO, policy=policy_with(HALO.policy, {"auto_disable_after": 6}))
-    async with line.service(profile) as jobs:
-        await jobs.add("broken", every(seconds=10))
-        await line.until("09:22")
-    assert line.table[-3:] == [
-        "Mon 08:21:40 broken failed; next Mon 09:21:40, 5 failed",
-        "Mon 09:21:40 broken runs",
-        "Mon 09:21:40 broken failed; disabled, 6 failed",
-    ]
 
 
 async def test_what_is_stuck_for_two_hours_has_failed() -> None:

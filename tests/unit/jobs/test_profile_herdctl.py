@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -237,18 +236,3 @@ async def test_what_was_due_while_nothing_ran_waits_for_its_agent_too() -> None:
         Fri 05:02:00 two runs
         Fri 05:03:00 two ok; next Fri 05:33:00
     """)
-
-
-async def test_jitter_adds_up_to_a_tenth_of_the_interval() -> None:
-    """US-3; SPEC CRON-16: off unless it is asked for."""
-    line = Timeline()
-    policy = {"jitter": 0.1, "first_run": "after_interval"}
-    async with line.gateway(HERDCTL) as gateway:
-        delays = []
-        for number in range(20):
-            await add(gateway, f"job-{number}", 10, policy=policy)
-            job = await service(gateway).get(f"job-{number}", OPERATOR)
-            assert job.next_run_at is not None
-            delays.append(job.next_run_at - gateway.clock.now())
-        assert all(timedelta(minutes=10) <= delay <= timedelta(minutes=11) for delay in delays)
-        assert len(set(delays)) > 10

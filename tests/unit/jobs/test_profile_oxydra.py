@@ -160,18 +160,6 @@ async def test_what_ran_once_is_completed_and_stays_until_it_is_deleted_with_its
     """)
 
 
-async def test_twenty_runs_are_kept() -> None:
-    """Step 3, *max_run_history*; SPEC CRON-12."""
-    line = Timeline({"tick": [Say("ok")] * 99})
-    async with line.gateway(ON) as gateway:
-        tick = await make(gateway, Wanted(every(60), "tick", "tick", notify=Notify.NEVER))
-        await line.until("03:30")
-        assert (await service(gateway).get("tick", OPERATOR)).runs == 25
-        log = await log_of(gateway, tick)
-        assert len(log) == 20
-        assert line.shown(log[0].scheduled_at) == "Fri 03:10:05"
-
-
 async def test_edits_and_pauses_win_over_the_run_that_goes_on() -> None:
     """*Edge Cases* 2, step 7c; SPEC CRON-11."""
     line = Timeline({"report": [Say("1", 120)], "fetch": [Say("1", 120)]})
