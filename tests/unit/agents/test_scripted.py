@@ -5,41 +5,16 @@ import asyncio
 import pytest
 
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.run_events import TextDelta, ToolStarted
-from goclaw_py.ports.agent import AgentLoop, AgentResult
 from goclaw_py.testing.agents import (
     Block,
-    Emitting,
-    Fail,
     Ignore,
-    Return,
-    Say,
     ScriptedAgent,
-    Stream,
 )
 from tests.unit.agents.builders import Events, request
 
 
 def now() -> float:
     return asyncio.get_running_loop().time()
-
-
-async def test_each_run_takes_the_next_step_and_then_the_echo() -> None:
-    agent: AgentLoop = ScriptedAgent(Say("one"), Say("two", after_s=5))
-    events = Events()
-    replies = [(await agent.run(request("x"), events)).text for _ in range(3)]
-    assert replies == ["one", "two", "re: x"]
-    assert events.text == "onetwore: x"
-    assert now() == 5
-
-
-async def test_a_stream_keeps_its_pace() -> None:
-    times: list[float] = []
-    result = await ScriptedAgent(Stream(("a", "b", "c"), every_s=2)).run(
-        request(""), lambda _: times.append(now())
-    )
-    assert result.text == "abc"
-    assert times == [0, 2, 4]
 
 
 async def test_a_blocked_run_goes_on_when_released_by_id_or_all_at_once() -> None:
@@ -82,20 +57,6 @@ async def test_a_stubborn_run_outlasts_every_cancel_for_its_time(reply: str | No
     await asyncio.wait([task])
     assert now() == 10
     assert task.cancelled() is (reply is None)
-
-
-async def test_it_raises_emits_and_returns_what_it_was_given() -> None:
-    result = AgentResult("given")
-    tool = ToolStarted("1", "search", "{}")
-    agent = ScriptedAgent(
-        Fail(OSError("gone"), after_s=1), Emitting((tool,), then=Say("ok")), Return(result)
-    )
-    events = Events()
-    with pytest.raises(OSError, match="gone"):
-        await agent.run(request(""), events)
-    await agent.run(request(""), events)
-    assert events == [tool, TextDelta("ok")]
-    assert await agent.run(request(""), events) is result
 
 
 async def test_it_notes_warm_up_and_close() -> None:
