@@ -298,7 +298,9 @@ TEN_S = "Minimum interval is 10 seconds"
     ("caco", daily(expression="0,59 * * * *"), f"Cron expression runs every 1 minute. {HOUR}"),
     ("halo", daily(expression="*/5 * * * * *"), f"Cron expression runs every 5 seconds. {TEN_S}"),
 ])  # fmt: skip
-async def test_profiles_have_minima(profile: str, schedule: dict[str, Any], least: str) -> None:
+async def test_each_profile_has_its_minimum(
+    profile: str, schedule: dict[str, Any], least: str
+) -> None:
     assert await Api(profile).error("PUT", "/x", BODY | schedule) == (400, least)
 
 

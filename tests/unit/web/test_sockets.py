@@ -52,7 +52,7 @@ def test_closing_leaves_the_socket_of_a_successor_alone(tmp_path: Path) -> None:
     new.close()
 
 
-def test_a_gateway_too_busy_to_accept_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_gateway_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "_PROBE_S", 0.05)
     path = tmp_path / "gateway.sock"
     waiting = []

@@ -90,7 +90,9 @@ async def test_all_that_a_page_loads_is_small(browser: Browser) -> None:
         assert files + len((await browser.get(path)).content) < MAX_PAGE_BYTES
 
 
-async def test_who_talks_unapproved_can_be_denied(browser: Browser, control: FakeControl) -> None:
+async def test_whoever_talks_unapproved_can_be_denied(
+    browser: Browser, control: FakeControl
+) -> None:
     """CHAN-5: nobody is approved, and people and a group talk all the same."""
     group = replace(fake_post.FAMILY, allowed=None)
     control.known_chats = [fake_post.EVE, group]
