@@ -9,7 +9,7 @@ import stat
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum
 from io import StringIO
@@ -51,21 +51,7 @@ SECRETS = {
 FORMS = [LogFormat.CONSOLE, LogFormat.JSON]
 lib = logging.getLogger("some.library")
 
-
-@pytest.fixture(autouse=True)
-def logging_as_before() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    for handler in handlers:
-        root.removeHandler(handler)
-    yield
-    logging.captureWarnings(capture=False)
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-        handler.close()
-    for handler in handlers:
-        root.addHandler(handler)
-    root.setLevel(level)
+pytestmark = pytest.mark.usefixtures("log_as_before")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,21 +235,8 @@ class BreakingChannel(RecordingChannel):
         raise AssertionError("it was raised before")
 
 
-@pytest.fixture
-def log_before() -> Iterator[None]:
-    root = logging.getLogger()
-    before, level = list(root.handlers), root.level
-    root.handlers.clear()
-    yield
-    logging.captureWarnings(capture=False)
-    for handler in root.handlers:
-        handler.close()
-    root.handlers[:] = before
-    root.setLevel(level)
-
-
 @pytest.mark.parametrize("form", [LogFormat.JSON, LogFormat.CONSOLE])
-@pytest.mark.usefixtures("log_before")
+@pytest.mark.usefixtures("log_as_before")
 async def test_what_libraries_quote_is_hidden_of_a_named_run(
     tmp_path: Path, form: LogFormat
 ) -> None:

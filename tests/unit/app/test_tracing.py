@@ -45,17 +45,10 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def log_file(tmp_path: Path) -> Iterator[Path]:
+def log_file(tmp_path: Path, log_as_before: None) -> Path:
     """The log as a gateway writes it."""
-    root = logging.getLogger()
-    before, level = list(root.handlers), root.level
-    root.handlers.clear()
     configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
-    yield tmp_path / "log"
-    for handler in root.handlers:
-        handler.close()
-    root.handlers[:] = before
-    root.setLevel(level)
+    return tmp_path / "log"
 
 
 @pytest.fixture
