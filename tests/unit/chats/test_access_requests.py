@@ -190,10 +190,8 @@ async def test_owners_of_another_account_are_not_asked_and_decide_nothing() -> N
         now, approve = gateway.clock.now(), AccessVerdict.APPROVE
         (request,) = await gateway.store.pairing_requests(now=now)
         for place in (("telegram", "second"), ("web", "default")):
-            decided = await gateway.store.decide(
-                request.id, approve, place=place, by="Zoe", now=now
-            )
-            assert decided is None
+            decided = gateway.store.decide(request.id, approve, place=place, by="Zoe", now=now)
+            assert await decided is None
         assert len(await gateway.store.pairing_requests(now=now)) == 1
 
 
@@ -250,9 +248,8 @@ async def test_an_owner_decides_about_a_group(label: str, *, allowed: bool) -> N
     async with one_node("ann") as gateway:
         await gateway.gateway.accept([in_group("hello")])
         below = await asked([gateway], "ann")
-        assert below.text == (
-            "Someone wrote to me in the group “Family”. May everyone there talk to main?"
-        )
+        question = "Someone wrote to me in the group “Family”. May everyone there talk to main?"
+        assert below.text == question
         told = await toast(gateway, press(below, label))
         assert told == (
             "✅ I answer in “Family” now." if allowed else "🚫 I will not answer in “Family”."
@@ -288,9 +285,8 @@ async def test_a_request_of_a_group_follows_it_to_its_new_id() -> None:
     async with one_node("ann") as gateway:
         await gateway.gateway.accept([in_group("hello")])
         below = await asked([gateway], "ann")
-        await gateway.store.move_chat(
-            "telegram", "default", old=GROUP, new="-200", now=gateway.clock.now()
-        )
+        now = gateway.clock.now()
+        await gateway.store.move_chat("telegram", "default", old=GROUP, new="-200", now=now)
         await toast(gateway, press(below, "Allow"))
         await asyncio.sleep(1)
         await gateway.gateway.accept([in_group("hello", chat="-200")])

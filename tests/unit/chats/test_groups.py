@@ -136,9 +136,8 @@ async def test_who_talks_under_open_policies_is_listed_and_can_be_denied(peer: P
 async def test_an_approved_person_is_not_listed_again() -> None:
     async with in_public() as gateway:
         now, place = gateway.clock.now(), ("telegram", "default")
-        request = PairingRequest(
-            *place, Sender("ann"), "hash", now, now.replace(year=2100), "1", "ann"
-        )
+        later = now.replace(year=2100)
+        request = PairingRequest(*place, Sender("ann"), "hash", now, later, "1", "ann")
         pairing = NewPairing(request, (OutboundMessage(Target(*place, "ann"), "your code"),))
         await gateway.store.accept([], node=gateway.node(), now=now, pairings=[pairing])
         await gateway.store.approve("hash", guest=True, now=now)
@@ -227,24 +226,18 @@ async def test_a_migrated_group_is_answered_at_once_in_its_session() -> None:
 
 def narrow(gateway: GatewayProcess, chat: str, **changes: object) -> None:
     """Other settings for one chat."""
-    account = gateway.gateway._policies._rules["telegram", "default"]
+    place = ("telegram", "default")
+    account = gateway.gateway._policies._rules[place]
     own = replace(account, **changes)  # type: ignore[arg-type]  # fields of the class
-    gateway.gateway._policies._rules = {
-        ("telegram", "default"): replace(account, narrower={chat: own})
-    }
+    gateway.gateway._policies._rules = {place: replace(account, narrower={chat: own})}
 
 
 async def test_a_group_that_the_settings_allow_stays_allowed_when_it_migrates() -> None:
     """SPEC CHAN-7: permissions move, also those that stand in a file under the old id."""
     async with in_public() as gateway:
-        account = gateway.gateway._policies._rules["telegram", "default"]
-        listed = replace(account, access=replace(account.access, listed=True))
-        gateway.gateway._policies._rules = {
-            ("telegram", "default"): replace(account, narrower={GROUP: listed})
-        }
-        moved = ChatMigrated("telegram", "default", GROUP, "-1002")
+        narrow(gateway, GROUP, access=AccessRules(DirectPolicy.OPEN, listed=True))
         assert await hears(gateway, said("before")) == ["before"]
-        await gateway.gateway.accept([moved, said("after", chat="-1002")])
+        await gateway.gateway.accept([MOVED, said("after", chat="-1002")])
         await asyncio.sleep(30)
         assert await hears(gateway, said("later", chat="-1002")) == ["before", "after", "later"]
 
@@ -360,10 +353,8 @@ def chat_rules(access: AccessRules, **narrower: AccessRules) -> ChatRules:
 
 
 def asking(accounts: Mapping[str, ChatRules]) -> OperatorDecidedAccounts:
-    made = SessionSettings(
-        {("telegram", name): own for name, own in accounts.items()}, ContextUsage({})
-    )
-    return made.asking()
+    rules = {("telegram", name): own for name, own in accounts.items()}
+    return SessionSettings(rules, ContextUsage({})).asking()
 
 
 def test_groups_of_accounts_that_take_all_or_none_wait_for_nobody() -> None:
@@ -381,7 +372,4 @@ def test_groups_of_accounts_that_take_all_or_none_wait_for_nobody() -> None:
 def test_chats_about_which_the_settings_say_something_are_settled() -> None:
     listed, denied = replace(ASKS, listed=True), replace(ASKS, listed=False)
     found = asking({"asks": chat_rules(ASKS, yes=listed, no=denied, other=ASKS)})
-    assert list(found.settled) == [
-        Target("telegram", "asks", "yes"),
-        Target("telegram", "asks", "no"),
-    ]
+    assert list(found.settled) == [Target("telegram", "asks", chat) for chat in ("yes", "no")]

@@ -81,17 +81,6 @@ async def test_only_the_first_part_of_a_long_answer_replies_to_the_question_in_a
         assert sent == [("one two", question.message_id), ("three four", None)]
 
 
-async def test_a_group_works_on_three_messages_at_once() -> None:
-    """SPEC QUEUE-1."""
-    agent = ScriptedAgent(otherwise=lambda _: Block())
-    async with a_process(agent, Ways(main_lane=9)) as gateway:
-        for sender in ("ann", "bob", "cid", "dan"):
-            await gateway.gateway.accept([message("hi", sender=sender, peer=PeerKind.GROUP)])
-        await agent.until_active(3)
-        await asyncio.sleep(60)
-        assert len(agent.active) == 3
-
-
 async def test_nothing_is_submitted_before_the_commit() -> None:
     async with a_process(ways=AT_ONCE) as gateway:
         gateway.store.slow_before_s["accept"] = 5.0

@@ -290,19 +290,3 @@ async def test_a_file_that_may_not_or_cannot_be_sent_is_told(names: list[str], r
             await asyncio.sleep(5)
             assert len(gateway.channel.sent) == 1
             assert await gateway.outcomes() == [Outcome.COMPLETED]
-
-
-async def test_a_file_that_vanishes_before_it_is_sent_is_a_dead_letter() -> None:
-    """SPEC IO-3: the channel reads it when it sends it; the answer has arrived."""
-    async with a_process(sends("a.txt"), AT_ONCE) as gateway:
-        put(gateway, "a.txt")
-        gateway.channel.slow_s["ann"] = 1.0
-        await gateway.say("hello")
-        await gateway.channel.until_sent(1)
-        gateway.channel.fail(Undeliverable("there is no such file"))
-        await asyncio.sleep(10)
-        here, told = gateway.channel.texts()
-        assert here == "here"
-        assert "I could not send the file “a.txt”" in told
-        _, file, _ = await gateway.store.outbox()
-        assert file.error == "there is no such file"

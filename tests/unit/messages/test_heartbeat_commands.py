@@ -54,9 +54,8 @@ class Chats:
 
     def restart(self, *, without: bool = False) -> None:
         """Forget what only the process knows; there may be no heartbeats then."""
-        usual = ChatRules(
-            MAIN_AGENT, AccessRules(allow=frozenset({"ann"})), QueuePolicy(), QueuePolicy()
-        )
+        access, policy = AccessRules(allow=frozenset({"ann"})), QueuePolicy()
+        usual = ChatRules(MAIN_AGENT, access, policy, policy)
         rules = replace(usual, narrower={"writers": replace(usual, agent=WRITER)})
         self.commands = HeartbeatCommands(
             None if without else self.service,

@@ -165,10 +165,8 @@ class Chats:
 
 
 def row(asked: InboundMessage) -> InboxRow:
-    session = session_of(asked.target.chat)
-    return InboxRow(
-        next(_rows), asked, session, MAIN_AGENT, InboxKind.COMMAND, 0, datetime.now(UTC)
-    )
+    session, now = session_of(asked.target.chat), datetime.now(UTC)
+    return InboxRow(next(_rows), asked, session, MAIN_AGENT, InboxKind.COMMAND, 0, now)
 
 
 def pressed(
@@ -186,10 +184,8 @@ async def chats() -> Chats:
 
 def test_who_speaks_in_a_chat_asks_as_that_chat() -> None:
     """SPEC SEC-3: whatever thread and whoever it is."""
-    asked = replace(
-        message("/jobs", chat="-5", sender="ann", peer=PeerKind.GROUP),
-        target=Target("telegram", "work", "-5", "7"),
-    )
+    in_group = message("/jobs", chat="-5", sender="ann", peer=PeerKind.GROUP)
+    asked = replace(in_group, target=Target("telegram", "work", "-5", "7"))
     by = asker(row(asked))
     assert by.owner == "telegram.work:group:-5"
     assert (by.maker, by.agent, by.chat) == (Maker.PERSON, MAIN_AGENT, asked.target)

@@ -14,8 +14,7 @@ from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest, TextPart
-from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
-from goclaw_py.scheduler.views import RunState
+from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import (
     Block,
     Emitting,
@@ -39,36 +38,6 @@ from tests.support.harness import (
 AT_ONCE = QueuePolicy()
 
 
-def states(gateway: GatewayProcess) -> list[RunState]:
-    return [run.state for run in gateway.dispatcher.runs()]
-
-
-async def test_the_slot_is_held_until_the_clean_up_of_a_stopped_run_has_ended() -> None:
-    """SPEC QUEUE-2."""
-    agent = ScriptedAgent(Ignore(for_s=9))
-    async with working("one", "two", agent=agent, ways=Ways(AT_ONCE)) as gateway:
-        loop = asyncio.get_running_loop()
-        stopped_at = loop.time()
-        await gateway.say("/stop")
-        assert states(gateway) == [RunState.STOPPING, RunState.QUEUED]
-        await agent.until_started(2)
-        assert loop.time() - stopped_at >= 9
-        assert agent.overlaps[session_of()] == 1
-
-
-async def test_the_slot_is_held_until_the_outcome_is_stored() -> None:
-    """SPEC QUEUE-2: the next run must see the history of the one before."""
-    async with a_process(ways=Ways(AT_ONCE)) as gateway:
-        agent = gateway.scripted
-        gateway.store.slow_before_s["finish_run"] = 20.0
-        await gateway.say("one", "two")
-        await asyncio.sleep(19)
-        assert states(gateway) == [RunState.FINISHING, RunState.QUEUED]
-        assert agent.prompts == ["one"]
-        await agent.until_started(2)
-        assert [entry.text for entry in agent.requests[1].history] == ["one", "re: one"]
-
-
 async def test_runs_of_a_session_never_overlap_through_stops_timeouts_and_failures() -> None:
     """SPEC QUEUE-2."""
     slow = Stream(("x", "y"), every_s=40)
@@ -82,20 +51,6 @@ async def test_runs_of_a_session_never_overlap_through_stops_timeouts_and_failur
         assert agent.overlaps == {session_of(): 1}
         completed, *ends = Outcome.COMPLETED, Outcome.CANCELLED, Outcome.TIMED_OUT
         assert await gateway.outcomes() == [completed, *ends, completed, completed]
-
-
-async def test_a_run_that_ignores_its_cancellation_is_abandoned_and_makes_room() -> None:
-    """SPEC QUEUE-2."""
-    agent = ScriptedAgent(Ignore(for_s=100, reply="too late"))
-    async with working("one", "two", agent=agent, ways=Ways(AT_ONCE, main_lane=1)) as gateway:
-        await gateway.say("/stop")
-        await asyncio.sleep(9.9)
-        assert agent.prompts == ["one"]
-        await asyncio.sleep(0.2)
-        assert agent.prompts == ["one", "two"]
-        assert states(gateway) == [RunState.ABANDONED]
-        await asyncio.sleep(100)
-        assert states(gateway) == []
 
 
 async def test_nothing_that_an_abandoned_run_says_reaches_history_or_chat() -> None:
@@ -157,31 +112,6 @@ async def test_a_message_that_follows_a_waiting_one_closely_joins_it() -> None:
         assert agent.prompts == ["work", "and\nthen", "last"]
 
 
-async def test_pieces_of_a_cut_text_are_one_turn_without_any_debounce() -> None:
-    """SPEC QUEUE-6."""
-    async with a_process(ways=Ways(AT_ONCE)) as gateway:
-        await gateway.gateway.accept([message("a", cut=True)])
-        await asyncio.sleep(0.5)
-        await gateway.say("b")
-        await gateway.channel.until_sent(1)
-        assert gateway.scripted.prompts == ["ab"]
-
-
-async def test_interrupt_cancels_the_run_drops_what_waits_and_waits_for_the_end() -> None:
-    """SPEC QUEUE-3."""
-    agent = ScriptedAgent(Ignore(for_s=3), otherwise=lambda _: Say("new"))
-    async with working("old", agent=agent, ways=Ways(QueuePolicy(mode=Mode.INTERRUPT))) as gateway:
-        await gateway.say("waits", "newest")
-        await until(lambda: "new" in gateway.channel.texts())
-        await asyncio.sleep(5)
-        assert agent.prompts == ["old", "newest"]
-        assert agent.overlaps[session_of()] == 1
-        first = (await gateway.store.runs())[-1]
-        assert (first.outcome, first.reason) == (Outcome.CANCELLED, Reason.NEWER_MESSAGE)
-        assert texts.dropped(["waits"], Reason.NEWER_MESSAGE) in gateway.channel.texts()
-        assert gateway.pending == []
-
-
 @pytest.mark.parametrize(
     ("step", "outcome", "entry"),
     [
@@ -199,21 +129,6 @@ async def test_a_run_that_takes_too_long_is_stopped_or_abandoned_and_told(
         (run,) = await gateway.store.runs()
         assert (run.outcome, run.reason) == (outcome, Reason.RUN_TIMEOUT)
         assert await gateway.said_in_history() == ["work", entry]
-
-
-async def test_a_deadline_ends_a_message_that_still_waits_and_tells_so() -> None:
-    """SPEC QUEUE-9."""
-    agent = ScriptedAgent(Ignore(for_s=8))
-    async with a_process(agent, Ways(AT_ONCE, main_lane=1, deadline_s=60)) as gateway:
-        await gateway.say("one", apart_s=1)
-        await gateway.say("two", chat="bob")
-        await asyncio.sleep(60.5)
-        assert agent.prompts == ["one"]
-        assert gateway.channel.texts("bob") == [texts.timed_out(Reason.DEADLINE)]
-        assert gateway.pending == ["one"]
-        await asyncio.sleep(60)
-        assert gateway.channel.texts("ann") == [texts.timed_out(Reason.DEADLINE)]
-        assert agent.prompts == ["one"]
 
 
 class Raising:
@@ -248,18 +163,6 @@ async def test_whatever_an_agent_raises_is_an_outcome_and_the_queue_lives_on() -
         assert await gateway.ask("three") == "fine"
         ends = [*[Outcome.FAILED] * len(errors), Outcome.CANCELLED, Outcome.COMPLETED]
         assert await gateway.outcomes() == ends
-
-
-async def test_a_full_queue_may_refuse_the_newest_and_says_so() -> None:
-    """SPEC QUEUE-5."""
-    agent = ScriptedAgent(Block())
-    async with a_process(agent, Ways(QueuePolicy(capacity=1, drop=Drop.NEW))) as gateway:
-        await gateway.say("works", "waits", "comes too late")
-        await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [texts.dropped(["comes too late"], Reason.QUEUE_FULL)]
-        agent.release()
-        await agent.until_started(2)
-        assert agent.prompts == ["works", "waits"]
 
 
 WINDOW = 1000

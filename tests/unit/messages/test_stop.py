@@ -105,17 +105,6 @@ async def test_a_stop_that_is_offered_again_acts_once(*, away: bool) -> None:
         assert gateway.channel.texts() == ["Stopped."]
 
 
-async def test_stopall_ends_the_runs_the_queue_and_the_burst() -> None:
-    async with a_process(blocking()) as gateway:
-        await gateway.say("one", apart_s=2)
-        await gateway.say("two", "three", apart_s=2)
-        assert await gateway.ask("/stopall") == "Stopped 1 task and dropped 2 waiting messages."
-        await asyncio.sleep(60)
-        assert gateway.scripted.prompts == ["one"]
-        assert gateway.pending == []
-        assert await gateway.ask("/stopall") == texts.NOTHING_RUNNING
-
-
 async def test_a_second_stop_while_the_first_still_works_takes_nothing_more() -> None:
     async with working("one", "two", agent=ScriptedAgent(Ignore(for_s=5))) as gateway:
         assert await gateway.ask("/stop") == "Stopped."

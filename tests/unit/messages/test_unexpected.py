@@ -155,9 +155,8 @@ async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
         gateway.store.slow_before_s["finish_run"] = 0.5
         await gateway.say("one")
         await until(lambda: gateway.store.calls["finish_run"] == 2)
-        other = replace(
-            gateway.cluster.node, id=NodeId("other"), lease_until=datetime.max.replace(tzinfo=UTC)
-        )
+        later = datetime.max.replace(tzinfo=UTC)
+        other = replace(gateway.cluster.node, id=NodeId("other"), lease_until=later)
         await gateway.store.join(other)
         session = gateway.database.sessions[session_of()]
         session.owner, session.fence = other.id, session.fence + 1
@@ -208,17 +207,6 @@ async def test_an_old_message_that_cannot_be_marked_is_dead_instead_of_sent_for_
         two, one = await gateway.store.outbox()
         assert (one.state, one.error) == (OutboxState.DEAD, "RuntimeError: a bug")
         assert two.state is OutboxState.SENT
-
-
-async def test_an_outage_costs_a_mark_none_of_its_tries() -> None:
-    async with a_process() as gateway:
-        gateway.store.broken.add("mark_sent")
-        await put(gateway, "one")
-        await asyncio.sleep(300)
-        gateway.store.broken.clear()
-        await asyncio.sleep(10)
-        assert gateway.channel.texts() == ["one"]
-        assert await marks(gateway) == [SENT]
 
 
 ONE_WAITS = Ways(QueuePolicy(capacity=1))

@@ -32,9 +32,8 @@ from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerK
 from goclaw_py.testing.clock import START
 
 ONE, ALL = StopCommand(everything=False), StopCommand(everything=True)
-HELLO = InboundMessage(
-    "42:1", Target("telegram", "default", "42"), PeerKind.DIRECT, Sender("7"), "hello", START
-)
+CHAT = Target("telegram", "default", "42")
+HELLO = InboundMessage("42:1", CHAT, PeerKind.DIRECT, Sender("7"), "hello", START)
 US = "goclaw_bot"
 OCCURRENCE = OccurrenceId("019b7ca9-8c88-71d9-baa8-d70b2c79b8e7")
 

@@ -89,17 +89,6 @@ async def test_a_draft_that_is_not_found_is_recorded_and_nothing_more_is_shown()
         assert (await outbox(gateway))[0].attempts == 1
 
 
-async def test_a_draft_that_cannot_be_looked_for_until_the_end_becomes_the_reply() -> None:
-    slower = Stream(ONE_TWO.pieces, every_s=3)
-    async with replying(slower, draft_failures=[ARRIVED]) as (gateway, channel):
-        await until(lambda: bool(channel.drafted))
-        channel.fail(NotSent("no route"))
-        await channel.until_sent(1)
-        assert channel.visible() == ["one two"]
-        (row,) = await outbox(gateway)
-        assert (row.external_id, row.attempts) == ("draft-1", 1)
-
-
 async def test_the_lost_draft_of_a_run_that_is_stopped_is_removed() -> None:
     async with replying(BLOCKED, draft_failures=[ARRIVED]) as (gateway, channel):
         await until(lambda: bool(channel.drafted))

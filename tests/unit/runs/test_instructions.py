@@ -254,9 +254,8 @@ def test_nobody_can_begin_a_line_at_the_margin(message: InboundMessage, text: st
 
 def test_an_edit_in_a_group_names_who_edits() -> None:
     edit = replace(GROUP, text="x\nBob: y")
-    assert speakers.edited(edit) == (
-        "[Ann (@ann) has edited an earlier message; it now reads:]\n> x\n> Bob: y"
-    )
+    told = "[Ann (@ann) has edited an earlier message; it now reads:]\n> x\n> Bob: y"
+    assert speakers.edited(edit) == told
     assert speakers.edited(replace(DIRECT, text="x")).endswith("now reads:]\nx")
 
 

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from goclaw_py.delivery import texts
-from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.messages import FileKind, OutFile, PeerKind
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -31,7 +30,7 @@ from goclaw_py.testing.agents import (
 from tests.support.drafting import DraftingChannel, only_row, outbox, replying
 from tests.support.harness import Ways, a_process, message, until
 
-AT_ONCE = Ways(QueuePolicy(), QueuePolicy(concurrency=3), main_lane=3)
+AT_ONCE = Ways(QueuePolicy(), QueuePolicy(concurrency=3))
 SLOW = Stream(tuple(f"{number}," for number in range(10)), every_s=0.5)
 SLOW_TEXT = "".join(SLOW.pieces)
 JITTER_S = 1e-6
@@ -223,31 +222,6 @@ async def test_a_stop_whose_words_meet_a_bug_still_closes_its_draft() -> None:
         await gateway.say("/stop", apart_s=5)
         assert [draft for draft, *_ in channel.closed_drafts()] == ["draft-1"]
         assert await gateway.outcomes() == [Outcome.CANCELLED]
-
-
-THREE = [message(f"m{n}", peer=PeerKind.GROUP, sender=f"p{n}") for n in range(3)]
-
-
-async def test_drafts_of_a_group_take_half_of_its_pace_at_most() -> None:
-    """SPEC IO-4."""
-    channel = DraftingChannel(RateLimit(gap_s=1.0, per_minute=20, account_per_s=30))
-    agent = ScriptedAgent(otherwise=lambda _: Stream(("x",) * 120, every_s=0.5))
-    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
-        await gateway.gateway.accept(THREE)
-        await asyncio.sleep(59)
-        assert 8 <= len(channel.edits) <= 10
-
-
-async def test_a_final_goes_before_the_drafts_of_other_runs_in_its_chat() -> None:
-    """SPEC IO-4: finals and new messages go first."""
-    channel = DraftingChannel(RateLimit(gap_s=1.0))
-    talking = Stream(("x",) * 400, every_s=0.1)
-    agent = ScriptedAgent(talking, talking, Say("quick", after_s=3.3))
-    async with a_process(agent, AT_ONCE, channels=(channel,)) as gateway:
-        await gateway.gateway.accept(THREE)
-        await channel.until_sent(1)
-        assert channel.texts() == ["quick"]
-        assert asyncio.get_running_loop().time() <= 4.4
 
 
 @pytest.mark.parametrize(("works_s", "waits_s"), [(5, 0), (0, 5)])
