@@ -51,12 +51,8 @@ def test_every_kind_of_value_can_come_from_the_environment(tmp_path: Path) -> No
         GOCLAW_TELEGRAM_TOKEN="1:a",
         GOCLAW_DATABASE_URL="postgresql://u:p@h/d",
     )
-    assert (got.queue.mode, got.queue.drop, got.queue.debounce_ms) == (
-        Mode.INTERRUPT,
-        Drop.NEW,
-        0,
-    )
-    assert got.runs.timeout_s == 7200
+    assert (got.queue.mode, got.queue.drop) == (Mode.INTERRUPT, Drop.NEW)
+    assert (got.queue.debounce_ms, got.runs.timeout_s) == (0, 7200)
     assert got.agents["main"].model == "openai:gpt-4o"
     assert got.agents["helper"].context_window == 2000
     telegram = got.channels["telegram"]
@@ -139,10 +135,8 @@ def test_the_real_environment_is_read_by_default_but_not_by_settings_made_in_cod
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    ("[lanes]\nmain = 0", "lanes.main.size = 0: must be a whole number, at least 1"),
-    ("[lanes]\nmain = true", "lanes.main.size = True: must be a whole number, at least 1"),
-    ("[lanes]\nmain = '2'", "lanes.main.size = '2': must be a whole number, at least 1"),
-    ("[lanes]\nmain = 1.5", "lanes.main.size = 1.5: must be a whole number, at least 1"),
+    *((f"[lanes]\nmain = {value}", f"lanes.main.size = {shown}: must be a whole number, at least 1")
+      for value, shown in (("0", "0"), ("true", "True"), ("'2'", "'2'"), ("1.5", "1.5"))),
     ("[lanes]\nMain = 1", "lanes.Main = 'Main': must be a lane name"),
     ("lanes = 3", "lanes = 3: must be a table"),
     ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
@@ -269,16 +263,12 @@ token = "hunter2"
     assert "hunter2" not in repr(settings(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("[lanes]\nmain =\n", 2), ("a = 1\n\nb c\n", 3), ('a = 1\nb = """\n', 2), ("[lanes", 1)],
-)
-def test_what_is_not_toml_is_told_with_file_and_line(
-    tmp_path: Path, text: str, number: int
-) -> None:
-    line = refused(tmp_path, text)
-    assert line.startswith(f"{tmp_path / 'goclaw.toml'}:{number}: this is not valid TOML: ")
-    assert "(at " not in line
+def test_what_is_not_toml_is_told_with_file_and_line(tmp_path: Path) -> None:
+    broken = {"[lanes]\nmain =\n": 2, "a = 1\n\nb c\n": 3, 'a = 1\nb = """\n': 2, "[lanes": 1}
+    for text, number in broken.items():
+        line = refused(tmp_path, text)
+        assert line.startswith(f"{tmp_path / 'goclaw.toml'}:{number}: this is not valid TOML: ")
+        assert "(at " not in line
 
 
 def test_a_section_that_stands_twice_is_named_with_its_first_line(tmp_path: Path) -> None:
