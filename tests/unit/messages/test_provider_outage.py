@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import pytest
@@ -16,7 +18,7 @@ from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
-from tests.support.harness import Ways, a_process, here, message, until, working
+from tests.support.harness import GatewayProcess, Ways, a_process, here, message, until, working
 
 DOWN = AgentError("The model does not answer.", "503", retryable=True)
 WRONG = AgentError("The key is wrong.", "401")
@@ -28,6 +30,7 @@ class Provider:
 
     down: AgentError | None = None
     acts: bool = False
+    fails_after_s: float = 0.0
     asked: list[str] = field(default_factory=list)
 
     async def answer(self, request: RunRequest, emit: Emit) -> str:
@@ -36,6 +39,7 @@ class Provider:
             emit(ToolStarted("1", "pay", "{}", side_effects=True))
             emit(ToolEnded("1", "pay", ok=True))
         if self.down is not None:
+            await asyncio.sleep(self.fails_after_s)
             raise self.down
         return f"re: {request.prompt}"
 
@@ -43,10 +47,16 @@ class Provider:
         return ScriptedAgent(otherwise=lambda _: Do(self.answer))
 
 
+@asynccontextmanager
+async def outage(ways: Ways | None = None) -> AsyncIterator[tuple[GatewayProcess, Provider]]:
+    provider = Provider(DOWN)
+    async with a_process(provider.agent(), ways) as gateway:
+        yield gateway, provider
+
+
 async def test_a_message_is_kept_and_answered_when_the_provider_is_back() -> None:
     """Its session stays with its node as long, and the status tells of the outage."""
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
+    async with outage() as (gateway, provider):
         assert await gateway.ask("hello") == texts.KEPT
         await asyncio.sleep(300)
         assert gateway.channel.texts() == [texts.KEPT]
@@ -66,16 +76,14 @@ async def test_a_message_is_kept_and_answered_when_the_provider_is_back() -> Non
 
 
 async def test_it_is_tried_ever_more_seldom_at_most_a_minute_apart() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.say("hello")
         await asyncio.sleep(600)
         assert 10 <= len(provider.asked) <= 16
 
 
 async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.ask("one")
         await gateway.say("two", "three", apart_s=2)
         await gateway.say("other", chat="bob")
@@ -91,8 +99,7 @@ async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
 
 async def test_a_message_that_was_kept_for_too_long_fails_with_one_sentence() -> None:
     """One that arrived later is kept for its own time."""
-    provider = Provider(DOWN)
-    async with a_process(provider.agent(), Ways(outage_hold_s=600)) as gateway:
+    async with outage(Ways(outage_hold_s=600)) as (gateway, provider):
         await gateway.say("first")
         await asyncio.sleep(400)
         await gateway.say("second", chat="bob")
@@ -118,8 +125,7 @@ async def test_what_is_not_kept_is_told_at_once(provider: Provider, hold_s: floa
 
 
 async def test_an_outage_that_turns_into_another_error_lets_all_go() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.ask("one")
         await gateway.say("two")
         provider.down = WRONG
@@ -128,8 +134,7 @@ async def test_an_outage_that_turns_into_another_error_lets_all_go() -> None:
 
 
 async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.ask("one")
         await gateway.say("two", apart_s=2)
         await gateway.say("/stop")
@@ -142,8 +147,7 @@ async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:
 
 
 async def test_a_new_conversation_forgets_what_was_kept() -> None:
-    provider = Provider(DOWN)
-    async with a_process(provider.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.ask("one")
         assert await gateway.ask("/new") == texts.NEW_SESSION
         assert gateway.pending == []
@@ -184,23 +188,6 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
         assert gateway.channel.texts()[-1] in ("whole", texts.KEPT)
 
 
-class Switch:
-    """A provider that is down until it is not."""
-
-    def __init__(self) -> None:
-        self.down = True
-        self.asked = 0
-
-    def agent(self, after_s: float = 0) -> ScriptedAgent:
-        def choose(request: RunRequest) -> Step:
-            self.asked += 1
-            if self.down:
-                return Fail(DOWN, after_s)
-            return Say(f"re: {request.prompt}")
-
-        return ScriptedAgent(otherwise=choose)
-
-
 async def test_one_bad_conversation_holds_up_no_other() -> None:
     def choose(request: RunRequest) -> Step:
         return Fail(DOWN) if "bad" in request.session else Say(f"re: {request.prompt}")
@@ -223,23 +210,22 @@ async def test_what_waited_in_the_queue_keeps_its_place() -> None:
 
 
 async def test_one_at_a_time_asks_a_provider_that_is_down() -> None:
-    switch = Switch()
-    async with a_process(switch.agent(after_s=5)) as gateway:
+    provider = Provider(DOWN, fails_after_s=5)
+    async with a_process(provider.agent()) as gateway:
         for number in range(12):
             await gateway.say("x", chat=f"chat {number}")
         await asyncio.sleep(60)
-        assert switch.asked <= 6
+        assert len(provider.asked) <= 6
 
 
 async def test_as_many_are_kept_as_may_wait_and_none_of_those_is_dropped_later() -> None:
     """SPEC QUEUE-5."""
-    switch = Switch()
-    async with a_process(switch.agent(), Ways(QueuePolicy(capacity=3))) as gateway:
+    async with outage(Ways(QueuePolicy(capacity=3))) as (gateway, provider):
         await gateway.ask("m0")
         await asyncio.sleep(1)
         await gateway.say(*(f"m{number}" for number in range(1, 6)), apart_s=2)
         await asyncio.sleep(120)
-        switch.down = False
+        provider.down = None
         await asyncio.sleep(120)
         answers = [text for text in gateway.channel.texts() if text.startswith("re:")]
         assert len(answers) >= 3
@@ -250,26 +236,24 @@ async def test_as_many_are_kept_as_may_wait_and_none_of_those_is_dropped_later()
 
 async def test_a_text_that_the_channel_cut_stays_one() -> None:
     """SPEC QUEUE-6."""
-    switch = Switch()
-    async with a_process(switch.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.ask("first", chat="bob")
         await gateway.gateway.accept([message("part 1 ", cut=True)])
         await gateway.gateway.accept([message("part 2")])
-        switch.down = False
+        provider.down = None
         await asyncio.sleep(120)
         assert gateway.channel.texts("ann") == [texts.KEPT, "re: part 1 part 2"]
 
 
 async def test_a_stop_holds_while_the_database_is_away() -> None:
     """SPEC CMD-1."""
-    switch = Switch()
-    async with a_process(switch.agent()) as gateway:
+    async with outage() as (gateway, provider):
         await gateway.ask("one")
         gateway.store.away = True
         stop = message("/stop")
         with pytest.raises(StoreUnavailable):
             await gateway.gateway.accept([stop])
-        gateway.store.away = switch.down = False
+        gateway.store.away, provider.down = False, None
         await asyncio.sleep(30)
         await gateway.gateway.accept([stop])
         await asyncio.sleep(60)
@@ -279,24 +263,23 @@ async def test_a_stop_holds_while_the_database_is_away() -> None:
 
 @pytest.mark.parametrize("word", ["/stop", "/stopall", "/new"])
 async def test_what_is_stopped_while_its_run_is_put_away_does_not_come_back(word: str) -> None:
-    switch = Switch()
-    async with a_process(switch.agent()) as gateway:
+    async with outage() as (gateway, provider):
         gateway.store.slow_before_s["finish_run"] = 3
         await gateway.say("one")
         await asyncio.sleep(1.5)
         await gateway.say(word)
         gateway.store.slow_before_s["finish_run"] = 0
         await asyncio.sleep(4)
-        switch.down = False
+        provider.down = None
         await asyncio.sleep(120)
         assert not any(text.startswith("re:") for text in gateway.channel.texts())
         assert gateway.pending == []
 
 
 async def test_one_that_another_node_owns_by_now_blocks_nobody() -> None:
-    switch, other = Switch(), ScriptedAgent(Block())
+    provider, other = Provider(DOWN), ScriptedAgent(Block())
     async with (
-        a_process(switch.agent()) as gateway,
+        a_process(provider.agent()) as gateway,
         a_process(other, database=gateway.database) as second,
     ):
         await gateway.ask("one")
@@ -304,7 +287,7 @@ async def test_one_that_another_node_owns_by_now_blocks_nobody() -> None:
         await other.until_active(1)
         now = second.clock.now()
         await second.store.move_chat("telegram", "default", old="ann", new="new", now=now)
-        switch.down = False
+        provider.down = None
         await asyncio.sleep(30)
         other.release()
         await gateway.say("hello", chat="bob")
@@ -315,24 +298,24 @@ async def test_one_that_another_node_owns_by_now_blocks_nobody() -> None:
 
 async def test_a_try_that_joins_a_running_turn_blocks_nobody() -> None:
     """SPEC QUEUE-4: in mode steer."""
-    switch = Switch()
+    provider = Provider(DOWN, fails_after_s=2)
 
     async def slow(request: RunRequest, emit: Emit) -> str:
         await asyncio.sleep(12)
         request.take_messages()
         await asyncio.sleep(3)
-        if switch.down:
+        if provider.down is not None:
             raise DOWN
         return "slow done"
 
-    usual = switch.agent(after_s=2).otherwise
+    usual = provider.agent().otherwise
     agent = ScriptedAgent(
         otherwise=lambda asked: Do(slow) if "slow" in asked.prompt else usual(asked)
     )
     async with a_process(agent, Ways(QueuePolicy(mode=Mode.STEER))) as gateway:
         await gateway.say("one", "slow two")
         await asyncio.sleep(60)
-        switch.down = False
+        provider.down = None
         await gateway.say("hello", chat="bob")
         await asyncio.sleep(300)
         assert gateway.channel.texts("bob")[-1] == "re: hello"
