@@ -44,15 +44,56 @@ async def refused(address: Address) -> str:
 ALL = "grant select, insert, update, delete on all tables in schema public to"
 
 
-async def test_a_user_who_may_not_connect(postgres_database: Database) -> None:
-    name = postgres_database.address.database
-    shut = f"revoke connect on database {name} from public"
-    async with guest(postgres_database, shut, role="shut_out") as address:
-        assert f"GRANT CONNECT ON DATABASE {name} TO" in await refused(address)
-        with pytest.raises(StoreError, match="GRANT CONNECT"):
-            await PostgresStore.open(
-                host=address.host, user=address.user, database=address.database
-            )
+NEWEST = "(select max(version) from schema_migrations)"
+
+
+@pytest.mark.parametrize(
+    ("role", "statements", "told"),
+    [
+        (
+            "shut_out",
+            ["revoke connect on database {name} from public"],
+            "GRANT CONNECT ON DATABASE {name} TO",
+        ),
+        (
+            "blind",
+            ["revoke usage on schema public from public"],
+            "GRANT USAGE, CREATE ON SCHEMA public TO blind",
+        ),
+        (
+            "helper",
+            [f"{ALL} helper", f"delete from schema_migrations where version = {NEWEST}"],
+            "may not migrate the tables of {owner} (",
+        ),
+    ],
+)
+async def test_a_user_without_the_rights_that_a_gateway_needs(
+    postgres_database: Database, role: str, statements: list[str], told: str
+) -> None:
+    names = {
+        "name": postgres_database.address.database,
+        "owner": postgres_database.address.user,
+    }
+    made = [statement.format(**names) for statement in statements]
+    async with guest(postgres_database, *made, role=role) as address:
+        assert told.format(**names) in await refused(address)
+        if role == "shut_out":
+            with pytest.raises(StoreError, match="GRANT CONNECT"):
+                await PostgresStore.open(
+                    host=address.host, user=address.user, database=address.database
+                )
+
+
+async def test_an_address_that_leads_nowhere(postgres_database: Database) -> None:
+    at = postgres_database.address
+    dsn = f"postgresql://{at.user}@/{at.database}?host={at.host}&connect_timeout=10"
+    assert "remove it from database.url" in await refused(Address(dsn))
+    with pytest.raises(StoreUnavailable, match=r"the host of database\.url cannot be found"):
+        await ensure_fit(Address("postgresql://me@no-such-host.invalid/x"))
+    few = "alter role lonely connection limit 1"
+    async with guest(postgres_database, few, role="lonely") as address:
+        with pytest.raises(StoreUnavailable, match="the limit of the role"):
+            await ensure_fit(address)
 
 
 async def test_a_user_who_may_make_no_tables_at_the_first_start(empty_database: Database) -> None:
@@ -60,12 +101,6 @@ async def test_a_user_who_may_make_no_tables_at_the_first_start(empty_database: 
         assert "GRANT USAGE, CREATE ON SCHEMA public TO newcomer" in await refused(address)
         await run_sql(empty_database.address, "grant create on schema public to newcomer")
         await ensure_fit(address)
-
-
-async def test_a_user_who_may_not_even_see_the_schema(postgres_database: Database) -> None:
-    shut = "revoke usage on schema public from public"
-    async with guest(postgres_database, shut, role="blind") as address:
-        assert "GRANT USAGE, CREATE ON SCHEMA public TO blind" in await refused(address)
 
 
 async def test_tables_that_another_user_has_restored(postgres_database: Database) -> None:
@@ -78,14 +113,6 @@ async def test_tables_that_another_user_has_restored(postgres_database: Database
         await ensure_fit(address)
         await run_sql(postgres_database.address, 'revoke insert on inbox from "Bob"')
         assert 'the user "Bob" may not INSERT in inbox; GRANT' in await refused(address)
-
-
-async def test_tables_that_another_user_would_have_to_migrate(postgres_database: Database) -> None:
-    newest = "(select max(version) from schema_migrations)"
-    last = f"delete from schema_migrations where version = {newest}"
-    async with guest(postgres_database, f"{ALL} helper", last, role="helper") as address:
-        owner = postgres_database.address.user
-        assert f"may not migrate the tables of {owner} (" in await refused(address)
 
 
 async def test_rights_that_are_taken_away_at_work_may_come_back(
@@ -144,27 +171,6 @@ async def test_what_a_role_has_set_for_people_does_not_hold_for_us(
         row = await one.row("show lock_timeout")
         assert row is not None
         assert row["lock_timeout"] == "5s", "also after a lock that waits longer"
-
-
-async def test_a_setting_in_the_address_that_no_server_knows(postgres_database: Database) -> None:
-    at = postgres_database.address
-    dsn = f"postgresql://{at.user}@/{at.database}?host={at.host}&connect_timeout=10"
-    assert "remove it from database.url" in await refused(Address(dsn))
-
-
-async def test_a_host_that_nobody_knows() -> None:
-    with pytest.raises(StoreUnavailable, match=r"the host of database\.url cannot be found"):
-        await ensure_fit(Address("postgresql://me@no-such-host.invalid/x"))
-
-
-async def test_a_role_without_a_connection_left(postgres_database: Database) -> None:
-    few = "alter role lonely connection limit 1"
-    async with guest(postgres_database, few, role="lonely") as address:
-        with pytest.raises(StoreUnavailable, match="the limit of the role"):
-            await ensure_fit(address)
-
-
-# ---------------------------------------------------------------------------- standbys
 
 
 @pytest.fixture

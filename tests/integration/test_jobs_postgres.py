@@ -7,7 +7,6 @@ ends belong to the tests.
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections import Counter
 from collections.abc import (
     AsyncIterator,
@@ -15,14 +14,12 @@ from collections.abc import (
     Callable,
     Coroutine,
     Generator,
-    Iterator,
     Sequence,
 )
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -38,7 +35,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection
-from tests.support.postgres import FAST_AND_FORGETFUL, Database
+from tests.support.postgres import Database
 
 pytestmark = pytest.mark.real_time
 
@@ -312,18 +309,6 @@ async def test_a_clock_that_is_put_back_fires_nothing_twice(postgres_database: D
         await world.end()
         rows = await world.rows(jobs)
         assert world.begun() == dict.fromkeys((row.id for row in rows), 1)
-
-
-@pytest.fixture
-def own_server() -> Iterator[EmbeddedPostgres]:
-    """A server that a test may stop."""
-    with tempfile.TemporaryDirectory(prefix="goclaw-pg-", dir="/tmp") as folder:
-        server = EmbeddedPostgres(Path(folder) / "postgres", settings=FAST_AND_FORGETFUL)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
 
 
 async def test_a_restart_of_the_database_doubles_and_loses_nothing(

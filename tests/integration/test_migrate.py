@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -23,17 +22,6 @@ LATEST = m.known()[-1].version
 async def opened(empty_database: Database) -> AsyncIterator[Connection]:
     async with connection(empty_database.address) as connected:
         yield connected
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A copy of the migrations with a second one."""
-    copy = tmp_path / "migrations"
-    shutil.copytree(m.FOLDER, copy, ignore=shutil.ignore_patterns("__pycache__"))
-    number = f"{LATEST + 1:04}"
-    (copy / f"{number}_pets.up.sql").write_text("create table pets (id bigint primary key);\n")
-    (copy / f"{number}_pets.down.sql").write_text("drop table pets;\n")
-    return copy
 
 
 async def shape(opened: Connection) -> set[tuple[str, str, str]]:
@@ -68,12 +56,12 @@ async def test_down_and_up_again_gives_the_same_schema(opened: Connection) -> No
 
 
 async def test_a_version_in_between_can_be_reached_from_both_sides(
-    opened: Connection, folder: Path
+    opened: Connection, newer: Path
 ) -> None:
-    await m.migrate(opened, to=LATEST, folder=folder)
-    assert await m.pending(opened, folder) == [f"{LATEST + 1:04}_pets"]
-    assert await m.migrate(opened, folder=folder) == [f"{LATEST + 1:04}_pets.up.sql"]
-    assert await m.migrate(opened, to=LATEST, folder=folder) == [f"{LATEST + 1:04}_pets.down.sql"]
+    await m.migrate(opened, to=LATEST, folder=newer)
+    assert await m.pending(opened, newer) == [f"{LATEST + 1:04}_pets"]
+    assert await m.migrate(opened, folder=newer) == [f"{LATEST + 1:04}_pets.up.sql"]
+    assert await m.migrate(opened, to=LATEST, folder=newer) == [f"{LATEST + 1:04}_pets.down.sql"]
 
 
 @pytest.mark.parametrize("version", [-1, 99])
@@ -83,12 +71,12 @@ async def test_an_unknown_version_is_refused(opened: Connection, version: int) -
 
 
 async def test_a_file_that_changed_after_it_was_applied_is_named(
-    opened: Connection, folder: Path
+    opened: Connection, newer: Path
 ) -> None:
-    await m.migrate(opened, folder=folder)
-    file = folder / "0001_initial.up.sql"
+    await m.migrate(opened, folder=newer)
+    file = newer / "0001_initial.up.sql"
     file.write_text(file.read_text() + "-- later thought\n")
-    for attempt in (m.migrate(opened, folder=folder), m.status(opened, folder)):
+    for attempt in (m.migrate(opened, folder=newer), m.status(opened, newer)):
         with pytest.raises(MigrationError, match=r"0001_initial\.up\.sql has changed"):
             await attempt
 
@@ -107,15 +95,15 @@ async def test_a_database_of_an_unreleased_version_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-async def test_other_line_ends_are_no_change(opened: Connection, folder: Path) -> None:
-    await m.migrate(opened, folder=folder)
-    file = folder / "0001_initial.up.sql"
+async def test_other_line_ends_are_no_change(opened: Connection, newer: Path) -> None:
+    await m.migrate(opened, folder=newer)
+    file = newer / "0001_initial.up.sql"
     file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    assert await m.pending(opened, folder) == []
+    assert await m.pending(opened, newer) == []
 
 
-async def test_a_database_of_a_newer_release_is_refused(opened: Connection, folder: Path) -> None:
-    await m.migrate(opened, folder=folder)
+async def test_a_database_of_a_newer_release_is_refused(opened: Connection, newer: Path) -> None:
+    await m.migrate(opened, folder=newer)
     with pytest.raises(MigrationError, match="pets, which is newer than this release"):
         await m.migrate(opened)
     with pytest.raises(MigrationError, match="newer"):
@@ -143,15 +131,15 @@ async def test_a_runner_gives_up_when_another_one_does_not_end(
     assert await m.migrate(opened) != []
 
 
-async def test_a_failing_file_leaves_nothing_of_itself(opened: Connection, folder: Path) -> None:
-    (folder / f"{LATEST + 2:04}_bad.up.sql").write_text("create table half (x int); oops;")
-    (folder / f"{LATEST + 2:04}_bad.down.sql").write_text("")
+async def test_a_failing_file_leaves_nothing_of_itself(opened: Connection, newer: Path) -> None:
+    (newer / f"{LATEST + 2:04}_bad.up.sql").write_text("create table half (x int); oops;")
+    (newer / f"{LATEST + 2:04}_bad.down.sql").write_text("")
     with pytest.raises(MigrationError, match=r"bad\.up\.sql failed: syntax error"):
-        await m.migrate(opened, folder=folder)
+        await m.migrate(opened, folder=newer)
     tables = {table for table, _, _ in await shape(opened)}
     assert "pets" in tables
     assert "half" not in tables
-    assert await m.pending(opened, folder) == [f"{LATEST + 2:04}_bad"]
+    assert await m.pending(opened, newer) == [f"{LATEST + 2:04}_bad"]
 
 
 async def test_an_old_server_is_refused(
@@ -162,18 +150,18 @@ async def test_an_old_server_is_refused(
         await m.migrate(opened)
 
 
-def test_files_that_are_no_row_of_pairs_are_refused(folder: Path) -> None:
-    stray = folder / "notes.sql"
+def test_files_that_are_no_row_of_pairs_are_refused(newer: Path) -> None:
+    stray = newer / "notes.sql"
     stray.write_text("")
     with pytest.raises(MigrationError, match=r"notes\.sql must be named"):
-        m.known(folder)
+        m.known(newer)
     stray.unlink()
-    down = folder / f"{LATEST + 1:04}_pets.down.sql"
+    down = newer / f"{LATEST + 1:04}_pets.down.sql"
     down.unlink()
     with pytest.raises(MigrationError, match=r"pets\.up\.sql has no \.down\.sql"):
-        m.known(folder)
+        m.known(newer)
     down.write_text("")
-    for half in folder.glob("0001_*"):
+    for half in newer.glob("0001_*"):
         half.unlink()
     with pytest.raises(MigrationError, match="without gaps"):
-        m.known(folder)
+        m.known(newer)

@@ -14,7 +14,7 @@ from goclaw_py.agents import Thinking
 from goclaw_py.agents.models import Provider, RetryPolicy
 from goclaw_py.model.run_events import AgentEvent, TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import HistoryEntry, ModelStep
-from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents
+from tests.support.model_agents import KEY, WAIT_S, ModelAgents, look_up
 from tests.support.model_server_orders import long_text
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, Events, request
@@ -23,11 +23,6 @@ pytestmark = pytest.mark.real_time
 
 MEGABYTES_2 = 2 * 2**20
 HANG_UP_S = 5
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
 
 
 async def add(left: int, right: int) -> str:
@@ -42,7 +37,6 @@ def tools_order(*calls: tuple[str, object]) -> str:
 # ---------------------------------------------------------------------------- words
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_the_reply_is_streamed_word_by_word_and_counted(
     agents: ModelAgents, provider: Provider
 ) -> None:
@@ -54,7 +48,6 @@ async def test_the_reply_is_streamed_word_by_word_and_counted(
     assert (usage.requests, usage.input_tokens, usage.output_tokens) == (1, 10, 4)
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_prompt_system_lines_key_and_headers_reach_the_server(
     agents: ModelAgents, provider: Provider
 ) -> None:
@@ -68,7 +61,6 @@ async def test_prompt_system_lines_key_and_headers_reach_the_server(
     assert KEY in seen.headers.get("x-api-key", seen.headers["authorization"])
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_thoughts_are_no_part_of_the_reply(agents: ModelAgents, provider: Provider) -> None:
     events = Events()
     agent = agents.make(provider)
@@ -79,7 +71,6 @@ async def test_thoughts_are_no_part_of_the_reply(agents: ModelAgents, provider: 
     assert again.text == "well"
 
 
-@pytest.mark.parametrize("provider", BOTH)
 @pytest.mark.parametrize("piece", [16_384, MEGABYTES_2])
 async def test_an_answer_of_two_megabytes_arrives_whole(
     agents: ModelAgents, provider: Provider, piece: int
@@ -107,7 +98,6 @@ async def test_more_than_a_hundred_runs_ask_at_once(agents: ModelAgents) -> None
 # ---------------------------------------------------------------------------- tools
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_several_tools_are_called_at_once(agents: ModelAgents, provider: Provider) -> None:
     tools = Functions(look_up, add)
     order = tools_order(
@@ -125,7 +115,6 @@ async def test_several_tools_are_called_at_once(agents: ModelAgents, provider: P
     assert result.usage.requests == 2
 
 
-@pytest.mark.parametrize("provider", BOTH)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -154,7 +143,6 @@ async def test_malformed_arguments_call_nothing_and_go_back_to_the_model(
     assert again.text == "on"
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_good_calls_beside_a_malformed_one_are_carried_out(
     agents: ModelAgents, provider: Provider
 ) -> None:
@@ -165,7 +153,6 @@ async def test_good_calls_beside_a_malformed_one_are_carried_out(
     assert "meaning of owl" in result.text
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_a_history_with_tools_gives_back_what_the_model_saw(
     agents: ModelAgents, provider: Provider
 ) -> None:
@@ -188,7 +175,6 @@ def bare(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return read
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_a_message_that_comes_while_a_tool_works_is_in_the_next_request(
     agents: ModelAgents, provider: Provider
 ) -> None:
@@ -203,7 +189,6 @@ async def test_a_message_that_comes_while_a_tool_works_is_in_the_next_request(
 # ---------------------------------------------------------------------------- cancelling
 
 
-@pytest.mark.parametrize("provider", BOTH)
 @pytest.mark.parametrize(
     ("order", "pieces"), [("hang", 0), ("pause 2", 2), ("slow 1000 0.01", 3), ("limit 50 1", 0)]
 )
@@ -243,7 +228,6 @@ async def test_cancelling_ends_a_run_at_once(
 # ---------------------------------------------------------------------------- options
 
 
-@pytest.mark.parametrize("provider", BOTH)
 async def test_the_temperature_goes_with_each_request_if_it_is_set(
     agents: ModelAgents, provider: Provider
 ) -> None:

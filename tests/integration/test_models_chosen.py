@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-import pytest_asyncio
 
 from goclaw_py.agents import McpServer, Thinking
 from goclaw_py.agents.models import ModelAgent, Provider
@@ -16,25 +14,14 @@ from goclaw_py.agents.models.engine import Engine
 from goclaw_py.agents.models.engines import MOST_OTHERS
 from goclaw_py.model.errors import AgentError
 from goclaw_py.ports.agent import AgentResult
-from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, url
+from tests.integration.conftest import OTHER_KEY
+from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents
 from tests.support.model_server import ModelServer
 from tests.unit.agents.builders import Events, request
 
 pytestmark = pytest.mark.real_time
 
 OPENAI, ANTHROPIC = BOTH
-OTHER_KEY = "sk-ant-other-ZYXWVUTSRQPONMLK"
-
-
-@pytest_asyncio.fixture
-async def other(agents: ModelAgents) -> AsyncIterator[ModelServer]:
-    """A second server: where another provider is."""
-    async with ModelServer() as server:
-        agents.environ |= {
-            "ANTHROPIC_API_KEY": OTHER_KEY,
-            "ANTHROPIC_BASE_URL": url(server, ANTHROPIC),
-        }
-        yield server
 
 
 @pytest.fixture
@@ -105,6 +92,7 @@ async def test_another_provider_gets_neither_the_key_nor_the_headers_of_the_agen
 async def test_an_agent_without_a_key_of_its_own_can_ask_another_provider(
     agents: ModelAgents, other: ModelServer
 ) -> None:
+    del agents.environ["OPENAI_API_KEY"], agents.environ["OPENAI_BASE_URL"]
     agent = agents.make(api_key=None, base_url=None)
     assert (await ask(agent, "say a", "anthropic:claude-x")).text == "a"
     assert "set OPENAI_API_KEY" in (await refused(agent, "")).friendly

@@ -20,6 +20,7 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, TextDelta
 from goclaw_py.ports.agent import AgentResult, HistoryEntry
 from tests.support import model_server_openai as openai
+from tests.support.model_agents import look_up
 from tests.support.model_server import ModelServer, Seen
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Events, request
@@ -78,11 +79,6 @@ async def agent(server: SummingServer) -> AsyncIterator[ModelAgent]:
     made = ModelAgent(spec, Provider.OPENAI, "gpt-4o", retry=RetryPolicy(tries=1), environ={})
     yield made
     await made.close()
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
 
 
 class Talk:

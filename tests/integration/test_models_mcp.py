@@ -366,18 +366,8 @@ async def test_a_program_ends_with_a_gateway_that_is_killed() -> None:
 # ---------------------------------------------------------------------------- HTTP
 
 
-async def test_a_tool_of_a_server_is_called_with_its_headers(
-    make: Make, http: Callable[[], str]
-) -> None:
-    remote = McpServer(url=http(), headers={"Authorization": f"Bearer {KEY}"})
-    assert given(await call(make(calc=remote), "calc_add", a=2, b=3)) == "5"
-
-
 async def test_a_server_that_refuses_is_missing_and_no_key_is_logged(
-    server: ModelServer,
-    make: Make,
-    http: Callable[[], str],
-    caplog: pytest.LogCaptureFixture,
+    server: ModelServer, make: Make, http: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
     """SPEC SEC-2."""
     wrong = f"Bearer wrong-{KEY}"
@@ -392,15 +382,14 @@ async def test_a_server_that_refuses_is_missing_and_no_key_is_logged(
     assert all(KEY not in str(vars(record)) for record in ours)
 
 
-async def test_a_server_that_has_gone_is_a_result_that_the_model_reads(
+async def test_a_server_is_called_with_its_headers_and_one_that_has_gone_is_told(
     make: Make, http: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    processes: list[int] = []
     remote = McpServer(url=http(), headers={"Authorization": f"Bearer {KEY}"})
     agent = make(calc=remote)
-    processes.append(int(given(await call(agent, "calc_pid"))))
-    os.kill(processes[0], signal.SIGKILL)
-    await until(lambda: not is_alive(processes[0]))
+    pid = int(given(await call(agent, "calc_pid")))
+    os.kill(pid, signal.SIGKILL)
+    await until(lambda: not is_alive(pid))
     assert "broke" in given(await call(agent, "calc_add", a=1, b=1))
     await until(lambda: notes(caplog))
     assert (await agent.run(request("say on we go"), Events())).text == "on we go"

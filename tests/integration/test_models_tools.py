@@ -19,7 +19,7 @@ from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import FilePart, HistoryEntry, Role, RunRequest
 from tests.support.mcp_server import PIXEL
-from tests.support.model_agents import ModelAgents
+from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import INPUT_TOKENS_PER_MESSAGE, ModelServer, Seen
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, Events, request
@@ -28,11 +28,6 @@ pytestmark = pytest.mark.real_time
 
 WAIT_S = 20
 """How long a test waits for something that should be there in milliseconds."""
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
 
 
 async def fail() -> str:
@@ -218,15 +213,6 @@ async def test_each_answer_of_the_model_is_a_step_with_all_that_was_used_so_far(
     assert result.model == last.model == "gpt-4o"
 
 
-async def test_a_run_that_is_cut_before_the_first_word_leaves_entries(
-    server: ModelServer, agent: ModelAgent
-) -> None:
-    events = await cut(agent, request("hang"), after=server.arrived)
-    entries = await entries_of(events)
-    assert told(entries) == [(Role.USER, "hang"), (Role.ASSISTANT, "[stopped]")]
-    assert [entry.format for entry in entries] == ["pydantic-ai"] * 2
-
-
 async def test_what_was_said_before_a_stop_stands_before_the_note(
     server: ModelServer, agent: ModelAgent
 ) -> None:
@@ -251,32 +237,6 @@ async def test_what_was_said_before_a_stop_stands_before_the_note(
     result = await agent.run(request("say bye", history=entries), Events())
     assert result.text == "bye"
     assert server.seen[-1].roles == ["system", "user", "assistant", "user"]
-
-
-async def test_a_call_that_was_cut_has_a_result_that_says_so(
-    server: ModelServer, agent: ModelAgent
-) -> None:
-    working = asyncio.Event()
-
-    async def work() -> str:
-        working.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    order = tools(("look_up", {"word": "owl"}), ("work", {}))
-    box = Functions(look_up, work)
-    events = await cut(agent, request(order, tools=box), after=working)
-    entries = await entries_of(events)
-    assert told(entries) == [(Role.USER, order), (Role.ASSISTANT, "looking\n\n[stopped]")]
-    await agent.run(request("say bye", history=entries, tools=box), Events())
-    sent = server.seen[-1].body["messages"]
-    assert [message["role"] for message in sent] == [
-        "system", "user", "assistant", "tool", "tool", "assistant", "user",
-    ]  # fmt: skip
-    by_call = {m["tool_call_id"]: m["content"] for m in sent if m["role"] == "tool"}
-    assert by_call["call_2"] == "meaning of owl"
-    assert by_call["call_2_1"].startswith("[interrupted")
-    assert sent[-2]["content"] == "[stopped]"
 
 
 async def test_results_that_were_not_sent_yet_are_kept_when_the_run_fails(

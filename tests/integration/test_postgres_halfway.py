@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -17,7 +17,7 @@ from goclaw_py.store.postgres.pool import DatabaseError
 from goclaw_py.store.sql import queries
 from tests.integration.postgres_work import changes_all_or_nothing, refusing, until_somebody_waits
 from tests.support.postgres import Database
-from tests.support.stores import ANN, PLACES, T0, A, a_node, at, end, entry, inbox, key_of, new_run
+from tests.support.stores import ANN, PLACES, T0, A, at, end, entry, inbox, key_of, new_run
 
 pytestmark = pytest.mark.real_time
 
@@ -50,16 +50,7 @@ class Busy:
 
 
 @pytest.fixture
-async def busy(postgres_database: Database) -> AsyncIterator[Busy]:
-    store = await postgres_database.open()
-    try:
-        yield await fill(store)
-    finally:
-        await store.close()
-
-
-async def fill(store: PostgresStore) -> Busy:
-    await store.join(a_node(A))
+async def busy(store: PostgresStore) -> Busy:
     said = inbox("2e", text="better")
     edit = replace(said, message=replace(said.message, edits="100:2"))
     batch = [inbox(1), inbox(2), edit, inbox(4)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -31,21 +31,18 @@ from tests.support.stores import ANN, APOLOGY, LEASE_S, PATIENCE_S, T0, A, B, a_
 pytestmark = pytest.mark.real_time
 
 
-async def test_to_claim_what_is_not_due_writes_nothing(postgres_database: Database) -> None:
-    store = await postgres_database.open()
-    try:
-        await store.join(a_node(A))
-        await added(store, a_job("tea", due_at=at(60)))
-        async with connection(postgres_database.address) as direct:
-            before = await direct.row("select pg_current_xact_id_if_assigned(), txid_current()")
-            assert await claim(store) == []
-            after = await direct.row("select pg_current_xact_id_if_assigned(), txid_current()")
-        assert before is not None
-        assert after is not None
-        # This connection used one number itself; nobody else took one.
-        assert after["txid_current"] - before["txid_current"] == 1
-    finally:
-        await store.close()
+async def test_to_claim_what_is_not_due_writes_nothing(
+    store: PostgresStore, postgres_database: Database
+) -> None:
+    await added(store, a_job("tea", due_at=at(60)))
+    async with connection(postgres_database.address) as direct:
+        before = await direct.row("select pg_current_xact_id_if_assigned(), txid_current()")
+        assert await claim(store) == []
+        after = await direct.row("select pg_current_xact_id_if_assigned(), txid_current()")
+    assert before is not None
+    assert after is not None
+    # This connection used one number itself; nobody else took one.
+    assert after["txid_current"] - before["txid_current"] == 1
 
 
 TABLES = ("cron_jobs", "job_runs", "owner_zones", "runs", "outbox", "sessions", "nodes")
@@ -61,25 +58,20 @@ class Busy:
 
 
 @pytest.fixture
-async def busy(postgres_database: Database) -> AsyncIterator[Busy]:
-    store = await postgres_database.open()
-    try:
-        await store.join(a_node(A))
-        here = replace(a_spec("work"), target=ANN)
-        work, hand, _ = await added(
-            store,
-            a_job("work", spec=here),
-            a_job("hand", due_at=at(500)),
-            a_job("due", due_at=at(3)),
-        )
-        at_work = await claim_one(store)
-        manual = await claim_manual(store, hand)
-        assert manual
-        await store.begin_run(run_for("r", at_work), node=A)
-        await store.choose_zone(work.owner, "Asia/Tokyo")
-        yield Busy(store, at_work, manual)
-    finally:
-        await store.close()
+async def busy(store: PostgresStore) -> Busy:
+    here = replace(a_spec("work"), target=ANN)
+    work, hand, _ = await added(
+        store,
+        a_job("work", spec=here),
+        a_job("hand", due_at=at(500)),
+        a_job("due", due_at=at(3)),
+    )
+    at_work = await claim_one(store)
+    manual = await claim_manual(store, hand)
+    assert manual
+    await store.begin_run(run_for("r", at_work), node=A)
+    await store.choose_zone(work.owner, "Asia/Tokyo")
+    return Busy(store, at_work, manual)
 
 
 async def _finish(busy: Busy) -> None:
@@ -181,35 +173,26 @@ async def test_a_recovery_and_an_end_at_once_agree_on_who_was_first(
         await other.close()
 
 
-async def test_many_runs_that_begin_at_once_get_sessions_of_their_own(
-    postgres_database: Database,
-) -> None:
+async def test_many_runs_that_begin_at_once_get_sessions_of_their_own(store: PostgresStore) -> None:
     """Also those whose session exists and is free, and none of them for a node that is dead."""
-    store = await postgres_database.open()
-    try:
-        await store.join(a_node(A))
-        await added(store, *(a_job(f"j{n}") for n in range(40)))
-        for hour in range(2):
-            claimed = await claim(store, now=T0 + timedelta(hours=hour))
-            names = [f"r{hour} {one.job.id}" for one in claimed]
-            pairs = list(zip(names, claimed, strict=True))
-            await asyncio.gather(
-                *(store.begin_run(run_for(name, one), node=A) for name, one in pairs)
-            )
-            await asyncio.gather(
-                *(store.finish_run(run_end(name, ended(one)), node=A) for name, one in pairs)
-            )
-            await store.release_sessions(A, [one.key for one in await store.sessions(limit=99)])
-        assert {one.fence for one in await store.sessions(limit=99)} == {2}
-        await store.leave(A, now=at(5))
-        strangers = [
-            run_for(f"s {n}", OccurrenceClaim(OccurrenceId(f"o {n}"), a_job(f"s{n}"), T0, T0))
-            for n in range(9)
-        ]
-        got = await asyncio.gather(
-            *(store.begin_run(run, node=A) for run in strangers), return_exceptions=True
+    await added(store, *(a_job(f"j{n}") for n in range(40)))
+    for hour in range(2):
+        claimed = await claim(store, now=T0 + timedelta(hours=hour))
+        names = [f"r{hour} {one.job.id}" for one in claimed]
+        pairs = list(zip(names, claimed, strict=True))
+        await asyncio.gather(*(store.begin_run(run_for(name, one), node=A) for name, one in pairs))
+        await asyncio.gather(
+            *(store.finish_run(run_end(name, ended(one)), node=A) for name, one in pairs)
         )
-        assert {type(one).__name__ for one in got} == {"Fenced"}
-        assert len(await store.sessions(limit=99)) == 40
-    finally:
-        await store.close()
+        await store.release_sessions(A, [one.key for one in await store.sessions(limit=99)])
+    assert {one.fence for one in await store.sessions(limit=99)} == {2}
+    await store.leave(A, now=at(5))
+    strangers = [
+        run_for(f"s {n}", OccurrenceClaim(OccurrenceId(f"o {n}"), a_job(f"s{n}"), T0, T0))
+        for n in range(9)
+    ]
+    got = await asyncio.gather(
+        *(store.begin_run(run, node=A) for run in strangers), return_exceptions=True
+    )
+    assert {type(one).__name__ for one in got} == {"Fenced"}
+    assert len(await store.sessions(limit=99)) == 40

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -18,7 +17,7 @@ from goclaw_py.ports.store import JobQuery
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.support.postgres import Database, run_sql
 from tests.support.store_jobs import a_job, a_spec, added, claim, claim_one, ended, kept, renamed
-from tests.support.stores import ANN, BOB, T0, A, a_node, at
+from tests.support.stores import ANN, BOB, T0, A, at
 
 pytestmark = pytest.mark.real_time
 
@@ -38,16 +37,6 @@ SHAPES: dict[str, object] = {
     "an unknown notify": WHOLE | {"notify": "sometimes"},
     "a target of another shape": WHOLE | {"target": {"channel": 1}},
 }
-
-
-@pytest.fixture
-async def store(postgres_database: Database) -> AsyncIterator[PostgresStore]:
-    opened = await postgres_database.open()
-    try:
-        await opened.join(a_node(A))
-        yield opened
-    finally:
-        await opened.close()
 
 
 async def stored_spec(database: Database) -> object:

@@ -6,9 +6,8 @@ import asyncio
 import json
 import os
 import signal
-import tempfile
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +23,7 @@ from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener, pool
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
-from tests.support.postgres import FAST_AND_FORGETFUL, Database, run_sql
+from tests.support.postgres import Database, run_sql
 from tests.support.stores import ANN, PATIENCE_S, PLACES, T0, A, Heard, a_node, inbox, say, until
 
 pytestmark = pytest.mark.real_time
@@ -38,12 +37,6 @@ async def opened(database: Database) -> AsyncIterator[PostgresStore]:
         yield store
     finally:
         await store.close()
-
-
-@pytest.fixture
-async def store(postgres_database: Database) -> AsyncIterator[PostgresStore]:
-    async with opened(postgres_database) as store:
-        yield store
 
 
 @pytest.fixture
@@ -271,18 +264,6 @@ async def test_a_closed_store_is_unavailable(postgres_database: Database, tmp_pa
 
 
 # ---------------------------------------------------------------------------- a server of its own
-
-
-@pytest.fixture
-def own_server() -> Iterator[EmbeddedPostgres]:
-    """A server that a test may stop, apart from the one that the other tests share."""
-    with tempfile.TemporaryDirectory(prefix="goclaw-pg-", dir="/tmp") as folder:
-        server = EmbeddedPostgres(Path(folder) / "postgres", settings=FAST_AND_FORGETFUL)
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
 
 
 async def address_of(server: EmbeddedPostgres) -> tuple[Address, int]:

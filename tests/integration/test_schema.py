@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.app.schema import Dump, bring_up_to_date
 from goclaw_py.model.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
-from goclaw_py.store.migrate import FOLDER, known, migrate, status
+from goclaw_py.store.migrate import known, migrate, status
 from goclaw_py.store.postgres import Address, connection
 from tests.support.postgres import Server, run_sql
 
@@ -36,16 +36,6 @@ def dump(postgres_server: Server, tmp_path: Path) -> Dump:
     return Dump(EmbeddedPostgres(Path(host)).binary("pg_dump"), tmp_path / "backups")
 
 
-@pytest.fixture
-def newer(tmp_path: Path) -> Path:
-    """The migrations of a later release."""
-    folder = tmp_path / "migrations"
-    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / f"{MORE}_more.up.sql").write_text("create table more (id bigint primary key);")
-    (folder / f"{MORE}_more.down.sql").write_text("drop table more;")
-    return folder
-
-
 async def test_a_new_database_is_migrated_and_nothing_is_saved(
     address: Address, dump: Dump
 ) -> None:
@@ -60,7 +50,7 @@ async def test_a_database_with_data_is_saved_before_it_changes(
     async with connection(address) as one:
         await migrate(one)
     done = await bring_up_to_date(address, dump=dump, migrations=newer)
-    assert done == [f"{MORE}_more.up.sql"]
+    assert done == [f"{MORE}_pets.up.sql"]
     (file,) = dump.folder.iterdir()
     assert file.name.startswith(f"before-{MORE}-")
     assert file.suffix == ".dump"

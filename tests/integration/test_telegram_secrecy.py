@@ -11,7 +11,7 @@ import pytest
 
 from channels.telegram.client import BotClient, ChatPlace, Text, Upload, WebhookState
 from channels.telegram.settings import Library
-from goclaw_py.model.errors import ChannelError, ChannelRefused, MaybeSent, NotSent, RateLimited
+from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, RateLimited
 from goclaw_py.model.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
@@ -184,14 +184,6 @@ async def test_a_refusal_that_repeats_the_token_is_shown_without_it(
     assert isinstance(error, RateLimited)
     assert str(error) == "slow down, /bot(token)/x, (token)"
     assert error.retry_after_s == 7
-    assert SECRET not in traces(error)
-
-
-async def test_a_refused_token_is_not_repeated(library: Library) -> None:
-    refusal = {"ok": False, "error_code": 401, "description": f"Unauthorized: {TOKEN}"}
-    async with answering(library, refusal, 401) as client:
-        error = await caught(client.get_me())
-    assert isinstance(error, ChannelRefused)
     assert SECRET not in traces(error)
 
 

@@ -71,3 +71,8 @@ async def fails(agent: ModelAgent, order: str, *tools: Function) -> AgentError:
     with pytest.raises(AgentError) as caught:
         await agent.run(request(order, tools=Functions(*tools)), Events())
     return caught.value
+
+
+async def look_up(word: str) -> str:
+    """Look a word up."""
+    return f"meaning of {word}"
