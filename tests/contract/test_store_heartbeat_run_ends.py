@@ -182,32 +182,23 @@ async def test_of_two_runs_that_end_a_heartbeat_run_at_once_one_speaks(world: Wo
 
 
 async def test_a_heartbeat_run_has_its_runs_and_used_what_they_used(world: World) -> None:
-    """HB-10: retries are paid for too."""
+    """HB-10, HB-12: retries are paid for too, and its session pays for its subagents."""
     await planned(world.a)
     claimed = await claim_one(world.a)
     spent = [SPENT, None, Usage(2, 20, 3, 0, Decimal("0.25"))]
     for n, usage in enumerate(spent):
-        await world.a.begin_run(run_for(f"r{n}", claimed, started_at=at(n + 1)), node=A)
+        mine = run_for(f"r{n}", claimed, started_at=at(n + 1))
+        await world.a.begin_run(mine, node=A)
         assert (await row_of(world.b, claimed.id)).started_at == at(1)
+        if n == 1:
+            child = replace(mine, id=RunId("c"), session=SessionKey("agent:main:subagent:c"))
+            child = replace(child, trigger=Trigger.SUBAGENT, parent=mine.id, payer=mine.session)
+            await ran(world, replace(child, heartbeat_run=None), replace(run_end("c"), usage=SPENT))
         last = ended(claimed) if n == 2 else None
         await world.a.finish_run(replace(run_end(f"r{n}", last), usage=usage), node=A)
     row = await row_of(world.b, claimed.id)
     assert row.runs == (RunId("r0"), RunId("r1"), RunId("r2"))
-    assert (row.started_at, row.usage) == (at(1), Usage(3, 30, 5, 1, Decimal("0.75")))
-
-
-async def test_what_its_subagents_used_counts_for_a_heartbeat_run(world: World) -> None:
-    """HB-12: its session pays for them."""
-    await planned(world.a)
-    claimed = await claim_one(world.a)
-    mine = run_for("r0", claimed)
-    await world.a.begin_run(mine, node=A)
-    child = replace(mine, id=RunId("c0"), session=SessionKey("agent:main:subagent:c0"))
-    child = replace(child, trigger=Trigger.SUBAGENT, parent=mine.id, payer=mine.session)
-    await ran(world, replace(child, heartbeat_run=None), replace(run_end("c0"), usage=SPENT))
-    last = replace(run_end("r0", ended(claimed)), usage=SPENT)
-    await world.a.finish_run(last, node=A)
-    assert (await row_of(world.b, claimed.id)).usage == SPENT.plus(SPENT)
+    assert (row.started_at, row.usage) == (at(1), Usage(4, 40, 7, 2, Decimal("1.25")))
 
 
 async def test_a_heartbeat_run_answers_what_was_due_when_it_was_decided(world: World) -> None:

@@ -281,8 +281,9 @@ async def test_a_process_that_ends_gives_back_what_waits_too(world: World) -> No
     await world.a.release_sessions(A, [key_of(ANN), key_of(BOB)], waiting=True)
     await until(heard.expect(Notice.INBOX))
     assert [one.id for one in await todo(world, B)] == [of_ann.id]
-    await world.a.begin_run(new_run("without messages", target=Target(*PLACES[0], "9")), node=A)
-    await world.a.release_sessions(A, [key_of(Target(*PLACES[0], "9"))])
+    other = replace(ANN, chat="300")
+    await world.a.begin_run(new_run("without messages", target=other), node=A)
+    await world.a.release_sessions(A, [key_of(other)])
     for name in ("r", "without messages"):
         await world.a.finish_run(end(name), node=A)
 

@@ -244,6 +244,12 @@ async def test_a_change_leaves_alone_what_runs_and_what_has_run(world: World) ->
     assert (job.running, job.next_run_at, job.revision) == (claimed.id, at(60), 2)
 
 
+async def test_slugs_are_told_by_their_beginning(world: World) -> None:
+    await added(world.a, *map(a_job, ("tea", "tea-2", "te_x", "teal", "coffee")))
+    assert await world.a.slugs(OWNER, "tea") == {"tea", "tea-2", "teal"}
+    assert await world.a.slugs(OTHER, "tea") == frozenset()
+
+
 @pytest.mark.parametrize("forget", [True, False])
 async def test_a_deleted_job_is_gone_and_its_slug_is_free(world: World, *, forget: bool) -> None:
     """CRON-9: its log is kept or not."""
@@ -280,12 +286,6 @@ async def test_nothing_in_a_text_is_a_pattern(world: World) -> None:
     await added(world.a, a_job("tea"))
     for text in ("", "%%%%", "job_tea", "JOB-TEA", "job-tea%", "a\0bcd", "\ud800"):
         assert await world.a.find_jobs(text) == [], text
-
-
-async def test_slugs_are_told_by_their_beginning(world: World) -> None:
-    await added(world.a, *map(a_job, ("tea", "tea-2", "te_x", "teal", "coffee")))
-    assert await world.a.slugs(OWNER, "tea") == {"tea", "tea-2", "teal"}
-    assert await world.a.slugs(OTHER, "tea") == frozenset()
 
 
 async def test_jobs_come_in_the_order_of_their_next_runs(world: World) -> None:

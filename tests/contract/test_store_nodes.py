@@ -432,53 +432,35 @@ async def test_others_are_told_that_a_place_is_theirs(world: World) -> None:
 QUESTION = '{"what": "stop", "session": "agent:main:telegram:direct:1"}'
 
 
-async def test_a_question_reaches_the_node_that_is_asked_and_nobody_else(world: World) -> None:
-    call = await world.a.ask(B, QUESTION, now=T0)
-    assert call is not None
-    assert await world.b.asked(B) == [NodeCall(call, QUESTION, T0)]
-    assert await world.a.asked(A) == []
-
-
 async def test_questions_come_in_their_order_until_they_are_answered(world: World) -> None:
-    first, second = [await world.a.ask(B, str(n), now=T0) for n in (1, 2)]
-    assert first is not None
-    assert [call.question for call in await world.b.asked(B)] == ["1", "2"]
+    """To the node that is asked and nobody else; with that they go."""
+    for node, now in ((NodeId("nobody"), T0), (B, at(LEASE_S + 1))):
+        assert await world.a.ask(node, QUESTION, now=now) is None
+    first, second = [await world.a.ask(B, text, now=T0) for text in (QUESTION, "2")]
+    assert first
+    assert second
+    assert await world.b.asked(B) == [NodeCall(first, QUESTION, T0), NodeCall(second, "2", T0)]
+    assert await world.a.asked(A) == []
     assert await world.a.answer_to(first) is None
-    await world.b.answer(first, "stopped")
-    await world.b.answer(first, "stopped")
+    for _ in range(2):
+        await world.b.answer(first, "stopped")
     assert await world.a.answer_to(first) == "stopped"
     assert [call.id for call in await world.b.asked(B)] == [second]
-
-
-async def test_nobody_asks_a_node_that_is_not_there_or_dead(world: World) -> None:
-    assert await world.a.ask(NodeId("nobody"), QUESTION, now=T0) is None
-    assert await world.a.ask(B, QUESTION, now=at(LEASE_S + 1)) is None
-
-
-async def test_what_a_node_was_asked_goes_with_it(world: World) -> None:
-    call = await world.a.ask(B, QUESTION, now=T0)
-    assert call is not None
     await world.b.leave(B, now=T0)
-    assert await world.a.answer_to(call) is None
-    await world.a.answer(call, "")
-    assert await world.a.answer_to(call) is None
+    assert await world.a.answer_to(second) is None
+    await world.a.answer(second, "")
+    assert await world.a.answer_to(second) is None
 
 
 async def test_old_questions_are_forgotten(world: World) -> None:
+    """What cannot be stored harms nothing."""
     await world.a.renew(B, until=at(1000))
-    old = await world.a.ask(B, QUESTION, now=T0)
-    young = await world.a.ask(B, QUESTION, now=at(50))
+    old, young = [await world.a.ask(B, "a\0b\ud800", now=at(second)) for second in (0, 50)]
     assert await world.b.ask(A, QUESTION, now=at(61)) is None
-    assert [call.id for call in await world.b.asked(B)] == [young]
+    assert [(call.id, call.question) for call in await world.b.asked(B)] == [
+        (young, "a\ufffdb\ufffd")
+    ]
     assert old != young
-
-
-@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-async def test_what_cannot_be_stored_harms_nothing(world: World, text: str) -> None:
-    call = await world.a.ask(B, text, now=T0)
-    assert call is not None
-    (found,) = await world.b.asked(B)
-    assert "\ufffd" in found.question
 
 
 async def test_questions_and_answers_are_told(world: World) -> None:

@@ -69,22 +69,19 @@ async def test_a_stop_ends_nothing_of_another_node(world: World) -> None:
     assert await world.a.unanswered(key_of(ANN), ended=True) == []
 
 
-async def test_a_stop_of_nobodys_session_holds(world: World) -> None:
-    await world.accept(ANN)
-    await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
-    accepted = await world.b.accept([covered(7), a_stop("100:1")], node=B, now=T5)
-    assert [row.message.message_id for row in accepted.rows] == ["stop"]
-    assert await waiting(world) == []
-
-
-async def test_a_stop_takes_the_session_of_a_dead_node_where_nothing_waits(world: World) -> None:
-    await world.accept(ANN)
-    ids = [row.id for row in await todo(world, now=T5)]
-    await world.a.settle(ids, Outcome.DROPPED, now=T5)
-    now = await world.kill(A)
-    accepted = await world.b.accept([covered(7), a_stop("100:7")], node=B, now=now)
+@pytest.mark.parametrize("dead", [False, True])
+async def test_a_stop_of_nobodys_session_holds(world: World, dead: bool) -> None:
+    """Or of that of a dead node where nothing waits: it takes it."""
+    (row,) = await world.accept(ANN)
+    if dead:
+        await world.a.settle([row.id], Outcome.DROPPED, now=T5)
+    else:
+        await world.a.release_sessions(A, [key_of(ANN)], waiting=True)
+    now = await world.kill(A) if dead else T5
+    accepted = await world.b.accept([covered(7), a_stop("100:1", "100:7")], node=B, now=now)
     assert [row.message.message_id for row in accepted.rows] == ["stop"]
     assert await todo(world, B, now=now) == []
+    assert await waiting(world) == []
 
 
 async def test_a_batch_for_several_owners_is_decided_by_each(world: World) -> None:
