@@ -144,7 +144,7 @@ def test_a_list_says_what_it_leaves_out_and_whose_jobs_there_are(
     assert goclaw("cron", "show", "hers").code == 0
 
 
-def test_a_name_must_be_clear(goclaw: Shell, cron: JobControl) -> None:
+def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> None:
     assert goclaw("cron", "list") == Done(0, "no jobs\n", "")
     assert goclaw("cron", "runs").out == "no runs yet\n"
     assert goclaw("cron", "next").out == "no upcoming runs\n"

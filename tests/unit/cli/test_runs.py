@@ -27,8 +27,7 @@ from tests.unit.web.fakes import FakeControl
     ("", ALL_RUNS),
     ("--agent main", RunFilter(agent=AgentName("main"))),
     ("--trigger cron", RunFilter(trigger=Trigger.CRON)),
-    ("--outcome timed_out", RunFilter(outcome=Outcome.TIMED_OUT)),
-    ("--trigger api --agent x", RunFilter(trigger=Trigger.API, agent=AgentName("x"))),
+    ("--trigger api --outcome lost", RunFilter(trigger=Trigger.API, outcome=Outcome.LOST)),
 ])  # fmt: skip
 def test_runs_are_picked(
     goclaw: Shell, gateway: ThreadGateway, words: str, only: RunFilter

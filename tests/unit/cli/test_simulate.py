@@ -365,9 +365,7 @@ def test_a_gateway_need_not_know_each_agent(goclaw: Shell, home: Path) -> None:
 
 def test_the_page_marks_each_call(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
     hearts.checklist("- every 12h: Look at the calendar.\n")
-    path = tmp_path / "page.html"
-    assert goclaw("simulate", "--days", "7", "--html", str(path)).code == 0
-    root = ET.fromstring(path.read_text("utf-8").partition("\n")[2])
+    root = ET.fromstring(page_of(goclaw, tmp_path, "--days", "7").partition("\n")[2])
     assert {text.text for text in root.iter("text")} >= {"heartbeat main"}
     marks = [mark.get("class") for mark in root.iter("rect")]
     assert marks.count("ok") == 14
@@ -390,8 +388,6 @@ def test_a_heartbeat_that_fails_is_red(goclaw: Shell, hearts: HeartControl, tmp_
 
 
 def test_a_page_of_nothing_is_small(goclaw: Shell, hearts: HeartControl, tmp_path: Path) -> None:
-    path = tmp_path / "page.html"
-    assert goclaw("simulate", "--days", "40", "--html", str(path)).code == 0
-    page = path.read_text("utf-8")
+    page = page_of(goclaw, tmp_path, "--days", "40")
     assert page.count("<rect") == 1
     assert len(page) < 5000
