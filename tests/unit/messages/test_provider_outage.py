@@ -109,6 +109,10 @@ async def test_a_message_that_was_kept_for_too_long_fails_with_one_sentence() ->
         provider.down = None
         await until(lambda: len(gateway.channel.texts("bob")) == 2)
         assert gateway.channel.texts("bob") == [texts.KEPT, "re: second"]
+        provider.down = DOWN
+        await gateway.say("third", chat="cyd", apart_s=700)  # now nothing else is kept
+        assert gateway.channel.texts("cyd") == [texts.KEPT, DOWN.friendly]
+        assert gateway.pending == []
 
 
 @pytest.mark.parametrize(

@@ -428,3 +428,10 @@ async def test_a_stop_that_was_committed_before_it_could_act_takes_jobs_too(text
     async with jobs_of(ANN) as (gateway, _):
         await gateway.gateway.accept([message(text, redelivered=True)])
         await until(lambda: gateway.channel.texts() == ["Stopped 1 job."])
+
+
+async def test_a_job_that_ignores_its_stop_is_stopping() -> None:
+    """SPEC CMD-1."""
+    async with jobs_of(ANN, agent=ScriptedAgent(otherwise=lambda _: Ignore(60))) as (gateway, _):
+        assert await gateway.ask("/stop") == "Stopped 1 job."
+        assert await gateway.ask("/stop") == "It is already being stopped."

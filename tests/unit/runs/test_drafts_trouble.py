@@ -241,3 +241,14 @@ async def test_a_run_that_began_with_a_late_lease_is_shown_when_that_is_renewed(
         gateway.store.broken = set()
         await channel.until_sent(2)
         assert len(channel.drafted["draft-1"]) > 3
+
+
+async def test_a_draft_that_cannot_be_looked_for_until_the_end_becomes_the_reply() -> None:
+    slower = Stream(ONE_TWO.pieces, every_s=3)
+    async with replying(slower, draft_failures=[ARRIVED]) as (gateway, channel):
+        await until(lambda: bool(channel.drafted))
+        channel.fail(NotSent("no route"))
+        await channel.until_sent(1)
+        assert channel.visible() == ["one two"]
+        (row,) = await outbox(gateway)
+        assert (row.external_id, row.attempts) == ("draft-1", 1)
