@@ -152,14 +152,17 @@ def test_a_child_behind_a_message_that_waits_for_its_parents_session_is_rejected
 
 
 def test_a_lane_that_shrinks_to_runs_that_wait_seats_a_child_inside_its_parent() -> None:
-    """SPEC LANE-8, LANE-9. It waited for one of two to end, and then for both."""
+    """SPEC LANE-4, LANE-8, LANE-9: it leaves the lane's line, and nobody starts twice."""
     shell = Shell({"main": 1, "subagent": 2})
     shell.submit("chat", "one")
     shell.submit("agent", "two", lane="subagent")
     shell.submit("free", "three", lane="subagent")
     ask(shell, "of chat", "chat", "four", lane="subagent")
     ask(shell, "of agent", "agent", "five", lane="main")
+    shell.submit("behind chat", "six", lane="subagent")
+    shell.submit("behind agent", "seven", lane="main")
     assert [shell.state(name) for name in ("of chat", "of agent")] == [RunState.READY] * 2
     assert len(told(shell.resize("subagent", 1))) == 1
+    assert sorted(shell.lane(name).waiting for name in ("main", "subagent")) == [1, 2]
     finish_all(shell)
-    assert set(shell.ended.values()) == {(Outcome.COMPLETED, None)}
+    assert (len(shell.started), set(shell.ended.values())) == (7, {(Outcome.COMPLETED, None)})

@@ -162,7 +162,10 @@ async def test_the_drain_ends_when_the_last_end_is_stored() -> None:
     assert not draining.done()
     host.stored.set()
     await asyncio.wait_for(draining, 1)
-    assert len(host.ended) == 1
+    assert (len(host.ended), dispatcher.draining) == (1, True)
+    dispatcher.submit(ask("late"))
+    await asyncio.sleep(1)
+    assert host.ended[1:] == [Ending(RunId("late"), Outcome.REJECTED, Reason.DRAINING)]
 
 
 async def test_a_run_timeout_needs_no_further_input() -> None:
