@@ -46,7 +46,6 @@ class Pressed:
     pressed_at: float
     waited_s: float | None
     text: str
-    alert: bool
 
 
 class People:
@@ -167,7 +166,6 @@ class People:
                 pressed_at=p.pressed_at,
                 waited_s=None if p.answered_at is None else p.answered_at - p.pressed_at,
                 text=p.text,
-                alert=p.alert,
             )
             for p in self.world.presses.values()
         ]
@@ -178,8 +176,7 @@ class People:
         draft = chat.drafts.get(thread or 0)
         if draft is None or draft.until <= self.world.clock() or not draft.can_stop:
             raise ValueError("no draft with a stop button is shown there")
-        if not draft.keep_on_stop:
-            del chat.drafts[thread or 0]
+        del chat.drafts[thread or 0]
         content: Json = {"chat": chat.json(), "draft_id": draft.id}
         if thread:
             content["message_thread_id"] = thread

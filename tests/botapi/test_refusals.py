@@ -74,13 +74,11 @@ LONG_LINKS = f'<a href="https://x.example/{"a" * 190}">x</a> ' * 50
         ("sendMessage", {"text": "a\ud83d"}, "encoded in UTF-8"),
         ("sendMessage", {"text": 5}, "must be a string"),
         ("sendMessage", {"parse_mode": "X"}, "unsupported parse_mode"),
-        ("sendMessage", {"entities": ["bold"]}, "can't parse MessageEntity"),
         ("sendMessage", {"message_thread_id": 1}, "thread not found"),
         ("sendMessage", {"message_thread_id": "a"}, "as an integer"),
         ("sendMessage", {"reply_parameters": "{"}, "JSON object"),
         ("sendMessage", {"reply_parameters": []}, "expected an Object"),
         ("sendMessage", {"reply_parameters": {"message_id": 99}}, "to be replied not found"),
-        ("sendMessage", {"reply_parameters": {"message_id": 1, "quote": "bye"}}, "QUOTE_TEXT"),
         ("sendMessage", button(""), "BUTTON_DATA_INVALID"),
         ("sendMessage", button("ü" * 33), "BUTTON_DATA_INVALID"),
         ("sendMessage", button(text=" "), "BUTTON_TEXT_INVALID"),
@@ -159,6 +157,7 @@ async def test_a_wrong_call_is_refused(full: Wire, method: str, change: Json, wo
     assert full.api.world.webhook == ""
 
 
+@pytest.mark.real_time
 @pytest.mark.parametrize(
     ("method", "content", "more", "words"),
     [

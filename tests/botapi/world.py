@@ -40,7 +40,6 @@ class Draft:
     text: str
     thread: int | None
     can_stop: bool
-    keep_on_stop: bool
     until: float
 
 
@@ -55,7 +54,6 @@ class Press:
     pressed_at: float
     answered_at: float | None = None
     text: str = ""
-    alert: bool = False
 
 
 @dataclass(slots=True)

@@ -58,7 +58,6 @@ def answer_callback_query(world: World, call: Parameters) -> object:
         raise bad_request("MESSAGE_TOO_LONG")
     press.answered_at = now
     press.text = text
-    press.alert = call.flag("show_alert")
     return True
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tests.botapi import markup
 from tests.botapi.buttons import keyboard
-from tests.botapi.entities import merged
 from tests.botapi.markup import Formatted
-from tests.botapi.rules import Json, Parameters, bad_request, is_object, units
-from tests.botapi.world import GENERAL_TOPIC, Chat, World, quoted, words_of
+from tests.botapi.rules import Json, Parameters, bad_request
+from tests.botapi.world import GENERAL_TOPIC, Chat, World, quoted
 
 
 def chat_of(world: World, call: Parameters) -> Chat:
@@ -24,28 +21,12 @@ def chat_of(world: World, call: Parameters) -> Chat:
 
 def formatted(call: Parameters, name: str) -> Formatted:
     """The text that will be seen, and its entities. Raises ``Refusal``."""
-    return read(call.text(name), call.text("parse_mode"), call.items(_entities(name)))
-
-
-def read(text: str, mode: str, marked: list[object]) -> Formatted:
-    """A text in a parse mode, or with entities given beside it."""
-    match mode.lower():
+    match call.text("parse_mode").lower():
         case "html":
-            return markup.html(text)
+            return markup.html(call.text(name))
         case "":
-            found = markup.plain(text)
-        case _:
-            raise bad_request("unsupported parse_mode")
-    given: list[Json] = []
-    for entity in marked:
-        if not is_object(entity) or not isinstance(entity.get("length"), int):
-            raise bad_request("can't parse MessageEntity: expected an Object")
-        given.append(entity)
-    return Formatted(found.text, merged(given, found.entities)) if given else found
-
-
-def _entities(name: str) -> str:
-    return "caption_entities" if name == "caption" else "entities"
+            return markup.plain(call.text(name))
+    raise bad_request("unsupported parse_mode")
 
 
 def deliver(world: World, call: Parameters, chat: Chat, contents: list[Json]) -> list[Json]:
@@ -67,24 +48,16 @@ def deliver(world: World, call: Parameters, chat: Chat, contents: list[Json]) ->
 
 
 def _reply(chat: Chat, call: Parameters) -> Json:
-    parameters: Mapping[str, object] = call.fields("reply_parameters")
-    number = Parameters(parameters).number("message_id") or call.number("reply_to_message_id")
+    parameters = call.fields("reply_parameters")
+    number = Parameters(parameters).number("message_id")
     if not number:
         return {}
     replied = chat.messages.get(number)
-    if replied is None:
-        if parameters.get("allow_sending_without_reply") or call.flag(
-            "allow_sending_without_reply"
-        ):
-            return {}
-        raise bad_request("message to be replied not found")
-    fields: Json = {"reply_to_message": quoted(replied)}
-    if quote := Parameters(parameters).text("quote"):
-        before, found, _ = words_of(replied).partition(quote)
-        if not found:
-            raise bad_request("QUOTE_TEXT_INVALID")
-        fields["quote"] = {"text": quote, "position": units(before), "is_manual": True}
-    return fields
+    if replied is not None:
+        return {"reply_to_message": quoted(replied)}
+    if parameters.get("allow_sending_without_reply"):
+        return {}
+    raise bad_request("message to be replied not found")
 
 
 def _number(message: Json) -> int:

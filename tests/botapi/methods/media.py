@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.botapi.files import FileKind, StoredFile, checked
-from tests.botapi.methods.common import chat_of, deliver, formatted, read
+from tests.botapi.methods.common import chat_of, deliver, formatted
 from tests.botapi.rules import Json, Parameters, Upload, bad_request, is_object
 from tests.botapi.world import CAPTION_LIMIT, World, with_text
 
@@ -48,8 +48,7 @@ def _item(world: World, call: Parameters, item: object) -> tuple[FileKind, Json]
         raise bad_request("can't parse InputMedia: Media type is unsupported")
     kind = FileKind(str(item["type"]))
     fields = Parameters(item)
-    marked = fields.items("caption_entities")
-    caption = read(fields.text("caption"), fields.text("parse_mode"), marked)
+    caption = formatted(fields, "caption")
     if len(caption.text) > CAPTION_LIMIT:
         raise bad_request("message caption is too long")
     value = fields.text("media")

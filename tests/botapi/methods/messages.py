@@ -29,8 +29,6 @@ def send_message(world: World, call: Parameters) -> object:
     content = with_text(text)
     if preview := call.fields("link_preview_options"):
         content["link_preview_options"] = preview
-    elif call.flag("disable_web_page_preview"):
-        content["link_preview_options"] = {"is_disabled": True}
     return deliver(world, call, chat, [content])[0]
 
 
@@ -48,8 +46,7 @@ def send_message_draft(world: World, call: Parameters) -> object:
     if len(text) > TEXT_LIMIT:
         raise bad_request("message is too long")
     until = world.clock() + DRAFT_S
-    flags = call.flag("can_stop"), call.flag("keep_on_stop")
-    chat.drafts[thread] = Draft(number, text, thread or None, *flags, until)
+    chat.drafts[thread] = Draft(number, text, thread or None, call.flag("can_stop"), until)
     return True
 
 

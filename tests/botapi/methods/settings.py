@@ -56,8 +56,6 @@ def set_webhook(world: World, call: Parameters) -> object:
     if call.json("allowed_updates") is not None:
         world.updates.allowed = frozenset(map(str, call.items("allowed_updates")))
     connections = min(max(call.number("max_connections", 40), 1), _MOST_CONNECTIONS)
-    if call.flag("drop_pending_updates"):
-        world.updates.drop()
     hook = world.hook
     if (url, secret, connections) != (hook.url, hook.secret, hook.connections):
         world.hook = Hook(url, secret, connections)
@@ -81,10 +79,8 @@ def _check_url(url: str, *, local: bool) -> None:
         raise bad_request(f"bad webhook: {words}")
 
 
-def delete_webhook(world: World, call: Parameters) -> object:
+def delete_webhook(world: World, _call: Parameters) -> object:
     world.hook = Hook()
-    if call.flag("drop_pending_updates"):
-        world.updates.drop()
     return True
 
 
