@@ -36,10 +36,6 @@ class Knobs(Places):
         """Tell the next batches that are not empty in reverse order."""
         self.world.updates.shuffled = batches
 
-    def renumber(self, last_update: int) -> None:
-        """Let update ids start anew after ``last_update``."""
-        self.world.updates.renumber(last_update)
-
     def pending(self) -> int:
         """Updates that are not confirmed."""
         return len(self.world.updates.waiting)

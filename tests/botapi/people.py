@@ -170,19 +170,6 @@ class People:
             for p in self.world.presses.values()
         ]
 
-    def stop_draft(self, chat_id: int, *, thread: int | None = None) -> int:
-        """Let the user press the stop button of a draft; returns the draft's id."""
-        chat = self._chat(chat_id)
-        draft = chat.drafts.get(thread or 0)
-        if draft is None or draft.until <= self.world.clock() or not draft.can_stop:
-            raise ValueError("no draft with a stop button is shown there")
-        del chat.drafts[thread or 0]
-        content: Json = {"chat": chat.json(), "draft_id": draft.id}
-        if thread:
-            content["message_thread_id"] = thread
-        self.world.updates.tell("stopped_message_generation", content)
-        return draft.id
-
     def block(self, user_id: int) -> None:
         """Let a user block the bot."""
         chat = self._chat(user_id)
@@ -192,10 +179,6 @@ class People:
         """Let a user take that back."""
         chat = self._chat(user_id)
         self._stand(chat, user(user_id, chat.title, chat.username), Standing.MEMBER)
-
-    def deactivate(self, user_id: int) -> None:
-        """Let a user delete their account; the bot is not told."""
-        self._chat(user_id).standing = Standing.DEACTIVATED
 
     def _chat(self, chat_id: int) -> Chat:
         chat = self.world.chats.get(chat_id)
@@ -276,7 +259,6 @@ _STATUS = {
     Standing.MEMBER: "member",
     Standing.BLOCKED: "kicked",
     Standing.KICKED: "kicked",
-    Standing.DEACTIVATED: "left",
 }
 
 

@@ -70,12 +70,6 @@ class Places(People):
         chat.closed.add(thread)
         self._tell_topic(chat, thread, "forum_topic_closed")
 
-    def reopen_topic(self, chat_id: int, thread: int) -> None:
-        """Open a closed topic."""
-        chat = self._chat(chat_id)
-        chat.closed.discard(thread)
-        self._tell_topic(chat, thread, "forum_topic_reopened")
-
     def delete_topic(self, chat_id: int, thread: int) -> None:
         """Delete a topic with its messages; the bot is not told."""
         chat = self._chat(chat_id)

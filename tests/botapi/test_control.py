@@ -35,7 +35,6 @@ def drive(control: Control) -> None:
     assert control.press(ANN, 2, "yes")
     control.fault(Fault("*", FaultKind.HANG, count=100))
     control.clear_faults()
-    control.renumber(5)
     see(control)
     control.block(ANN)
     asyncio.run(_call(control, "getUpdates?offset=999999999"))

@@ -91,19 +91,6 @@ async def test_a_message_ends_the_draft_of_its_thread(chat: Wire) -> None:
     assert [draft.id for draft in chat.api.drafts(ANN)] == [6]
 
 
-async def test_a_draft_can_be_stopped_if_it_says_so(chat: Wire) -> None:
-    with pytest.raises(ValueError, match="no draft"):
-        chat.api.stop_draft(ANN)
-    chat.api.open_topic(ANN, 9)
-    await chat.new("message")
-    place = {"chat_id": ANN, "message_thread_id": 9}
-    await chat.result("sendMessageDraft", **place, draft_id=5, text="a", can_stop=True)
-    assert chat.api.stop_draft(ANN, thread=9) == 5
-    stopped = (await chat.new("stopped_message_generation"))[0]
-    assert (stopped["draft_id"], stopped["message_thread_id"]) == (5, 9)
-    assert chat.api.drafts(ANN) == []
-
-
 async def test_reactions_are_seen_but_not_told_in_messages(api: BotApi, wire: Wire) -> None:
     api.add_group(TEAM, "Team")
     api.say(ANN, "x", chat_id=TEAM)

@@ -75,12 +75,6 @@ async def test_a_press_can_be_answered_for_150_seconds(chat: Wire) -> None:
     assert (done.text, missed.waited_s) == ("ok", None)
 
 
-async def test_a_deleted_account_takes_no_messages(chat: Wire) -> None:
-    chat.api.deactivate(ANN)
-    words = await chat.refusal("sendMessage", chat_id=ANN, text="x")
-    assert words == "Forbidden: user is deactivated"
-
-
 async def test_a_closed_general_topic_refuses_messages_without_a_thread(
     api: BotApi, wire: Wire
 ) -> None:

@@ -45,7 +45,6 @@ class Updates:
     """Batches that are still to come in reverse order."""
     _last: int = 731_000_000
     _serials: count[int] = field(default_factory=count)
-    _in_order: bool = True
     _done: deque[Pending] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def wants(self, kind: str) -> bool:
@@ -67,11 +66,6 @@ class Updates:
         self.on_new(new)
         return self._last
 
-    def renumber(self, last: int) -> None:
-        """Let ids start anew, as they do after a week without updates."""
-        self._last = last
-        self._in_order = False
-
     def confirm(self, offset: int) -> None:
         """Forget the updates before ``offset``; negative: all but the last ``-offset``."""
         if offset < 0:
@@ -82,7 +76,7 @@ class Updates:
         for update in self.waiting.values():
             if update.id < offset and not update.again:
                 told.append(update)
-            elif self._in_order and not update.again:
+            elif not update.again:
                 # What comes after the first that stays, stays.
                 break
         for update in told:

@@ -28,8 +28,6 @@ class Standing(StrEnum):
     MEMBER = "member"
     BLOCKED = "blocked"
     KICKED = "kicked"
-    DEACTIVATED = "deactivated"
-    """The user's account is deleted."""
 
 
 @dataclass(slots=True)
@@ -155,8 +153,6 @@ class World:
             words = "Bad Request: group chat was upgraded to a supergroup chat"
             raise Refusal(400, words, migrate_to_chat_id=chat.moved_to)
         match chat.standing:
-            case Standing.DEACTIVATED:
-                raise forbidden("user is deactivated")
             case Standing.BLOCKED:
                 raise forbidden("bot was blocked by the user")
             case Standing.KICKED:
