@@ -243,6 +243,12 @@ async def test_a_defect_is_told_without_its_insides(api: Api) -> None:
     assert await api("GET", "/runs") == (500, told)
 
 
+async def test_a_body_without_content_type_is_not_read_as_json(api: Api) -> None:
+    """SPEC SEC-1: a page of another site can send such a request without asking."""
+    answer = await api.client.post("/api/pairing/approve", content=b'{"code": "X"}')
+    assert answer.status_code == 415
+
+
 async def test_a_body_over_the_limit_is_refused_without_being_announced(api: Api) -> None:
     """SPEC SEC-3."""
 
