@@ -81,10 +81,7 @@ def test_where_everything_is_there_nothing_is_done_or_said(
 def test_root_gets_all_that_is_missing(machine: Machine) -> None:
     machine.add_debian()
     assert debian_tools.main(machine.env, is_root=True) == 0
-    assert machine.asked == [
-        *DOWNLOADS,
-        "install -y --no-install-recommends chromium systemd",
-    ]
+    assert machine.asked == [*DOWNLOADS, "install -y --no-install-recommends chromium systemd"]
     assert path_of("promtool", machine.env) == machine.cache / "promtool"
     assert path_of("chromium", machine.env) == machine.bin / "chromium"
     assert debian_tools.main(machine.env, is_root=True) == 0

@@ -42,9 +42,6 @@ def test_a_gateway_is_not_killed_before_its_own_limits_are_over() -> None:
     assert float(docker) >= needed_s
 
 
-# ---------------------------------------------------------------------------- systemd
-
-
 def test_systemd_has_nothing_to_say_about_the_unit_which_can_reach_little(tmp_path: Path) -> None:
     # As it is, but for the program, which is not installed here.
     (command,) = unit("ExecStart")
@@ -68,9 +65,6 @@ def test_the_unit_starts_a_gateway() -> None:
     assert unit("RestartPreventExitStatus") == ["2"]
     # The embedded database is in the same group of processes, and is stopped by the gateway.
     assert unit("KillMode") == ["mixed"]
-
-
-# ---------------------------------------------------------------------------- compose
 
 
 def test_compose_takes_the_file_and_would_not_take_a_mistake(tmp_path: Path) -> None:
