@@ -109,7 +109,10 @@ EXAMPLES = {
         "| name | n |  c  |\n|:--|--:|:-:|\n| apple | 12 | x |\n| 日本 | 3 | xyz |",
         "<pre>name    n   c\n─────  ──  ───\napple  12   x\n日本    3  xyz</pre>",
     ),
-    "accents in a table": ("|a|b|\n|-|-|\n|éé|x|\n|cd|y|", "<pre>a   b\n──  ─\néé  x\ncd  y</pre>"),
+    "accents in a table": (
+        "|a|b|\n|-|-|\n|e\u0301e\u0301|x|\n|cd|y|",
+        "<pre>a   b\n──  ─\ne\u0301e\u0301  x\ncd  y</pre>",
+    ),
     "wide table": (
         f"|name|what *it* is||\n|-|-|-|\n|a|{LONG}|`x`|\n|b|||",
         f"<b>name</b>: a\n{WHAT}: {LONG}\n<code>x</code>\n\n<b>name</b>: b\n{WHAT}: —\n—",
