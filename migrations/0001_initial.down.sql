@@ -15,6 +15,7 @@ drop table chats;
 drop table drafts;
 drop view outbox_heads;
 drop table outbox;
+drop table run_steps;
 drop table runs;
 drop table unmentioned;
 drop table inbox;

@@ -344,6 +344,17 @@ create index runs_used on runs (started_at)
     where outcome is not null;
 comment on index runs_used is 'Usage over months, from the index alone.';
 
+create table run_steps (
+    run_id  text     collate "C" not null references runs (id) on delete cascade,
+    seq     integer  not null,
+    kind    text     not null,
+    payload bytea    not null,
+    primary key (run_id, seq)
+);
+comment on table run_steps is 'What runs have done, step by step: a run that a crash interrupted continues from here.';
+comment on column run_steps.kind is 'response: of a model; call, result: of a tool; taken: messages that joined the run.';
+comment on column run_steps.payload is 'JSON. Large ones are stored outside of the table (TOAST).';
+
 -- == Outgoing messages ==
 -- Messages to chats until the channel has confirmed them, and drafts that show partial replies.
 

@@ -6,14 +6,17 @@ import asyncio
 import contextvars
 import importlib
 import inspect
+import json
 import threading
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Executor, Future
 from dataclasses import replace
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from goclaw_py.model.errors import AgentError, SettingError
+from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
 
 P = ParamSpec("P")
@@ -66,7 +69,7 @@ class CallableAgent:
         ``emit`` and ``request.take_messages`` may be called from its thread.
         """
         if self._is_async:
-            given = self._target(request, emit)
+            given = self._target(replace(request, step=_StoredSteps(request, emit)), emit)
         else:
             given = await self._in_thread(request, emit)
         if inspect.isawaitable(given):
@@ -111,6 +114,26 @@ class CallableAgent:
             # A second cancellation ends this wait: a loop that shuts down must not hang here.
             await asyncio.wait([done])
             raise
+
+
+class _StoredSteps:
+    """Implements ``StepFunction`` with the steps of a request."""
+
+    def __init__(self, request: RunRequest, emit: Emit) -> None:
+        self._emit = emit
+        self._recorded = request.recorded
+        self._stored: defaultdict[str, deque[str]] = defaultdict(deque)
+        for step in request.steps:
+            if isinstance(step, ValueStep):
+                self._stored[step.name].append(step.value)
+
+    async def __call__(self, name: str, work: Callable[[], Awaitable[object]]) -> Any:
+        if stored := self._stored[name]:
+            return json.loads(stored.popleft())
+        value = json.dumps(await work())
+        self._emit(ValueStep(name, value))
+        await self._recorded()
+        return json.loads(value)
 
 
 class _DaemonThreads(Executor):

@@ -96,7 +96,7 @@ class OccurrenceClaim:
     interrupted: bool = False
     """Its last process was shut down during its run."""
     called: tuple[str, ...] = ()
-    """Tools with side effects that its interrupted runs called."""
+    """Tools with side effects called by its interrupted runs that cannot be continued."""
     waited: bool = False
     """It was claimed before, and has waited for its session since."""
 

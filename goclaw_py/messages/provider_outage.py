@@ -132,7 +132,8 @@ class ProviderOutageBuffer:
     def _is_outage(self, turn: Turn, error: BaseException | None) -> bool:
         if not isinstance(error, AgentError) or not error.retryable or turn.run is None:
             return False
-        if turn.progress.has_side_effects:
+        progress = turn.progress
+        if progress.has_side_effects and not (progress.can_continue or progress.begun.steps):
             return False  # what it has done already must not be done again
         now = self._loop.time()
         first = now if turn.kept_since is None else turn.kept_since

@@ -75,7 +75,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """A tool call returned; ``result`` is its result for the agent, perhaps truncated."""
+    """A tool call returned; ``result`` is its whole result for the agent."""
 
     call_id: str
     name: str

@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from goclaw_py.model.budget import NO_BUDGET, Budget
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import AgentEvent, Usage
+from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
 from goclaw_py.ports.tools import NO_TOOLS, Toolbox
 
 
@@ -85,6 +86,25 @@ def no_messages() -> tuple[MessagePart, ...]:
     return ()
 
 
+class StepFunction(Protocol):
+    """Does a step of an agent in Python code once (SPEC AGENT-10)."""
+
+    async def __call__(self, name: str, work: Callable[[], Awaitable[object]]) -> Any:
+        """Await ``work()``, store its result, and return it.
+
+        After a crash the next run for the same messages gets the stored result and does not call
+        ``work``. Steps with the same name are told apart by the order in which they end. The result
+        must be JSON; it is returned as JSON values, a tuple as a list. Raises ``TypeError`` if it
+        is not, and what ``work`` raises; then nothing is stored.
+        """
+
+
+async def _just_do(name: str, work: Callable[[], Awaitable[object]]) -> Any:
+    """Store nothing; the default of ``RunRequest.step``."""
+    del name
+    return await work()
+
+
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """The input of one run.
@@ -105,6 +125,11 @@ class RunRequest:
         recorded: Returns when all reported events are stored. A loop awaits it after it reported a
             tool call and before it calls the tool, so that every call is known after a crash
             (SPEC AGENT-9). An exception from it ends the run.
+        steps: The steps of interrupted runs for the same messages, in order. A loop that can
+            continue takes their responses and results instead of repeating the work.
+        interrupted: A text about the tool calls of these runs, for loops that cannot continue; ""
+            if there were none.
+        step: See ``StepFunction``; for ``async`` functions.
     """
 
     run_id: RunId
@@ -122,6 +147,9 @@ class RunRequest:
     budget: Budget = NO_BUDGET
     model: str = ""
     recorded: Callable[[], Awaitable[None]] = field(default=not_recorded, repr=False, compare=False)
+    steps: tuple[RunStep, ...] = ()
+    interrupted: str = ""
+    step: StepFunction = field(default=_just_do, repr=False, compare=False)
 
     @property
     def prompt(self) -> str:
@@ -167,15 +195,17 @@ class ModelStep:
         done: Whether the reply is complete and nothing more will be used.
         entries: Returns the history entries up to now, ending with the given note about how the run
             ended. They must be valid: no tool call without a result.
+        response: The response, if it is new and complete.
     """
 
     usage: Usage
     model: str = ""
     done: bool = False
     entries: Callable[[str], tuple[HistoryEntry, ...]] | None = field(default=None, compare=False)
+    response: ResponseStep | None = None
 
 
-LoopEvent = AgentEvent | ModelStep
+LoopEvent = AgentEvent | ModelStep | TakenStep | ValueStep
 """The events that a loop reports during a run."""
 
 Emit = Callable[[LoopEvent], None]

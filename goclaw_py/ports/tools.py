@@ -28,12 +28,17 @@ class ToolSpec:
 
     ``side_effects``: it may change something outside of the run, so that repeating a call may do
     harm (SPEC CRON-7).
+    ``idempotent``: a repeated call has no further effect.
+    ``acts_on_run``: its effect is on the run and is lost with it, so a run that continues an
+    interrupted one calls it again (SPEC AGENT-10).
     """
 
     name: str
     description: str
     parameters: Mapping[str, object] = field(compare=False)
     side_effects: bool = True
+    acts_on_run: bool = False
+    idempotent: bool = False
 
 
 class Toolbox(Protocol):

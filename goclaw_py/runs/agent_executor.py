@@ -14,6 +14,7 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
 from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.ports.agent import (
     AgentLoop,
     AgentResult,
@@ -163,7 +164,6 @@ class AgentExecutor:
             heartbeat_run_done=job.heartbeat_run_done,
         )
         journal = Journal(self._store, run.id, await self._live_node(), progress)
-        cut = told_of(progress.begun.cut_calls)
         request = RunRequest(
             run_id=run.id,
             session=run.session,
@@ -171,7 +171,7 @@ class AgentExecutor:
             trigger=run.trigger,
             parts=job.parts,
             history=progress.begun.history,
-            system=(*filter(None, [cut]), *await use.instructions.read(run.agent), *job.system),
+            system=(*await use.instructions.read(run.agent), *job.system),
             take_messages=job.take_messages,
             workspace=workspace,
             summary=progress.begun.summary,
@@ -180,6 +180,8 @@ class AgentExecutor:
             model=job.model,
             budget=budget,
             recorded=journal.recorded,
+            steps=progress.begun.steps or (),
+            interrupted=told_of(progress.begun.cut_calls),
         )
         emit = partial(self._on_event, run, progress, journal, hear)
         try:
@@ -187,9 +189,7 @@ class AgentExecutor:
             result = await self._within(budget, work)
         finally:
             journal.close()
-        if progress.files:
-            result = replace(result, files=(*result.files, *progress.files))
-        progress.result = result
+        progress.result = result = replace(result, files=(*result.files, *progress.files))
         use.budget_tracker.note(run.id, result.usage, done=True)
         return result
 
@@ -225,5 +225,5 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        else:
+        elif not isinstance(event, TakenStep | ValueStep):
             hear(event)

@@ -12,6 +12,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import Fenced, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
+from goclaw_py.model.run_steps import CallStep, ResultStep, RunStep, TakenStep, ValueStep
 from goclaw_py.ports.agent import LoopEvent, ModelStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
 from goclaw_py.runs.run_recorder import RunRecorder
@@ -45,6 +46,9 @@ class Journal:
         self._run = run
         self._node = node
         self._progress = progress
+        self._steps: list[RunStep] = []
+        self._first = 0
+        """The number of the first step in ``_steps``; those before it are stored."""
         self._heard = 0
         self._stored = 0
         self._task: asyncio.Task[None] | None = None
@@ -52,11 +56,13 @@ class Journal:
 
     def hear(self, event: LoopEvent) -> None:
         """Start to store what ``progress`` has recorded, if it matters."""
-        tool = isinstance(event, ToolStarted | ToolEnded)
-        # With the last answer the run ends, and its end is stored.
-        if tool or (isinstance(event, ModelStep) and event.usage.requests and not event.done):
-            self._heard += 1
-            self._writing()
+        step = step_of(event)
+        if step is not None:
+            self._steps.append(step)
+        elif not isinstance(event, ModelStep) or not event.usage.requests or event.done:
+            return
+        self._heard += 1
+        self._writing()
 
     async def recorded(self) -> None:
         """Return when everything that was recorded is stored. Raises ``Fenced``."""
@@ -77,7 +83,8 @@ class Journal:
     async def _write(self) -> None:
         while self._stored < self._heard and not self._closed:
             heard, known = self._heard, self._progress
-            state = RunSoFar(known.calls, known.usage, known.model)
+            steps = tuple(self._steps)
+            state = RunSoFar(known.calls, known.usage, known.model, steps, self._first)
             try:
                 await self._store.note_run(self._run, state, node=self._node)
             except StoreUnavailable as error:
@@ -85,12 +92,29 @@ class Journal:
                 await asyncio.sleep(_AWAY_S)
             else:
                 self._stored = heard
+                self._first += len(steps)
+                del self._steps[: len(steps)]
 
     def _over(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or (error := task.exception()) is None:
             return
         if not isinstance(error, Fenced):
             log.error("run_progress_not_stored", extra={"run_id": self._run}, exc_info=error)
+
+
+def step_of(event: LoopEvent) -> RunStep | None:
+    """Return the step that an event reports, if any."""
+    match event:
+        case ModelStep(response=response):
+            return response
+        case ToolStarted():
+            return CallStep(event.call_id, event.name, event.arguments, event.side_effects)
+        case ToolEnded():
+            return ResultStep(event.call_id, event.ok, event.result)
+        case TakenStep() | ValueStep():
+            return event
+        case _:
+            return None
 
 
 def told_of(calls: Sequence[ToolCall]) -> str:

@@ -42,13 +42,14 @@ class RunRecorder:
     result: AgentResult | None = None
     over: BudgetReached | None = None
     """The budget for which the runtime has stopped it, if any."""
-    has_side_effects: bool = False
-    """Whether repeating it may repeat a side effect (SPEC CRON-7)."""
+    can_continue: bool = False
+    """Whether a later run can continue it after its last step (SPEC AGENT-10)."""
     begun: RunStartResult = field(default_factory=RunStartResult)
     """The result of its start."""
     hide: Callable[[str], str] = str
     """Masks secrets in an agent's error, which is stored and shown (SPEC SEC-2)."""
     _calls: dict[str, ToolCall] = field(default_factory=dict)
+    _has_effects: bool = False
 
     def hear(self, event: LoopEvent, clock: Clock) -> None:
         """Record an event."""
@@ -59,6 +60,7 @@ class RunRecorder:
                 self.said.append(text)
             case ModelStep():
                 self.step = event
+                self.can_continue |= event.response is not None
             case ToolStarted():
                 self._begin_call(event, clock.now())
             case ToolEnded():
@@ -67,7 +69,7 @@ class RunRecorder:
                 self.compacted = event
 
     def _begin_call(self, event: ToolStarted, now: datetime) -> None:
-        self.has_side_effects |= event.side_effects
+        self._has_effects |= event.side_effects
         if len(self._calls) < MOST_CALLS:
             arguments = cut_text(event.arguments, MOST_CHARS)
             self._calls[event.call_id] = ToolCall(event.name, arguments, now, event.side_effects)
@@ -81,6 +83,11 @@ class RunRecorder:
                 ok=event.ok,
                 result=cut_text(event.result, MOST_CHARS),
             )
+
+    @property
+    def has_side_effects(self) -> bool:
+        """Return whether repeating it may repeat a side effect (SPEC CRON-7)."""
+        return self._has_effects or any(call.side_effects for call in self.begun.cut_calls)
 
     @property
     def text(self) -> str:

@@ -208,6 +208,7 @@ class SendFile(Tool[SendFileArguments]):
     name = "send_file"
     description = "Send a file of your workspace to the user, together with your answer."
     side_effects = False
+    acts_on_run = True
     arguments = SendFileArguments
 
     async def call(self, arguments: SendFileArguments, here: ToolContext) -> str:

@@ -114,6 +114,7 @@ class HeartbeatDone(Tool[DoneArguments]):
         "says."
     )
     side_effects = False
+    acts_on_run = True
     arguments = DoneArguments
 
     async def call(self, arguments: DoneArguments, here: ToolContext) -> str:

@@ -22,12 +22,13 @@ class Tool(ABC, Generic[A]):
     """One tool. It handles concurrent calls and keeps no state of runs.
 
     ``description`` and the field descriptions of ``arguments`` are written for language models.
-    ``side_effects`` is as in ``ToolSpec``.
+    ``side_effects`` and ``acts_on_run`` are as in ``ToolSpec``.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
     side_effects: ClassVar[bool] = True
+    acts_on_run: ClassVar[bool] = False
     arguments: type[A]
 
     @abstractmethod
@@ -41,7 +42,13 @@ class Tool(ABC, Generic[A]):
     @cached_property
     def spec(self) -> ToolSpec:
         """The specification of the tool that is sent to models."""
-        return ToolSpec(self.name, self.description, schema(self.arguments), self.side_effects)
+        return ToolSpec(
+            self.name,
+            self.description,
+            schema(self.arguments),
+            self.side_effects,
+            self.acts_on_run,
+        )
 
     async def use(self, given: Mapping[str, object], here: ToolContext) -> str:
         """Validate the arguments and execute the call. Raises ``ToolFailed``."""

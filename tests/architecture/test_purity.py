@@ -60,7 +60,7 @@ PURE = {
     "scheduled_work": "models",
     "model": (
         "budget chat_commands errors explanation ids messages outcomes owners pagination "
-        "pairing_codes routes run_events session_keys targets workspace_paths"
+        "pairing_codes routes run_events run_steps session_keys targets workspace_paths"
     ),
     "observability": "readiness",
     "runs": "event_buffer live_events speakers usage_report",

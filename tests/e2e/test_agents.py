@@ -60,10 +60,10 @@ def test_a_model_works_with_the_files_of_its_workspace(
     assert run["usage"]["requests"] == 2
 
 
-def test_after_a_crash_the_model_is_told_what_it_had_called(
+def test_after_a_crash_a_run_continues_after_its_last_finished_step(
     bot: Home, api: Control, model: Model
 ) -> None:
-    """AGENT-9: also of the call that the crash cut, and its tokens are counted."""
+    """AGENT-10: nothing is requested, paid or done twice; a call that was cut is not repeated."""
     use(bot, model)
     gateway = bot.start()
     calls = [
@@ -72,25 +72,23 @@ def test_after_a_crash_the_model_is_told_what_it_had_called(
     ]
     api.say(ANN, f"tools {json.dumps(calls)}")
     wait_for((bot.folder / "workspace/paid.txt").is_file, "the file")
-    wait_for(lambda: any("hang" in json.dumps(one["body"]) for one in model.seen()[1:]), "a child")
+    wait_for(lambda: len(model.seen()) == 2, "a child")
+    (bot.folder / "workspace/paid.txt").unlink()
     gateway.kill()
     bot.start()
-    wait_for(lambda: len(told(model)) > 0, "the next attempt")
-    text = told(model)[0]
-    assert '- write_file({"path":"paid.txt","text":"100"}) -> done' in text
-    assert "- spawn_subagent(" in text
-    assert "outcome unknown" in text
-    (cut,) = [run for run in bot.rows("runs", "list") if run["outcome"] == "lost" and run["tools"]]
-    assert [call["ok"] for call in cut["tools"]] == [True, None]
-    assert cut["usage"]["requests"] == 1
-    assert cut["model"]
-
-
-def told(model: Model) -> list[str]:
-    """What runs were told of those before them that were cut."""
-    said = [one["body"]["messages"][0] for one in model.seen()]
-    texts = [one["content"] for one in said if isinstance(one["content"], str)]
-    return [text for text in texts if "An earlier attempt at this task was interrupted" in text]
+    wait_for(lambda: len(model.seen()) == 3, "the next request")
+    wait_for(lambda: len(api.texts(ANN)) == 1, "the answer")
+    results = [one for one in model.seen()[2]["body"]["messages"] if one["role"] == "tool"]
+    assert [("is unknown" in one["content"]) for one in results] == [False, True]
+    assert not (bot.folder / "workspace/paid.txt").exists()
+    wait_for(lambda: bot.rows("runs", "list")[0]["outcome"] == "completed", "the end")
+    runs = [run for run in bot.rows("runs", "list") if run["trigger"] == "chat"]
+    assert [(run["outcome"], run["usage"]["requests"]) for run in runs] == [
+        ("completed", 1),
+        ("lost", 1),
+    ]
+    assert [call["ok"] for call in runs[1]["tools"]] == [True, None]
+    assert [call["name"] for call in runs[0]["tools"]] == ["spawn_subagent"]
 
 
 PROGRAM = """

@@ -12,8 +12,8 @@ import pytest
 
 from goclaw_py.agents import Thinking
 from goclaw_py.agents.models import Provider, RetryPolicy
-from goclaw_py.model.run_events import AgentEvent, TextDelta, ToolEnded, ToolStarted
-from goclaw_py.ports.agent import HistoryEntry, ModelStep
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.ports.agent import HistoryEntry, LoopEvent
 from tests.support.model_agents import KEY, WAIT_S, ModelAgents, look_up
 from tests.support.model_server_orders import long_text
 from tests.support.toolbox import Functions
@@ -200,7 +200,7 @@ async def test_cancelling_ends_a_run_at_once(
     agent = agents.make(provider, retry=RetryPolicy())
     await agent.warm_up()
 
-    def emit(event: AgentEvent | ModelStep) -> None:
+    def emit(event: LoopEvent) -> None:
         heard(event)
         if sum(isinstance(each, TextDelta) for each in heard) >= pieces:
             enough.set()

@@ -22,9 +22,22 @@ class Functions:
     ``calls`` are the calls that reached one, in order.
     """
 
-    def __init__(self, *functions: Function, harmless: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *functions: Function,
+        harmless: tuple[str, ...] = (),
+        acting_on_run: tuple[str, ...] = (),
+        idempotent: tuple[str, ...] = (),
+    ) -> None:
         self._functions = {function.__name__: function for function in functions}
-        self._specs = tuple(_spec(function, harmless) for function in functions)
+        self._specs = tuple(
+            replace(
+                _spec(function, harmless),
+                acts_on_run=name in acting_on_run,
+                idempotent=name in idempotent,
+            )
+            for name, function in self._functions.items()
+        )
         self.calls: list[tuple[str, dict[str, Any]]] = []
 
     @property

@@ -182,7 +182,7 @@ def _conversation(request: RunRequest) -> str | None:
 
 def _system(request: RunRequest) -> str:
     """Return the instructions of each run. The program has its own memory, without pinned facts."""
-    lines = [*request.system]
+    lines = [request.interrupted, *request.system]
     if request.pinned:
         lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
     return "\n\n".join(line for line in lines if line.strip())

@@ -55,6 +55,7 @@ class Engine:
         servers = None if self._servers is None else await self._servers.tools()
         asked = RunInputs(
             agent=self._agent,
+            model=self._access.model,
             window=self._spec.context_window,
             secrets=self._secrets,
             system_prompt=self._spec.system_prompt,

@@ -383,8 +383,15 @@ def _secrets(spec: McpServer) -> tuple[str, ...]:
 def _spec(name: str, tool: Tool) -> ToolSpec:
     hints = tool.annotations
     is_harmless = hints is not None and hints.read_only_hint is True
+    is_idempotent = hints is not None and hints.idempotent_hint is True
     description = (tool.description or "")[:MOST_DESCRIPTION]
-    return ToolSpec(name, description, tool.input_schema, side_effects=not is_harmless)
+    return ToolSpec(
+        name,
+        description,
+        tool.input_schema,
+        side_effects=not is_harmless,
+        idempotent=is_idempotent,
+    )
 
 
 MOST_RESULT = 100_000

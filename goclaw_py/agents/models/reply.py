@@ -21,19 +21,17 @@ from pydantic_ai.messages import (
 from pydantic_ai.result import AgentStream
 
 from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
-from goclaw_py.common.text import cut_text
+from goclaw_py.agents.models.replay import Replay
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
-
-MOST_RESULT = 2_000
-"""The length of a tool's result in events; the model reads all of it."""
 
 
 class Reply:
     """The text so far: what is emitted is exactly what is stored."""
 
-    def __init__(self, emit: Emit, has_side_effects: Callable[[str], bool]) -> None:
+    def __init__(self, emit: Emit, has_side_effects: Callable[[str], bool], replay: Replay) -> None:
         self._emit = emit
+        self._replay = replay
         self._has_side_effects = has_side_effects
         self._pieces: list[str] = []
         self._new_part = False
@@ -52,13 +50,17 @@ class Reply:
                 # A separate text, for example after a tool call.
                 self._new_part = bool(self._pieces)
                 self._add(text)
+            case FunctionToolCallEvent(part=part) | FunctionToolResultEvent(part=part) if (
+                self._replay.result(part.tool_call_id) is not None
+            ):
+                pass  # the interrupted run has reported it
             case FunctionToolCallEvent(part=call):
                 effects = self._has_side_effects(call.tool_name)
                 arguments = call.args_as_json_str()
                 self._emit(ToolStarted(call.tool_call_id, call.tool_name, arguments, effects))
             case FunctionToolResultEvent(part=part):
                 ok = part.outcome == "success"
-                result = cut_text(part.model_response_str(wrap_if_error=False), MOST_RESULT)
+                result = part.model_response_str(wrap_if_error=False)
                 self._emit(ToolEnded(part.tool_call_id, part.tool_name, ok, result))
             case _:
                 # Thinking, and bookkeeping of the library.

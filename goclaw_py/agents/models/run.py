@@ -14,7 +14,14 @@ from pydantic_ai.exceptions import (
     ModelNotFoundError,
     ModelRequestRejectedError,
 )
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, UserContent
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    UserContent,
+)
+from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
 from goclaw_py.agents.models.compaction import (
@@ -31,13 +38,15 @@ from goclaw_py.agents.models.compaction import (
 from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
 from goclaw_py.agents.models.history import drop_blanks, to_entries
 from goclaw_py.agents.models.prompt import prompt_of
+from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.delivery import texts
 from goclaw_py.model.budget import BudgetScope, Limit
 from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.ports.tools import Toolbox
 
@@ -55,7 +64,8 @@ class RunInputs:
     """The inputs of a run.
 
     Args:
-        agent: The model.
+        agent: The agent.
+        model: Its model.
         window: Its limit in tokens.
         secrets: Secrets that no text may contain.
         system_prompt: The agent's system prompt.
@@ -64,6 +74,7 @@ class RunInputs:
     """
 
     agent: Agent[None, str | None]
+    model: Model
     window: int
     secrets: tuple[str, ...] = field(repr=False)
     system_prompt: str
@@ -82,10 +93,16 @@ class ModelRun:
         turns = request.budget.turns
         self._budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
         self._used = RunUsage()
+        self._stored = NO_USAGE
+        replay = Replay.read(request.steps)
+        if replay is None:
+            _log.warning("run_not_continued", extra={"run_id": request.run_id})
+        self._replay = replay or Replay()
+        self._model = ReplayModel(asked.model, self._replay) if request.steps else None
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        self._tools = RunTools(boxes, request.recorded)
-        self._instructions = _instructions(asked, request)
-        self._reply = Reply(emit, self._tools.has_side_effects)
+        self._tools = RunTools(boxes, request.recorded, self._replay)
+        self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
+        self._reply = Reply(emit, self._tools.has_side_effects, self._replay)
         self._trace = Trace(request.prompt)
         self._has_answered = False
 
@@ -117,7 +134,7 @@ class ModelRun:
     async def _answer(self) -> AgentResult:
         prompt = await prompt_of(self._request.parts)
         context = self._context(prompt)
-        if context.is_full:
+        if context.units and (context.is_full or self._replay.has_summary):
             await self._compact(context, KEPT * context.window)
         may_compact = True
         while True:
@@ -156,6 +173,8 @@ class ModelRun:
 
     async def _sum_up(self, question: str) -> str:
         """Ask the same model for a summary."""
+        if (summary := self._replay.summary()) is not None:
+            return summary
         self._check()
         failure: AgentError
         try:
@@ -164,7 +183,7 @@ class ModelRun:
             ) as run:
                 async for node in run:
                     if Agent.is_call_tools_node(node):
-                        self._note(node.model_response)
+                        self._note(node.model_response, is_summary=True)
                     if Agent.is_model_request_node(node):
                         async with node.stream(run.ctx) as events:
                             async for _ in events:
@@ -189,6 +208,7 @@ class ModelRun:
             usage=self._used,
             usage_limits=_NO_LIMITS,
             toolsets=[self._tools] if self._tools.definitions else None,
+            model=self._model,
         ) as run:
             await self._follow(run)
         messages = run.new_messages()
@@ -199,7 +219,7 @@ class ModelRun:
         return AgentResult(
             said,
             entries=to_entries(self._request.prompt, self._reply.text, messages, mark=context.mark),
-            usage=_usage(self._used),
+            usage=self._new_usage,
             context_tokens=context_tokens(messages),
             model=last.model_name or "",
         )
@@ -208,7 +228,7 @@ class ModelRun:
         trace, hear = self._trace, self._reply.hear
         async for node in run:
             if Agent.is_model_request_node(node):
-                self._prepare(run, node.request)
+                await self._prepare(run, node.request)
                 async with node.stream(run.ctx) as events:
                     trace.stream = events
                     async for event in events:
@@ -223,8 +243,8 @@ class ModelRun:
                     async for result in results:
                         hear(result)
 
-    def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
-        """Check and prepare a request."""
+    async def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
+        """Check and prepare a request; return when everything before it is stored."""
         self._trace.run, self._trace.request, self._trace.taken = run, request, ""
         self._check()
         if not self._has_answered:
@@ -232,27 +252,50 @@ class ModelRun:
         messages = run.new_messages()
         drop_blanks(messages)
         relieve(messages, request, self._asked.window)
-        # Only between two requests: after the last one the reply is complete, and a new message
-        # gets its own run.
-        if parts := self._request.take_messages():
-            self._trace.taken = "\n".join(part.text for part in parts)
-            run.enqueue(self._trace.taken)
+        if taken := self._taken():
+            self._trace.taken = taken
+            run.enqueue(taken)
+        await self._request.recorded()
 
-    def _note(self, response: ModelResponse | None) -> None:
+    def _taken(self) -> str:
+        """Return new messages of people, or those that the interrupted run had got here.
+
+        Only between two requests: after the last one the reply is complete, and a new message gets
+        its own run.
+        """
+        stored = self._replay.taken()
+        if not self._replay.is_over:
+            return "\n".join(stored)
+        new = [part.text for part in self._request.take_messages() if part.text not in stored]
+        if new:
+            self._emit(TakenStep("\n".join(new)))
+        return "\n".join([*stored, *new])
+
+    @property
+    def _new_usage(self) -> Usage:
+        """The usage of this run without that of the interrupted runs that it continues."""
+        return _usage(self._used).minus(self._replay.replayed)
+
+    def _note(self, response: ModelResponse | None, *, is_summary: bool = False) -> None:
         """Report the present state. Raises ``AgentError`` for an incomplete response."""
-        usage, entries = _usage(self._used), self._trace.entries
+        usage, entries = self._new_usage, self._trace.entries
         if response is None:
             self._emit(ModelStep(usage, entries=entries))
             return
-        done = not response.tool_calls and self._has_answered
-        self._emit(ModelStep(usage, response.model_name or "", done=done, entries=entries))
+        step = None
+        if (is_summary or self._replay.is_new) and response.finish_reason is not None:
+            native = ModelMessagesTypeAdapter.dump_json([response])
+            step = ResponseStep(native, usage.minus(self._stored), is_summary)
+            self._stored = usage
+        model, done = response.model_name or "", not response.tool_calls and self._has_answered
+        self._emit(ModelStep(usage, model, done=done, entries=entries, response=step))
         # Before any tool runs: the arguments of a cut call are not what the model meant.
         if response.finish_reason is None:
             raise cut_off()
 
     def _check(self) -> None:
         """Raise ``BudgetReached`` if the budget is used up."""
-        limit = self._budget.reached(_usage(self._used))
+        limit = self._budget.reached(self._new_usage.plus(self._replay.paid))
         if limit is not None:
             raise self._over(limit)
 
@@ -265,8 +308,11 @@ def _acts(message: ModelMessage) -> bool:
     return isinstance(message, ModelResponse) and bool(message.tool_calls)
 
 
-def _instructions(asked: RunInputs, request: RunRequest) -> str | None:
+def _instructions(asked: RunInputs, request: RunRequest, *, told: bool) -> str | None:
+    """Return the instructions, with what interrupted runs did if ``told``."""
     lines = [asked.system_prompt, *request.system, *request.tools.guidance]
+    if told:
+        lines.insert(1, request.interrupted)
     if request.pinned:
         lines.append("Facts to remember:\n" + "\n".join(f"- {fact}" for fact in request.pinned))
     lines += [f"The tools of the server {name} are not available now." for name in asked.missing]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 import orjson
@@ -12,9 +13,10 @@ from pydantic_ai.exceptions import ToolFailed as ToolRefused
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
+from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.agent import not_recorded
-from goclaw_py.ports.tools import Toolbox
+from goclaw_py.ports.tools import Toolbox, ToolSpec
 
 REPEATS = 1_000
 """The number of mistakes that a model may make with a tool: practically unlimited.
@@ -34,33 +36,33 @@ class RunTools(AbstractToolset[None]):
 
     Args:
         recorded: Awaited before each call; see ``RunRequest.recorded``.
+        replay: The run that this one continues.
     """
 
     def __init__(
         self,
         boxes: Sequence[Toolbox],
         recorded: Callable[[], Awaitable[None]] = not_recorded,
+        replay: Replay | None = None,
     ) -> None:
         self._recorded = recorded
+        self._replay = replay or Replay()
         self._boxes: dict[str, Toolbox] = {}
         self._tools: dict[str, ToolsetTool[None]] = {}
         self._effects: dict[str, bool] = {}
+        self._acting_on_run: set[str] = set()
+        self._repeatable: set[str] = set()
         for box in boxes:
             for spec in box.specs:
                 if spec.name in self._boxes:
                     continue
                 self._boxes[spec.name] = box
                 self._effects[spec.name] = spec.side_effects
-                self._tools[spec.name] = ToolsetTool(
-                    toolset=self,
-                    tool_def=ToolDefinition(
-                        name=spec.name,
-                        description=spec.description,
-                        parameters_json_schema=dict(spec.parameters),
-                    ),
-                    max_retries=REPEATS,
-                    args_validator=_ARGUMENTS,
-                )
+                if spec.idempotent or not spec.side_effects:
+                    self._repeatable.add(spec.name)
+                if spec.acts_on_run:
+                    self._acting_on_run.add(spec.name)
+                self._tools[spec.name] = self._tool(spec)
 
     @property
     def id(self) -> str | None:
@@ -87,9 +89,23 @@ class RunTools(AbstractToolset[None]):
         return self._effects.get(name, True)
 
     async def get_tools(self, ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
-        """Return the tools, the same for all steps of a run."""
+        """Return the tools, the same for all new steps of a run.
+
+        Before a stored response also tools that exist no longer: the response may have called them.
+        """
         del ctx
-        return self._tools
+        if not (gone := self._replay.tools_ahead - self._tools.keys()):
+            return self._tools
+        return self._tools | {name: self._tool(ToolSpec(name, "", {})) for name in gone}
+
+    def _tool(self, spec: ToolSpec) -> ToolsetTool[None]:
+        parameters = {"type": "object", **spec.parameters}
+        defined = ToolDefinition(
+            name=spec.name, description=spec.description, parameters_json_schema=parameters
+        )
+        return ToolsetTool(
+            toolset=self, tool_def=defined, max_retries=REPEATS, args_validator=_ARGUMENTS
+        )
 
     async def call_tool(
         self,
@@ -99,8 +115,18 @@ class RunTools(AbstractToolset[None]):
         tool: ToolsetTool[None],
     ) -> str:
         """Call a tool. A failure is a result for the model."""
-        del ctx, tool
+        del tool
+        call_id = ctx.tool_call_id or ""
+        if (stored := self._replay.result(call_id)) is not None:
+            if not stored.ok:
+                raise ToolRefused(stored.result)
+            if name in self._acting_on_run:
+                with suppress(ToolFailed):  # for example, the file exists no longer
+                    await self._boxes[name].call(name, tool_args)
+            return stored.result
         await self._recorded()
+        if self._replay.is_unknown(call_id) and name not in self._repeatable:
+            raise ToolRefused(UNKNOWN_RESULT)
         try:
             return await self._boxes[name].call(name, tool_args)
         except ToolFailed as error:

@@ -23,6 +23,7 @@ from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store.inbox import DroppedMessage
 from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, Grouping, UsageTable
@@ -86,6 +87,7 @@ class RunStartResult:
         ended: Inbox rows of this run that have ended already; it does not answer them.
         cut_calls: Tool calls of earlier runs for the same inbox rows that a crash or a shutdown
             interrupted, in order.
+        steps: The steps of those runs, in order. None if one of them cannot be read.
     """
 
     history: tuple[HistoryEntry, ...] = ()
@@ -96,6 +98,7 @@ class RunStartResult:
     pinned: tuple[str, ...] = ()
     ended: frozenset[int] = frozenset()
     cut_calls: tuple[ToolCall, ...] = ()
+    steps: tuple[RunStep, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +115,16 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class RunSoFar:
-    """The part of a run in progress that is stored, so that it survives a crash."""
+    """The part of a run in progress that is stored, so that it survives a crash.
+
+    ``steps`` are new ones; the first is step ``seq`` of the run. A step is stored once.
+    """
 
     tools: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
     model: str = ""
+    steps: tuple[RunStep, ...] = ()
+    seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +278,7 @@ class RunStore(Protocol):
         """
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
-        """Store the progress of a run in place of what was stored before.
+        """Add steps to a run, and store its progress in place of what was stored before.
 
         Raises ``Fenced`` if the run no longer belongs to ``node``, or has ended.
         """

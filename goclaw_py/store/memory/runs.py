@@ -10,6 +10,7 @@ from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_steps import RunStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
@@ -20,7 +21,6 @@ from goclaw_py.ports.store import (
     RunStartResult,
     StoredEntry,
     Summary,
-    ToolCall,
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
@@ -72,7 +72,10 @@ class MemoryRuns(MemoryPart):
             summary=session.summary,
             pinned=session.pinned,
             ended=ended,
-            cut_calls=self._cut_calls(self._db.runs[run.id].follows),
+            cut_calls=tuple(
+                call for one in self._cut(run.id) if one.end is not None for call in one.end.tools
+            ),
+            steps=self._steps_before(run.id),
         )
 
     def _last(self, run: NewRun) -> RunId | None:
@@ -85,15 +88,26 @@ class MemoryRuns(MemoryPart):
             known = self._db.heartbeat_runs.runs.get(run.heartbeat_run, [])
         return max(known, default=None)
 
-    def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
-        """Return the interrupted tool calls of a run and its predecessors."""
-        cut: tuple[ToolCall, ...] = ()
-        while run is not None and (record := self._db.runs.get(run)) is not None:
+    def _cut(self, run: RunId) -> list[RunRow]:
+        """Return the interrupted runs before a run for the same work, the oldest first."""
+        cut: list[RunRow] = []
+        before = self._db.runs[run].follows
+        while before is not None and (record := self._db.runs.get(before)) is not None:
             end = record.end
             if end is not None and end.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
-                cut = (*end.tools, *cut)
-            run = record.follows
+                cut.insert(0, record)
+            before = record.follows
         return cut
+
+    def _steps_before(self, run: RunId) -> tuple[RunStep, ...]:
+        """Return the steps of the interrupted runs that a run continues."""
+        steps: tuple[RunStep, ...] = ()
+        follows = self._db.runs[run].follows
+        for before in reversed(self._cut(run)):
+            if before.new.id != follows:
+                break
+            steps, follows = (*before.steps, *steps), before.follows
+        return steps
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
         record = self._db.runs.get(storable(run))
@@ -103,6 +117,7 @@ class MemoryRuns(MemoryPart):
         record.known = RunSoFar(
             known.tools, known.usage or before.usage, known.model or before.model
         )
+        record.steps += known.steps[max(0, len(record.steps) - known.seq) :]
 
     def _has_ended(self, row_id: int, run: RunId) -> bool:
         """Return whether a row had ended before this run started."""

@@ -13,6 +13,7 @@ from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import (
     Chat,
     DroppedMessage,
@@ -163,6 +164,7 @@ class RunRow:
     end: RunEnd | None = None
     known: RunSoFar = field(default_factory=RunSoFar)
     """The progress stored by ``note_run``."""
+    steps: list[RunStep] = field(default_factory=list)
     follows: RunId | None = None
 
 

@@ -83,6 +83,9 @@ with due as (
             cross join jsonb_array_elements(r.tools) as call
             where r.occurrence = l.id and r.outcome in ('lost', 'interrupted')
               and (call -> 'side_effects')::boolean
+              and not exists (
+                  select from run_steps as s where s.run_id = r.id and s.kind = 'response'
+              )
             order by 1
         ) end as called
 ), marked as (

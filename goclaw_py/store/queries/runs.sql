@@ -289,14 +289,51 @@ from earlier
 where outcome in ('lost', 'interrupted') and tools is not null
 order by depth desc;
 
+-- name: steps
+-- The steps of an interrupted run and of the interrupted runs that it continues, in order.
+with recursive earlier as (
+    select id, follows, 1 as depth
+    from runs
+    where id = $1 and outcome in ('lost', 'interrupted')
+    union all
+    select r.id, r.follows, e.depth + 1
+    from earlier as e
+    join runs as r on r.id = e.follows
+    where r.outcome in ('lost', 'interrupted') and e.depth < 20
+)
+select s.kind, s.payload
+from earlier
+join run_steps as s on s.run_id = earlier.id
+order by earlier.depth desc, s.seq;
+
 -- name: note
--- Stores what is known of a run that works; returns a row if that is so and it is the node's.
-update runs
-set tools = $3, requests = coalesce($4, requests), input_tokens = coalesce($5, input_tokens),
-    output_tokens = coalesce($6, output_tokens), cached_tokens = coalesce($7, cached_tokens),
-    cost_usd = coalesce($8, cost_usd), model = coalesce($9, model)
-where id = $1 and node = $2 and outcome is null
-returning id;
+-- Stores what is known of runs that work, and their new steps; returns the ids of those that do so
+-- and are the node's. $2 holds the runs, $3 their ids, $4 to $7 the steps.
+with known as (
+    select *
+    from jsonb_to_recordset($2::jsonb) as (
+        id text, tools jsonb, requests bigint, input_tokens bigint, output_tokens bigint,
+        cached_tokens bigint, cost_usd numeric, model text
+    )
+), noted as (
+    update runs as r
+    set tools = known.tools, requests = coalesce(known.requests, r.requests),
+        input_tokens = coalesce(known.input_tokens, r.input_tokens),
+        output_tokens = coalesce(known.output_tokens, r.output_tokens),
+        cached_tokens = coalesce(known.cached_tokens, r.cached_tokens),
+        cost_usd = coalesce(known.cost_usd, r.cost_usd), model = coalesce(known.model, r.model)
+    from known
+    where r.id = known.id and r.id = any ($3::text[]) and r.node = $1 and r.outcome is null
+    returning r.id
+), added as (
+    insert into run_steps (run_id, seq, kind, payload)
+    select s.run_id, s.seq, s.kind, s.payload
+    from unnest($4::text[], $5::integer[], $6::text[], $7::bytea[]) as s (run_id, seq, kind, payload)
+    join noted on noted.id = s.run_id
+    on conflict (run_id, seq) do nothing
+)
+select id
+from noted;
 
 -- name: lock_sessions_of_runs
 -- Locks the sessions of some runs, in the order of their keys, and tells whose both are. Locking the

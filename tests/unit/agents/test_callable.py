@@ -4,13 +4,15 @@ import asyncio
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.model.errors import AgentError, SettingError
 from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import TextPart
+from goclaw_py.model.run_steps import ValueStep
+from goclaw_py.ports.agent import Emit, RunRequest, TextPart
 from tests.unit.agents import sample
 from tests.unit.agents.builders import Coming, Events, request
 
@@ -66,6 +68,43 @@ async def test_messages_are_taken_in_the_event_loops_thread_whoever_asks() -> No
     for attribute in ("steerable", "steerable_plain"):
         await load(attribute).run(request("you", take=take), Events())
     assert threads == [threading.get_ident()] * 4
+
+
+async def test_a_stored_step_is_not_done_again() -> None:
+    """SPEC AGENT-10."""
+    done: list[str] = []
+
+    async def work(request: RunRequest, emit: Emit) -> str:
+        async def pay() -> dict[str, object]:
+            done.append("pay")
+            return {"receipt": (7, None)}
+
+        first = await request.step("pay", pay)
+        second = await request.step("pay", pay)
+        return f"{first} {second}"
+
+    agent, events = CallableAgent(work), Events()
+    whole = await agent.run(request("you"), events)
+    paid = ValueStep("pay", '{"receipt": [7, null]}')
+    assert (events, len(done)) == ([paid, paid], 2)
+    for stored in range(3):
+        done.clear()
+        asked = replace(request("you"), steps=(paid,) * stored)
+        assert await agent.run(asked, Events()) == whole
+        assert len(done) == 2 - stored
+
+
+async def test_the_result_of_a_step_must_be_json() -> None:
+    async def work(request: RunRequest, emit: Emit) -> str:
+        async def think() -> object:
+            return object()
+
+        return str(await request.step("think", think))
+
+    events = Events()
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        await CallableAgent(work).run(request("you"), events)
+    assert events == []
 
 
 async def test_an_error_while_taking_reaches_the_function() -> None:

@@ -13,8 +13,9 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError, StoreUnavailable
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep
+from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
@@ -30,14 +31,18 @@ class Provider:
 
     down: AgentError | None = None
     acts: bool = False
+    continues: bool = False
     fails_after_s: float = 0.0
     asked: list[str] = field(default_factory=list)
 
     async def answer(self, request: RunRequest, emit: Emit) -> str:
         self.asked.append(request.prompt)
+        if self.continues:
+            emit(ModelStep(Usage(1), response=ResponseStep(b"[]", Usage(1))))
         if self.acts:
             emit(ToolStarted("1", "pay", "{}", side_effects=True))
             emit(ToolEnded("1", "pay", ok=True))
+            await request.recorded()
         if self.down is not None:
             await asyncio.sleep(self.fails_after_s)
             raise self.down
@@ -135,6 +140,18 @@ async def test_an_outage_that_turns_into_another_error_lets_all_go() -> None:
         provider.down = WRONG
         await gateway.channel.until_sent(3)
         assert gateway.channel.texts() == [texts.KEPT, WRONG.friendly, WRONG.friendly]
+
+
+async def test_what_has_acted_goes_on_after_its_last_step_when_the_provider_is_back() -> None:
+    provider = Provider(DOWN, acts=True, continues=True)
+    agent = provider.agent()
+    async with a_process(agent) as gateway:
+        assert await gateway.ask("pay") == texts.KEPT
+        provider.down, provider.acts, provider.continues = None, False, False
+        await gateway.channel.until_sent(2)
+        steps = agent.requests[-1].steps
+        assert [type(step) for step in steps] == [ResponseStep, CallStep, ResultStep]
+        assert len(agent.requests) == 2
 
 
 async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:

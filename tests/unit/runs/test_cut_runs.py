@@ -52,7 +52,7 @@ async def test_the_next_attempt_is_told_what_the_one_before_had_called() -> None
     await paying(agent, database, Ways())
     async with a_process(agent, database=database) as process:
         await process.channel.until_sent(1)
-        told, *_ = agent.requests[1].system
+        told = agent.requests[1].interrupted
         assert '- pay({"bill": 1}) -> done: receipt 77' in told
         assert '- pay({"bill": 2}) -> outcome unknown' in told
         assert "Do not repeat any of them blindly" in told
@@ -67,7 +67,7 @@ async def test_who_follows_no_cut_run_is_told_nothing() -> None:
     async with a_process(agent) as process:
         await process.ask("hello")
         await process.ask("hello again")
-    assert [request.system for request in agent.requests] == [(), ()]
+    assert [request.interrupted for request in agent.requests] == ["", ""]
 
 
 @pytest.mark.parametrize("notify", [Notify.ALWAYS, Notify.CONDITIONAL, Notify.NEVER])
@@ -90,7 +90,7 @@ async def test_a_job_that_may_be_repeated_is_run_again_and_told_of_the_calls() -
     await paying(agent, database, ways, Wanted(at(60)))
     async with a_process(agent, ways, database=database) as process:
         await process.channel.until_sent(1)
-        assert "receipt 77" in agent.requests[1].system[0]
+        assert "receipt 77" in agent.requests[1].interrupted
 
 
 async def test_no_tool_is_called_before_that_is_stored() -> None:

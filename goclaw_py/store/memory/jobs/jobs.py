@@ -26,6 +26,7 @@ from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.run_steps import ResponseStep
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules, rules
 from goclaw_py.store.memory.claims import check_holder, end_left, end_occurrence, let_go
@@ -357,9 +358,12 @@ class MemoryJobs(MemoryPart):
         return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
 
     def _called(self, occurrence: OccurrenceId) -> tuple[str, ...]:
-        """Return the tools with side effects that interrupted runs of an occurrence called."""
+        """See ``OccurrenceClaim.called``."""
         cut = (Outcome.LOST, Outcome.INTERRUPTED)
-        ends = [self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ())]
+        runs = [self._db.runs[run] for run in self._db.cron.runs.get(occurrence, ())]
+        ends = [
+            run.end for run in runs if not any(isinstance(step, ResponseStep) for step in run.steps)
+        ]
         calls = [call for end in ends if end and end.outcome in cut for call in end.tools]
         return tuple(sorted({call.name for call in calls if call.side_effects}))
 

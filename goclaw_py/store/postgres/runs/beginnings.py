@@ -10,11 +10,12 @@ import orjson
 from goclaw_py.model.errors import Fenced, LeaseExpired, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import LostDraft
+from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import NewRun, RunStartResult, ToolCall
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import claim
 from goclaw_py.store.postgres.pool import Connection, Row
-from goclaw_py.store.postgres.runs import tools
+from goclaw_py.store.postgres.runs import steps, tools
 from goclaw_py.store.sql import queries
 
 _SQL = queries("runs")
@@ -158,11 +159,13 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
-    """Convert a row of ``runs.begin``, with interrupted calls of earlier runs."""
+    """Convert a row of ``runs.begin``, with the work of interrupted runs before it."""
     cut: tuple[ToolCall, ...] = ()
-    if told[0]["follows"] is not None:
-        for row in await connection.fetch(_SQL["cut_calls"], told[0]["follows"]):
+    done: tuple[RunStep, ...] | None = ()
+    if (follows := told[0]["follows"]) is not None:
+        for row in await connection.fetch(_SQL["cut_calls"], follows):
             cut += tools.calls(row["tools"])
+        done = steps.read(await connection.fetch(_SQL["steps"], follows))
     first, entries = told[0], [row for row in told if row["role"]]
     return RunStartResult(
         tuple(map(rows.entry, entries)),
@@ -173,6 +176,7 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
         pinned=tuple(first["pinned"]),
         ended=frozenset(first["ended"]),
         cut_calls=cut,
+        steps=done,
     )
 
 

@@ -24,6 +24,7 @@ from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Pool, Row
+from goclaw_py.store.postgres.runs import steps
 from goclaw_py.store.postgres.runs.beginnings import (
     begin,
     begun_before,
@@ -63,6 +64,13 @@ class _Ending(NamedTuple):
     node: NodeId
 
 
+class _Note(NamedTuple):
+    id: RunId
+    """The id of the run, made storable."""
+    known: RunSoFar
+    node: NodeId
+
+
 class PostgresRuns(PostgresPart):
     """Implements ``RunStore``, except the methods of ``PostgresRunRecords``.
 
@@ -79,6 +87,9 @@ class PostgresRuns(PostgresPart):
                 flights=_FLIGHTS,
                 most=_MOST,
             )
+        )
+        self._notes = self._ending(
+            Group(self._note, keys=_run_of, kind=attrgetter("node"), flights=_FLIGHTS, most=_MOST)
         )
         self._endings = self._ending(
             Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
@@ -143,16 +154,22 @@ class PostgresRuns(PostgresPart):
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
         """Lock only the run."""
-        usage = known.usage
-        used: tuple[object, ...] = (None,) * 5
-        if usage is not None:
-            tokens = usage.input_tokens, usage.output_tokens, usage.cached_tokens
-            used = (usage.requests, *tokens, usage.cost_usd)
-        tools = orjson.dumps(storable(known.tools)).decode() if known.tools else None
-        model = storable(known.model) or None
+        await self._notes(_Note(storable(run), known, node))
+
+    async def _note(self, notes: Sequence[_Note]) -> list[StoreError | None]:
         async with self._pool.connection() as connection:
-            if await connection.row(_SQL["note"], run, node, tools, *used, model) is None:
-                raise Fenced(f"run {run} is not this node's any more")
+            found = await connection.fetch(
+                _SQL["note"],
+                notes[0].node,
+                orjson.dumps([_note_line(note) for note in notes]).decode(),
+                [note.id for note in notes],
+                *steps.columns([(note.id, note.known.seq, note.known.steps) for note in notes]),
+            )
+        noted = {row["id"] for row in found}
+        return [
+            None if note.id in noted else Fenced(f"run {note.id} is not this node's any more")
+            for note in notes
+        ]
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """Add the history to the epoch in which the run started, even after a reset."""
@@ -220,8 +237,8 @@ def _session_of(beginning: _Beginning) -> tuple[SessionKey]:
     return (beginning.run.session,)
 
 
-def _run_of(ending: _Ending) -> tuple[RunId]:
-    return (ending.id,)
+def _run_of(one: _Ending | _Note) -> tuple[RunId]:
+    return (one.id,)
 
 
 def _once(items: Iterable[Item]) -> list[Item]:
@@ -271,17 +288,29 @@ def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[o
 
 def _end_line(ending: _Ending) -> dict[str, object]:
     """Return a record for ``runs.finish``."""
-    end, usage = ending.end, ending.end.usage
-    line: dict[str, object] = {
+    end = ending.end
+    return {
         "id": ending.id,
         "outcome": end.outcome,
         "finished_at": end.finished_at,
         "reason": end.reason,
         "error": storable(end.error),
-        "model": storable(end.model) or None,
-        "tools": storable(end.tools) or None,
         "first_text_at": end.first_text_at,
         "taken_in": end.taken_in,
+        **_progress(end),
+    }
+
+
+def _note_line(note: _Note) -> dict[str, object]:
+    """Return a record for ``runs.note``."""
+    return {"id": note.id, **_progress(note.known)}
+
+
+def _progress(known: RunEnd | RunSoFar) -> dict[str, object]:
+    usage = known.usage
+    line: dict[str, object] = {
+        "model": storable(known.model) or None,
+        "tools": storable(known.tools) or None,
     }
     if usage is not None:
         line |= {

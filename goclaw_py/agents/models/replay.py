@@ -1,0 +1,169 @@
+"""Continues an interrupted run from its stored steps (SPEC AGENT-10). Heavy imports.
+
+The run begins again with its prompt, but what it had finished is not repeated: stored responses
+take the place of requests, and stored results that of tool calls.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_ai import RunContext
+from pydantic_ai.messages import ModelMessage, ModelMessagesTypeAdapter, ModelResponse
+from pydantic_ai.models import (
+    CompletedStreamedResponse,
+    Model,
+    ModelRequestParameters,
+    StreamedResponse,
+)
+from pydantic_ai.models.wrapper import WrapperModel
+from pydantic_ai.settings import ModelSettings
+
+from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, RunStep, TakenStep
+
+UNKNOWN_RESULT = (
+    "The outcome of this call is unknown: the program was interrupted after it had started the "
+    "call and before it received a result. It may or may not have taken effect, and was not "
+    "repeated. Check what happened, or ask the person, before you call it again."
+)
+
+
+class ReplayModel(WrapperModel):
+    """A model that returns the stored responses of a run before it requests new ones."""
+
+    def __init__(self, model: Model, replay: Replay) -> None:
+        super().__init__(model)
+        self._replay = replay
+
+    @asynccontextmanager
+    async def request_stream(
+        self,
+        messages: list[ModelMessage],
+        model_settings: ModelSettings | None,
+        model_request_parameters: ModelRequestParameters,
+        run_context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[StreamedResponse]:
+        """Return the next response as a stream."""
+        asked = model_request_parameters
+        if (stored := self._replay.next()) is not None:
+            yield CompletedStreamedResponse(
+                stored, model_request_parameters=asked, replay_events=True
+            )
+            return
+        async with super().request_stream(messages, model_settings, asked, run_context) as stream:
+            yield stream
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """A response with what followed it."""
+
+    response: ModelResponse
+    usage: Usage
+    calls: dict[str, str] = field(default_factory=dict)
+    """Names of the tools by the ids of the calls."""
+    results: dict[str, ResultStep] = field(default_factory=dict)
+    taken: list[str] = field(default_factory=list)
+
+
+class Replay:
+    """The stored steps of a run; a run that continues nothing has none.
+
+    Args:
+        paid: The usage of all steps.
+        replayed: The usage of the responses replayed so far.
+    """
+
+    def __init__(self, exchanges: Sequence[_Exchange] = (), summaries: Sequence[str] = ()) -> None:
+        self.paid = NO_USAGE
+        self.replayed = NO_USAGE
+        self._ahead = deque(exchanges)
+        self._summaries = deque(summaries)
+        self._now: _Exchange | None = None
+
+    @classmethod
+    def read(cls, steps: Sequence[RunStep]) -> Replay | None:
+        """Return the replay of steps; None if they are not those of a model that can be read."""
+        exchanges: list[_Exchange] = []
+        summaries: list[str] = []
+        paid = NO_USAGE
+        for step in steps:
+            if isinstance(step, ResponseStep):
+                try:
+                    (response,) = ModelMessagesTypeAdapter.validate_json(step.native)
+                except (ValidationError, ValueError):
+                    return None
+                if not isinstance(response, ModelResponse):
+                    return None
+                paid = paid.plus(step.usage)
+                if step.is_summary:
+                    summaries.append(response.text or "")
+                else:
+                    exchanges.append(_Exchange(response, step.usage))
+                continue
+            if not exchanges:
+                return None
+            match step:
+                case CallStep():
+                    exchanges[-1].calls[step.call_id] = step.name
+                case ResultStep():
+                    exchanges[-1].results[step.call_id] = step
+                case TakenStep():
+                    exchanges[-1].taken.append(step.text)
+        replay = cls(exchanges, summaries)
+        replay.paid = paid
+        return replay
+
+    @property
+    def has_summary(self) -> bool:
+        """Return whether the run had compacted its conversation."""
+        return bool(self._summaries)
+
+    def summary(self) -> str | None:
+        """Return the next stored summary, if there is one."""
+        return self._summaries.popleft() if self._summaries else None
+
+    def next(self) -> ModelResponse | None:
+        """Go on to the next response, and return it if it is stored."""
+        self._now = self._ahead.popleft() if self._ahead else None
+        if self._now is None:
+            return None
+        self.replayed = self.replayed.plus(self._now.usage)
+        return self._now.response
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the present response, or the next one, is new."""
+        return not self._ahead
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether the present response is new."""
+        return self._now is None
+
+    @property
+    def tools_ahead(self) -> set[str]:
+        """Return the names of the tools that the next response had called, if it is stored."""
+        return set(self._ahead[0].calls.values()) if self._ahead else set()
+
+    def result(self, call_id: str) -> ResultStep | None:
+        """Return the stored result of a call of the present response."""
+        return None if self._now is None else self._now.results.get(call_id)
+
+    def is_unknown(self, call_id: str) -> bool:
+        """Return whether a call of the present response was started and has no result."""
+        now = self._now
+        return now is not None and call_id in now.calls and call_id not in now.results
+
+    def taken(self) -> list[str]:
+        """Return the messages of people that came after the present response; once."""
+        if self._now is None:
+            return []
+        taken, self._now.taken = self._now.taken, []
+        return taken

@@ -1,0 +1,59 @@
+"""The steps of a run: what a later run needs to continue it after a crash (SPEC AGENT-10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from goclaw_py.model.run_events import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseStep:
+    """A complete model response.
+
+    Args:
+        native: The response in the format of its agent loop (JSON).
+        usage: What it alone has used.
+        is_summary: Whether the model was asked for a summary of the conversation.
+    """
+
+    native: bytes
+    usage: Usage
+    is_summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallStep:
+    """A tool call that was about to start; ``arguments`` is JSON text."""
+
+    call_id: str
+    name: str
+    arguments: str
+    side_effects: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResultStep:
+    """The whole result of a tool call."""
+
+    call_id: str
+    ok: bool
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class TakenStep:
+    """New messages of people that were added to a run (SPEC QUEUE-4), joined by newlines."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ValueStep:
+    """The result of a named step of an agent in Python code; ``value`` is JSON text."""
+
+    name: str
+    value: str
+
+
+RunStep = ResponseStep | CallStep | ResultStep | TakenStep | ValueStep

@@ -1,0 +1,85 @@
+"""Conversion of the steps of runs to rows and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import orjson
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_steps import (
+    CallStep,
+    ResponseStep,
+    ResultStep,
+    RunStep,
+    TakenStep,
+    ValueStep,
+)
+from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.text import storable
+
+
+def columns(
+    groups: Iterable[tuple[RunId, int, Sequence[RunStep]]],
+) -> tuple[list[RunId], list[int], list[str], list[bytes]]:
+    """Return the columns of ``run_steps`` for runs, each with the number of its first step."""
+    runs, numbers, kinds, payloads = [], [], [], []
+    for run, first, steps in groups:
+        for number, step in enumerate(steps, first):
+            kind, value = _row(storable(step))
+            runs.append(run)
+            numbers.append(number)
+            kinds.append(kind)
+            payloads.append(orjson.dumps(value, default=str))
+    return runs, numbers, kinds, payloads
+
+
+def _row(step: RunStep) -> tuple[str, object]:
+    match step:
+        case ResponseStep(native, usage, is_summary):
+            return "response", {
+                "native": native.decode(),
+                "usage": usage,
+                "is_summary": is_summary,
+            }
+        case CallStep():
+            return "call", step
+        case ResultStep():
+            return "result", step
+        case TakenStep():
+            return "taken", step
+        case ValueStep():
+            return "value", step
+
+
+def read(rows: Iterable[Row]) -> tuple[RunStep, ...] | None:
+    """Return steps; None if one is damaged, or was written by another release."""
+    try:
+        return tuple(_step(row["kind"], orjson.loads(row["payload"])) for row in rows)
+    except (InvalidOperation, KeyError, TypeError, ValueError):
+        return None
+
+
+def _step(kind: str, given: dict[str, Any]) -> RunStep:
+    match kind:
+        case "response":
+            usage = given["usage"]
+            cost = usage["cost_usd"]
+            return ResponseStep(
+                given["native"].encode(),
+                Usage(**usage | {"cost_usd": None if cost is None else Decimal(cost)}),
+                given["is_summary"],
+            )
+        case "call":
+            return CallStep(**given)
+        case "result":
+            return ResultStep(**given)
+        case "taken":
+            return TakenStep(**given)
+        case "value":
+            return ValueStep(**given)
+        case _:
+            raise ValueError(kind)

@@ -1,0 +1,78 @@
+"""The steps of runs, with which later runs continue interrupted ones (SPEC AGENT-10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.model.errors import Fenced
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, TakenStep
+from goclaw_py.ports.store import RunSoFar, ToolCall
+from tests.support.store_jobs import claim_one, claimed_job, run_for
+from tests.support.stores import ANN, APOLOGY, T0, A, B, World, a_node, at, end, new_run
+
+pytestmark = pytest.mark.real_time
+
+PAID = ToolCall("pay", '{"to": "ann"}', T0, seconds=1.0, ok=True, result="paid")
+ASKED = ResponseStep(b'{"parts": ["\\u0000"]}', Usage(1, 10, 5, 2, Decimal("0.1")))
+PAY = CallStep("c1", "pay", '{"to": "ann"}')
+RECEIPT = ResultStep("c1", ok=True, result="paid\0")
+STEERED = TakenStep("and Bob")
+
+
+async def crash(world: World) -> None:
+    """Node A dies, is recovered by B and comes back."""
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=9, apology=APOLOGY)
+    await world.a.join(a_node(A))
+
+
+async def test_a_claim_does_not_tell_of_runs_that_can_be_continued(world: World) -> None:
+    claimed = await claimed_job(world.a)
+    await world.a.begin_run(run_for("r1", claimed), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar((PAID,), steps=(ASKED, PAY, RECEIPT)), node=A)
+    await crash(world)
+    assert (await claim_one(world.a)).called == ()
+
+
+async def test_the_next_run_continues_with_the_steps_of_the_interrupted_ones(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    assert (await world.a.begin_run(new_run("r1", row), node=A)).steps == ()
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY)), node=A)
+    # The answer to the first write was lost: it is repeated, together with what came since.
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY, STEERED)), node=A)
+    await crash(world)
+    begun = await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    assert begun.steps == (ASKED, PAY, STEERED)
+    await world.a.note_run(RunId("r2"), RunSoFar(steps=(RECEIPT,)), node=A)
+    await world.a.finish_run(end("r2", Outcome.INTERRUPTED), node=A)
+    begun = await world.a.begin_run(new_run("r3", row, started_at=at(2)), node=A)
+    assert begun.steps == (ASKED, PAY, STEERED, replace(RECEIPT, result="paid\ufffd"))
+    await world.a.finish_run(end("r3"), node=A)
+    (other,) = await world.accept(ANN)
+    assert (await world.a.begin_run(new_run("r4", other), node=A)).steps == ()
+
+
+async def test_another_nodes_run_gets_no_steps(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    with pytest.raises(Fenced):
+        await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED,)), node=B)
+    await crash(world)
+    assert (await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)).steps == ()
+
+
+async def test_a_retry_after_a_failure_begins_anew(world: World) -> None:
+    claimed = await claimed_job(world.a)
+    await world.a.begin_run(run_for("r1", claimed), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY)), node=A)
+    await crash(world)
+    again = await claim_one(world.a)
+    assert (await world.a.begin_run(run_for("r2", again), node=A)).steps == (ASKED, PAY)
+    await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
+    assert (await world.a.begin_run(run_for("r3", again), node=A)).steps == ()

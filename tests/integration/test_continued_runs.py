@@ -1,0 +1,223 @@
+"""Model agents continue interrupted runs after their last finished step (SPEC AGENT-10)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+import pytest_asyncio
+
+from goclaw_py.agents import AgentSpec
+from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, RunStep, TakenStep
+from goclaw_py.ports.agent import AgentResult, LoopEvent, ModelStep, RunRequest
+from goclaw_py.runs.run_journal import step_of
+from tests.support.model_server import ModelServer
+from tests.support.toolbox import Functions
+from tests.unit.agents.builders import Coming, request
+
+pytestmark = pytest.mark.real_time
+
+ORDER = 'tools [["pay", {"to": "Ann"}], ["look_up", {"word": "owl"}]]'
+STEERED = 'tool pay {"to": "Bob"}'
+ALL_CALLS = [("pay", {"to": "Ann"}), ("look_up", {"word": "owl"}), ("pay", {"to": "Bob"})]
+
+
+async def pay(to: str) -> str:
+    """Pay somebody."""
+    return f"paid {to}"
+
+
+async def look_up(word: str) -> str:
+    """Look a word up."""
+    return f"meaning of {word}"
+
+
+@dataclass
+class Journal:
+    """Keeps steps and text of a run, as the runtime does."""
+
+    steps: list[RunStep] = field(default_factory=list)
+    events: list[LoopEvent] = field(default_factory=list)
+
+    def __call__(self, event: LoopEvent) -> None:
+        self.events.append(event)
+        if (step := step_of(event)) is not None:
+            self.steps.append(step)
+
+    @property
+    def text(self) -> str:
+        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    @property
+    def usage(self) -> Usage:
+        return next(event.usage for event in reversed(self.events) if isinstance(event, ModelStep))
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[ModelServer]:
+    async with ModelServer() as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def agent(server: ModelServer) -> AsyncIterator[ModelAgent]:
+    spec = AgentSpec(AgentName("main"), base_url=server.base_url, api_key="key")
+    made = ModelAgent(
+        spec, Provider.OPENAI, "gpt-4o", retry=RetryPolicy(3, first_wait_s=0.001), environ={}
+    )
+    yield made
+    await made.close()
+
+
+@dataclass
+class Done:
+    """A run that has ended."""
+
+    result: AgentResult
+    journal: Journal
+    calls: list[tuple[str, dict[str, object]]]
+
+
+async def execute(agent: ModelAgent, asked: RunRequest, steps: Sequence[RunStep] = ()) -> Done:
+    tools, journal = Functions(pay, look_up, harmless=("look_up",)), Journal()
+    result = await agent.run(replace(asked, tools=tools, steps=tuple(steps)), journal)
+    return Done(result, journal, tools.calls)
+
+
+def steered() -> RunRequest:
+    return request(ORDER, take=Coming(STEERED))
+
+
+async def test_a_run_reports_each_response_call_and_result(agent: ModelAgent) -> None:
+    done = await execute(agent, steered())
+    kinds = [type(step) for step in done.journal.steps]
+    first = [ResponseStep, CallStep, CallStep, ResultStep, ResultStep]
+    assert kinds == [*first, TakenStep, ResponseStep, CallStep, ResultStep, ResponseStep]
+    used = [step.usage for step in done.journal.steps if isinstance(step, ResponseStep)]
+    assert used[0].plus(used[1]).plus(used[2]) == done.result.usage
+    assert done.calls == ALL_CALLS
+
+
+async def test_a_run_cut_after_any_step_ends_like_the_whole_one(
+    agent: ModelAgent, server: ModelServer
+) -> None:
+    """No finished response is requested again, and no finished or uncertain call is repeated."""
+    whole = await execute(agent, steered())
+    steps = whole.journal.steps
+    calls = {
+        step.call_id: (step.name, json.loads(step.arguments))
+        for step in steps
+        if isinstance(step, CallStep)
+    }
+    for cut in range(len(steps) + 1):
+        stored = steps[:cut]
+        begun = {step.call_id for step in stored if isinstance(step, CallStep)}
+        ended = {step.call_id for step in stored if isinstance(step, ResultStep)}
+        responses = sum(isinstance(step, ResponseStep) for step in stored)
+        is_steered = any(isinstance(step, TakenStep) for step in stored)
+        server.seen.clear()
+        rest = await execute(agent, request(ORDER) if is_steered else steered(), stored)
+        assert len(server.seen) == rest.result.usage.requests == 3 - responses, cut
+        assert rest.calls == [
+            call
+            for call_id, call in calls.items()
+            if call_id not in ended and not (call_id in begun and call[0] == "pay")
+        ], cut
+        if begun == ended:
+            assert rest.result.text == rest.journal.text == whole.result.text
+            texts = [entry.text for entry in rest.result.entries]
+            assert texts == [entry.text for entry in whole.result.entries]
+
+
+async def test_a_call_with_an_unknown_outcome_is_told_to_the_model_and_not_repeated(
+    agent: ModelAgent, server: ModelServer
+) -> None:
+    steps = (await execute(agent, request('tool pay {"to": "Ann"}'))).journal.steps
+    server.seen.clear()
+    rest = await execute(agent, request('tool pay {"to": "Ann"}'), steps[:2])
+    assert rest.calls == []
+    (asked,) = server.seen
+    assert "outcome of this call is unknown" in str(asked.texts[-1])
+    started = [one for one in rest.journal.events if isinstance(one, ToolStarted)]
+    (ended,) = [one for one in rest.journal.events if isinstance(one, ToolEnded)]
+    assert (len(started), ended.ok) == (1, False)
+    # After another crash its result is known: that it is unknown.
+    again = await execute(
+        agent, request('tool pay {"to": "Ann"}'), [*steps[:2], *rest.journal.steps[:2]]
+    )
+    assert again.calls == []
+    assert not [one for one in again.journal.events if isinstance(one, ToolEnded)]
+
+
+async def test_a_harmless_or_idempotent_call_with_an_unknown_outcome_is_repeated(
+    agent: ModelAgent,
+) -> None:
+    asked = request('tool look_up {"word": "owl"}')
+    steps = (await execute(agent, asked)).journal.steps
+    assert (await execute(agent, asked, steps[:2])).calls == [("look_up", {"word": "owl"})]
+    tools = Functions(look_up, idempotent=("look_up",))
+    await agent.run(replace(asked, tools=tools, steps=tuple(steps[:2])), Journal())
+    assert tools.calls == [("look_up", {"word": "owl"})]
+
+
+async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent) -> None:
+    asked = request("many look_up", budget=Budget(turns=2))
+    with pytest.raises(BudgetReached):
+        await execute(agent, asked)
+    steps = (await execute(agent, request('tool look_up {"word": "owl"}'))).journal.steps
+    with pytest.raises(BudgetReached):
+        await execute(agent, replace(asked, budget=Budget(turns=1)), steps[:3])
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        [ResponseStep(b'{"kind": "of another release"}', Usage(1))],
+        [ResponseStep(b"{", Usage(1))],
+        [CallStep("c", "pay", "{}"), ResultStep("c", ok=True, result="paid")],
+    ],
+    ids=["other release", "cut off", "of another kind of agent"],
+)
+async def test_steps_that_cannot_be_read_are_told_in_words(
+    agent: ModelAgent, server: ModelServer, damaged: list[RunStep]
+) -> None:
+    asked = replace(request("say yes"), interrupted="It had paid Ann.")
+    done = await execute(agent, asked, damaged)
+    assert done.result.text == "yes"
+    assert "It had paid Ann." in str(server.seen[0].texts[0])
+
+
+async def test_a_tool_that_no_longer_exists_gives_its_stored_result(
+    agent: ModelAgent, server: ModelServer
+) -> None:
+    asked = request('tool pay {"to": "Ann"}')
+    steps = (await execute(agent, asked)).journal.steps
+    server.seen.clear()
+    tools = Functions(look_up)
+    result = await agent.run(replace(asked, tools=tools, steps=tuple(steps[:3])), Journal())
+    assert "paid Ann" in result.text
+    assert len(server.seen) == 1
+
+
+async def test_a_tool_that_acts_on_the_run_is_called_again(agent: ModelAgent) -> None:
+    asked = request('tool pay {"to": "Ann"}')
+    steps = (await execute(agent, asked)).journal.steps
+    attach = Functions(pay, acting_on_run=("pay",))
+    result = await agent.run(replace(asked, tools=attach, steps=tuple(steps[:3])), Journal())
+    assert attach.calls == [("pay", {"to": "Ann"})]
+    assert "paid Ann" in result.text
+
+
+async def test_a_complete_answer_is_not_requested_again(
+    agent: ModelAgent, server: ModelServer
+) -> None:
+    steps = (await execute(agent, request("say hello"))).journal.steps
+    done = await execute(agent, request("say hello"), steps)
+    assert (done.result.text, done.result.usage.requests, len(server.seen)) == ("hello", 0, 1)
