@@ -92,8 +92,8 @@ class MessageIngestor:
         for message, rules in sorted_batch.admitted:
             self._canceller.rights.look(message)
             if (entry := self._entry(message, rules.agent)) is not None:
+                entry = self._mailboxes.enter(entry)
                 entries.append(entry)
-                self._mailboxes.enter(entry)
                 self._stops.act_at_once(entry)
         epoch, committed = self._mailboxes.epoch, False
         try:
@@ -109,7 +109,7 @@ class MessageIngestor:
                 self._ingress.committed(rows, accepted.duplicates)
                 if epoch == self._mailboxes.epoch:
                     # A stop that has acted before the commit is done.
-                    done = {entry.key for entry in entries if entry.command and entry.acted}
+                    done = {external_id(row.message) for row in rows if row.outcome is not None}
                     await self._take_up(accepted, done)
             self._ingress.entered(sorted_batch)
         finally:

@@ -49,7 +49,7 @@ class MailboxEntry:
 
     Args:
         row: Its row, set once it is committed.
-        accepting: Whether its channel waits for the commit.
+        accepting: How many deliveries of it wait for their commit.
         cancelled: Why it gets no answer, if a later stop has cancelled it.
         acted: Whether it is a stop that was executed.
         stops: The messages that it has cancelled, to be committed with it.
@@ -67,7 +67,7 @@ class MailboxEntry:
     state: MessageState = MessageState.ARRIVED
     row: InboxRow | None = None
     turn: Turn | None = None
-    accepting: bool = False
+    accepting: int = 0
     cancelled: Reason | None = None
     acted: bool = False
     stops: Stops | None = None
@@ -173,15 +173,21 @@ class Mailboxes:
 
     # ------------------------------------------------------------------ arriving
 
-    def enter(self, entry: MailboxEntry) -> None:
-        """Add a message whose commit begins."""
-        entry.accepting = True
+    def enter(self, entry: MailboxEntry) -> MailboxEntry:
+        """Add a message whose commit begins; return its entry.
+
+        It is another one if the same message was delivered before and its commit has not ended.
+        """
         entries = self.of(entry.session).entries
         before = entries.get(entry.key) or self._expected.pop(entry.key, None)
-        if before is not None:
+        if before is not None and before.accepting and before.state is MessageState.ARRIVED:
+            entry = before
+        elif before is not None:
             _decide_alike(entry, before)
+        entry.accepting += 1
         entry.acted |= entry.key in self._acted
         entries.setdefault(entry.key, entry)
+        return entry
 
     def has_acted(self, session: SessionKey, message: InboundMessage) -> bool:
         """Return whether a message is a stop that was executed, perhaps before it came again."""
@@ -214,7 +220,8 @@ class Mailboxes:
                 self._forget_stopped(entry, row.stops, entries)
             entry.announce_now()
             entry.commit_tried()
-            if is_known and entry.cancelled is not None:
+            has_arrived = entry.state is MessageState.ARRIVED
+            if is_known and has_arrived and entry.cancelled is not None:
                 self._expected[entry.key] = entry  # a reload brings it, if it is not done
             if is_known or row.outcome is not None:
                 self._leave(entry)
@@ -250,7 +257,7 @@ class Mailboxes:
         """Handle the end of a commit: the messages are known by now, or come again."""
         for entry in entries:
             entry.announce_now()  # while the database is away: it is not told twice
-            entry.accepting = False
+            entry.accepting -= 1
             entry.commit_tried()
             box = self._boxes.get(entry.session)
             # Committed in a session that this node has not claimed: a reload may bring it before
