@@ -156,6 +156,26 @@ async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_a
         assert len(gateway.scripted.active) == 1
 
 
+async def test_a_stop_that_comes_again_while_it_is_committed_stops_one_run() -> None:
+    """The first delivery does not act, for example because its session was not here yet."""
+    agent = blocked()
+    async with a_process(agent, ONE_BY_ONE) as process:
+        await process.say("one")
+        await process.say("two")
+        await until(lambda: agent.prompts == ["one"])
+        process.store.slow_before_s["accept"] = 5
+        stop = message("/stop", redelivered=True)
+        first = asyncio.create_task(process.gateway.accept([stop]))
+        await asyncio.sleep(2)
+        second = asyncio.create_task(process.gateway.accept([replace(stop, redelivered=False)]))
+        await first
+        await until(lambda: agent.prompts == ["one", "two"], within_s=2)
+        assert process.pending == ["two"]
+        await second
+        await asyncio.sleep(10)
+        assert (len(agent.cancelled), process.pending) == (1, ["two"])
+
+
 async def test_what_a_stop_has_met_ends_in_the_database_no_earlier_than_the_stop() -> None:
     """SPEC NODE-1: if this node dies in between, the stop meets the same again, nothing newer."""
     async with working(agent=blocked(), ways=ONE_BY_ONE) as process:
