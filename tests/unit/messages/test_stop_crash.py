@@ -169,8 +169,7 @@ async def test_a_stop_that_comes_again_while_it_is_committed_stops_one_run() -> 
         await asyncio.sleep(2)
         second = asyncio.create_task(process.gateway.accept([replace(stop, redelivered=False)]))
         await first
-        await until(lambda: agent.prompts == ["one", "two"], within_s=2)
-        assert process.pending == ["two"]
+        assert "/stop" not in process.pending
         await second
         await asyncio.sleep(10)
         assert (len(agent.cancelled), process.pending) == (1, ["two"])
