@@ -48,20 +48,14 @@ class RunTools(AbstractToolset[None]):
         self._recorded = recorded
         self._replay = replay or Replay()
         self._boxes: dict[str, Toolbox] = {}
+        self._specs: dict[str, ToolSpec] = {}
         self._tools: dict[str, ToolsetTool[None]] = {}
-        self._effects: dict[str, bool] = {}
-        self._acting_on_run: set[str] = set()
-        self._repeatable: set[str] = set()
         for box in boxes:
             for spec in box.specs:
                 if spec.name in self._boxes:
                     continue
                 self._boxes[spec.name] = box
-                self._effects[spec.name] = spec.side_effects
-                if spec.idempotent or not spec.side_effects:
-                    self._repeatable.add(spec.name)
-                if spec.acts_on_run:
-                    self._acting_on_run.add(spec.name)
+                self._specs[spec.name] = spec
                 self._tools[spec.name] = self._tool(spec)
 
     @property
@@ -86,7 +80,7 @@ class RunTools(AbstractToolset[None]):
 
     def has_side_effects(self, name: str) -> bool:
         """Return whether a call may have side effects; True for an unknown name."""
-        return self._effects.get(name, True)
+        return name not in self._specs or self._specs[name].side_effects
 
     async def get_tools(self, ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
         """Return the tools, the same for all new steps of a run.
@@ -96,15 +90,19 @@ class RunTools(AbstractToolset[None]):
         del ctx
         if not (gone := self._replay.tools_ahead - self._tools.keys()):
             return self._tools
-        return self._tools | {name: self._tool(ToolSpec(name, "", {})) for name in gone}
+        anything = {"type": "object"}
+        return self._tools | {name: self._tool(ToolSpec(name, "", anything)) for name in gone}
 
     def _tool(self, spec: ToolSpec) -> ToolsetTool[None]:
-        parameters = {"type": "object", **spec.parameters}
-        defined = ToolDefinition(
-            name=spec.name, description=spec.description, parameters_json_schema=parameters
-        )
         return ToolsetTool(
-            toolset=self, tool_def=defined, max_retries=REPEATS, args_validator=_ARGUMENTS
+            toolset=self,
+            tool_def=ToolDefinition(
+                name=spec.name,
+                description=spec.description,
+                parameters_json_schema=dict(spec.parameters),
+            ),
+            max_retries=REPEATS,
+            args_validator=_ARGUMENTS,
         )
 
     async def call_tool(
@@ -116,16 +114,17 @@ class RunTools(AbstractToolset[None]):
     ) -> str:
         """Call a tool. A failure is a result for the model."""
         del tool
-        call_id = ctx.tool_call_id or ""
+        call_id, spec = ctx.tool_call_id or "", self._specs.get(name)
         if (stored := self._replay.result(call_id)) is not None:
             if not stored.ok:
                 raise ToolRefused(stored.result)
-            if name in self._acting_on_run:
+            if spec is not None and spec.acts_on_run:
                 with suppress(ToolFailed):  # for example, the file exists no longer
                     await self._boxes[name].call(name, tool_args)
             return stored.result
         await self._recorded()
-        if self._replay.is_unknown(call_id) and name not in self._repeatable:
+        may_repeat = spec is not None and (spec.idempotent or not spec.side_effects)
+        if self._replay.is_unknown(call_id) and not may_repeat:
             raise ToolRefused(UNKNOWN_RESULT)
         try:
             return await self._boxes[name].call(name, tool_args)
