@@ -11,7 +11,9 @@ from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import ResultStep
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
+from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, until
@@ -60,6 +62,26 @@ async def test_the_next_attempt_is_told_what_the_one_before_had_called() -> None
         assert (first.outcome, second.outcome) == (Outcome.LOST, Outcome.COMPLETED)
         assert [(call.name, call.ok) for call in first.tools] == [("pay", True), ("pay", None)]
         assert (first.usage, first.model) == (USED, "a-model")
+
+
+async def test_the_record_of_a_run_is_bounded_and_its_steps_are_whole() -> None:
+    async def work(request: RunRequest, emit: Emit) -> str:
+        for number in range(MOST_CALLS + 1):
+            emit(ToolStarted(str(number), "read", "{}", side_effects=False))
+            emit(ToolEnded(str(number), "read", ok=True, result="x" * (MOST_CHARS + 1)))
+        await request.recorded()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(work))
+    await paying(agent, database, Ways())
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        _, cut = await process.store.runs()
+        assert (len(cut.tools), len(cut.tools[0].result)) == (MOST_CALLS, MOST_CHARS)
+        whole = ResultStep("0", ok=True, result="x" * (MOST_CHARS + 1))
+        steps = agent.requests[1].steps
+        assert (len(steps), steps[1]) == (2 * (MOST_CALLS + 1), whole)
 
 
 async def test_who_follows_no_cut_run_is_told_nothing() -> None:
