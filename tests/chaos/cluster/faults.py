@@ -58,6 +58,8 @@ class Faults:
         self.away: list[Away] = []
         self.frozen: set[int] = set()
         self.troubles: list[str] = []
+        self._killed: set[int] = set()
+        """Programs that were killed, perhaps while they took long to end."""
 
     def begin(self, faults: Sequence[Fault], begun: float) -> None:
         """Let all of them happen when their time has come."""
@@ -129,13 +131,14 @@ class Faults:
         program = node.program
         assert program is not None
         if kind is Kind.KILL:
+            self._killed.add(program.pid)
             program.kill()
         else:
             node.send(signal.SIGTERM)
             if not self._wait(lambda: not program.alive(), ENDS_S):
                 self.troubles.append(f"node {node.number} has not ended in {ENDS_S:g} s")
                 program.kill()
-            elif (code := program.wait()) != 0:
+            elif (code := program.wait()) != 0 and program.pid not in self._killed:
                 self.troubles.append(f"node {node.number} ended with {code} when it was asked to")
         return node.start
 
