@@ -14,9 +14,9 @@ from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_events import Compacted, TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, RunStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, LoopEvent, ModelStep, RunRequest
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role, RunRequest
 from goclaw_py.runs.run_journal import step_of
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
@@ -68,7 +68,9 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest_asyncio.fixture
 async def agent(server: ModelServer) -> AsyncIterator[ModelAgent]:
-    spec = AgentSpec(AgentName("main"), base_url=server.base_url, api_key="key")
+    spec = AgentSpec(
+        AgentName("main"), base_url=server.base_url, api_key="key", context_window=2_000
+    )
     made = ModelAgent(
         spec, Provider.OPENAI, "gpt-4o", retry=RetryPolicy(3, first_wait_s=0.001), environ={}
     )
@@ -174,6 +176,9 @@ async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent
     steps = (await execute(agent, request('tool look_up {"word": "owl"}'))).journal.steps
     with pytest.raises(BudgetReached):
         await execute(agent, replace(asked, budget=Budget(turns=1)), steps[:3])
+    # What is stored already is not refused.
+    used_up = request('tool look_up {"word": "owl"}', budget=Budget(turns=2))
+    assert "meaning of owl" in (await execute(agent, used_up, steps)).result.text
 
 
 @pytest.mark.parametrize(
@@ -213,6 +218,22 @@ async def test_a_tool_that_acts_on_the_run_is_called_again(agent: ModelAgent) ->
     result = await agent.run(replace(asked, tools=attach, steps=tuple(steps[:3])), Journal())
     assert attach.calls == [("pay", {"to": "Ann"})]
     assert "paid Ann" in result.text
+
+
+async def test_a_summary_is_not_requested_again(agent: ModelAgent, server: ModelServer) -> None:
+    history = [HistoryEntry(role, "long " * 100) for _ in range(8) for role in Role]
+    asked = request("say hello", history=history)
+    whole = await execute(agent, asked)
+    steps = whole.journal.steps
+    summaries = [step for step in steps if isinstance(step, ResponseStep) and step.is_summary]
+    assert summaries == steps[:-1] != []
+    compacted = [event for event in whole.journal.events if isinstance(event, Compacted)]
+    for cut in range(len(steps) + 1):
+        server.seen.clear()
+        rest = await execute(agent, asked, steps[:cut])
+        assert len(server.seen) == rest.result.usage.requests == len(steps) - cut
+        assert rest.result.text == "hello"
+        assert [event for event in rest.journal.events if isinstance(event, Compacted)] == compacted
 
 
 async def test_a_complete_answer_is_not_requested_again(

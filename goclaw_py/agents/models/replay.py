@@ -76,13 +76,15 @@ class Replay:
     """The stored steps of a run; a run that continues nothing has none.
 
     Args:
-        paid: The usage of all steps.
         replayed: The usage of the responses replayed so far.
+        summarized: The usage of the summaries replayed so far.
     """
 
-    def __init__(self, exchanges: Sequence[_Exchange] = (), summaries: Sequence[str] = ()) -> None:
-        self.paid = NO_USAGE
+    def __init__(
+        self, exchanges: Sequence[_Exchange] = (), summaries: Sequence[tuple[str, Usage]] = ()
+    ) -> None:
         self.replayed = NO_USAGE
+        self.summarized = NO_USAGE
         self._ahead = deque(exchanges)
         self._summaries = deque(summaries)
         self._now: _Exchange | None = None
@@ -91,8 +93,7 @@ class Replay:
     def read(cls, steps: Sequence[RunStep]) -> Replay | None:
         """Return the replay of steps; None if they are not those of a model that can be read."""
         exchanges: list[_Exchange] = []
-        summaries: list[str] = []
-        paid = NO_USAGE
+        summaries: list[tuple[str, Usage]] = []
         for step in steps:
             if isinstance(step, ResponseStep):
                 try:
@@ -101,9 +102,8 @@ class Replay:
                     return None
                 if not isinstance(response, ModelResponse):
                     return None
-                paid = paid.plus(step.usage)
                 if step.is_summary:
-                    summaries.append(response.text or "")
+                    summaries.append((response.text or "", step.usage))
                 else:
                     exchanges.append(_Exchange(response, step.usage))
                 continue
@@ -116,9 +116,7 @@ class Replay:
                     exchanges[-1].results[step.call_id] = step
                 case TakenStep():
                     exchanges[-1].taken.append(step.text)
-        replay = cls(exchanges, summaries)
-        replay.paid = paid
-        return replay
+        return cls(exchanges, summaries)
 
     @property
     def has_summary(self) -> bool:
@@ -127,7 +125,11 @@ class Replay:
 
     def summary(self) -> str | None:
         """Return the next stored summary, if there is one."""
-        return self._summaries.popleft() if self._summaries else None
+        if not self._summaries:
+            return None
+        summary, usage = self._summaries.popleft()
+        self.summarized = self.summarized.plus(usage)
+        return summary
 
     def next(self) -> ModelResponse | None:
         """Go on to the next response, and return it if it is stored."""

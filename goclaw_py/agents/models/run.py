@@ -295,7 +295,7 @@ class ModelRun:
 
     def _check(self) -> None:
         """Raise ``BudgetReached`` if the budget is used up."""
-        limit = self._budget.reached(self._new_usage.plus(self._replay.paid))
+        limit = self._budget.reached(_usage(self._used).plus(self._replay.summarized))
         if limit is not None:
             raise self._over(limit)
 
