@@ -31,6 +31,7 @@ insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, 
     cost_usd, requests, input_tokens, output_tokens, cached_tokens, tools)
 values ('r1', 's1', 'main', 'chat', 'main', 'n1', 1, 0, 'm', '2026-01-01', 0.1000000000000000001,
     1, 2, 3, 4, '[{"name": "read"}]');
+insert into run_steps values ('r1', 0, 'result', '{"call_id": "\\\\"}');
 insert into outbox (channel, account, chat, session, message, state, owner, created_at,
     next_attempt_at)
 values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -47,12 +48,18 @@ def pooler(address: Address, mode: str, settings: Mapping[str, str]) -> Iterator
                 extra_groups=None if owner is None else [],
             )
         try:
-            wait_for((folder / f".s.PGSQL.{PORT}").exists, "the pooler", limit_s=START_S)
+            wait_for(lambda: _answers(folder / f".s.PGSQL.{PORT}"), "the pooler", limit_s=START_S)
             user, database = address.user, address.database
             yield Address(f"postgresql://{user}@/{database}?host={folder}&port={PORT}")
         finally:
             process.terminate()
             process.wait(START_S)
+
+
+def _answers(path: Path) -> bool:
+    """Whether somebody listens there: the socket exists a moment earlier."""
+    with socket.socket(socket.AF_UNIX) as line:
+        return line.connect_ex(str(path)) == 0
 
 
 def _ini(address: Address, folder: Path, mode: str, settings: Mapping[str, str]) -> str:
