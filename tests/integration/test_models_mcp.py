@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
-from goclaw_py.agents.models import ModelAgent, Provider
+from goclaw_py.agents.models import ModelAgent, Provider, mcp
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
@@ -290,6 +290,18 @@ async def test_a_program_that_dies_is_started_again_for_the_next_call(
     os.kill(int(second), signal.SIGKILL)
     await until(lambda: len(notes(caplog)) == 2)
     assert len({first, second, given(await call(agent, "calc_pid"))}) == 3
+
+
+async def test_a_run_waits_for_the_end_of_a_program_that_died_and_has_its_tools(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def slowly(mark: str) -> None:
+        await asyncio.sleep(0.5)
+
+    monkeypatch.setattr(mcp, "end_marked", slowly)
+    agent = make(calc=program())
+    await call(agent, "calc_die")
+    assert given(await call(agent, "calc_pid")).isdecimal()
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,10 @@ class _Server:
 
         A hanging server delays the runs of its first ``PATIENCE_S``, and no later ones.
         """
+        if self._is_lost and self._living is not None and not self._living.done():
+            # It lost its connection a moment ago, and is still ending its program.
+            await asyncio.wait([self._living], timeout=PATIENCE_S)
+            self.start()
         if self._living is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(self._patient_until):
