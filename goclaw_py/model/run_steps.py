@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,25 +23,6 @@ class ResponseStep:
 
 
 @dataclass(frozen=True, slots=True)
-class CallStep:
-    """A tool call that was about to start; ``arguments`` is JSON text."""
-
-    call_id: str
-    name: str
-    arguments: str
-    side_effects: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class ResultStep:
-    """The whole result of a tool call."""
-
-    call_id: str
-    ok: bool
-    result: str
-
-
-@dataclass(frozen=True, slots=True)
 class TakenStep:
     """New messages of people that were added to a run (SPEC QUEUE-4), joined by newlines."""
 
@@ -56,4 +37,4 @@ class ValueStep:
     value: str
 
 
-RunStep = ResponseStep | CallStep | ResultStep | TakenStep | ValueStep
+RunStep = ResponseStep | ToolStarted | ToolEnded | TakenStep | ValueStep

@@ -12,7 +12,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import Fenced, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.model.run_steps import CallStep, ResultStep, RunStep, TakenStep, ValueStep
+from goclaw_py.model.run_steps import RunStep, TakenStep, ValueStep
 from goclaw_py.ports.agent import LoopEvent, ModelStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
 from goclaw_py.runs.run_recorder import RunRecorder
@@ -107,11 +107,7 @@ def step_of(event: LoopEvent) -> RunStep | None:
     match event:
         case ModelStep(response=response):
             return response
-        case ToolStarted():
-            return CallStep(event.call_id, event.name, event.arguments, event.side_effects)
-        case ToolEnded():
-            return ResultStep(event.call_id, event.ok, event.result)
-        case TakenStep() | ValueStep():
+        case ToolStarted() | ToolEnded() | TakenStep() | ValueStep():
             return event
         case _:
             return None

@@ -10,8 +10,8 @@ import pytest
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, TakenStep
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
 from tests.support.store_jobs import claim_one, claimed_job, run_for
 from tests.support.stores import ANN, APOLOGY, T0, A, B, World, a_node, at, end, new_run
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.real_time
 
 PAID = ToolCall("pay", '{"to": "ann"}', T0, seconds=1.0, ok=True, result="paid")
 ASKED = ResponseStep(b'{"parts": ["\\u0000"]}', Usage(1, 10, 5, 2, Decimal("0.1")))
-PAY = CallStep("c1", "pay", '{"to": "ann"}')
-RECEIPT = ResultStep("c1", ok=True, result="paid\0")
+PAY = ToolStarted("c1", "pay", '{"to": "ann"}')
+RECEIPT = ToolEnded("c1", "pay", ok=True, result="paid\0")
 STEERED = TakenStep("and Bob")
 
 

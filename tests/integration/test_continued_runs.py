@@ -15,7 +15,7 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, RunStep, TakenStep
+from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
 from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role, RunRequest
 from goclaw_py.runs.run_journal import step_of
 from tests.support.model_server import ModelServer
@@ -100,8 +100,8 @@ def steered() -> RunRequest:
 async def test_a_run_reports_each_response_call_and_result(agent: ModelAgent) -> None:
     done = await execute(agent, steered())
     kinds = [type(step) for step in done.journal.steps]
-    first = [ResponseStep, CallStep, CallStep, ResultStep, ResultStep]
-    assert kinds == [*first, TakenStep, ResponseStep, CallStep, ResultStep, ResponseStep]
+    first = [ResponseStep, ToolStarted, ToolStarted, ToolEnded, ToolEnded]
+    assert kinds == [*first, TakenStep, ResponseStep, ToolStarted, ToolEnded, ResponseStep]
     used = [step.usage for step in done.journal.steps if isinstance(step, ResponseStep)]
     assert used[0].plus(used[1]).plus(used[2]) == done.result.usage
     assert done.calls == ALL_CALLS
@@ -116,12 +116,12 @@ async def test_a_run_cut_after_any_step_ends_like_the_whole_one(
     calls = {
         step.call_id: (step.name, json.loads(step.arguments))
         for step in steps
-        if isinstance(step, CallStep)
+        if isinstance(step, ToolStarted)
     }
     for cut in range(len(steps) + 1):
         stored = steps[:cut]
-        begun = {step.call_id for step in stored if isinstance(step, CallStep)}
-        ended = {step.call_id for step in stored if isinstance(step, ResultStep)}
+        begun = {step.call_id for step in stored if isinstance(step, ToolStarted)}
+        ended = {step.call_id for step in stored if isinstance(step, ToolEnded)}
         responses = sum(isinstance(step, ResponseStep) for step in stored)
         is_steered = any(isinstance(step, TakenStep) for step in stored)
         server.seen.clear()
@@ -186,7 +186,7 @@ async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent
     [
         [ResponseStep(b'{"kind": "of another release"}', Usage(1))],
         [ResponseStep(b"{", Usage(1))],
-        [CallStep("c", "pay", "{}"), ResultStep("c", ok=True, result="paid")],
+        [ToolStarted("c", "pay", "{}"), ToolEnded("c", "pay", ok=True, result="paid")],
     ],
     ids=["other release", "cut off", "of another kind of agent"],
 )

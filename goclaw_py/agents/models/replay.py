@@ -24,8 +24,8 @@ from pydantic_ai.models import (
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep, RunStep, TakenStep
+from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
 
 UNKNOWN_RESULT = (
     "The outcome of this call is unknown: the program was interrupted after it had started the "
@@ -68,7 +68,7 @@ class _Exchange:
     usage: Usage
     calls: dict[str, str] = field(default_factory=dict)
     """Names of the tools by the ids of the calls."""
-    results: dict[str, ResultStep] = field(default_factory=dict)
+    results: dict[str, ToolEnded] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
 
 
@@ -110,9 +110,9 @@ class Replay:
             if not exchanges:
                 return None
             match step:
-                case CallStep():
+                case ToolStarted():
                     exchanges[-1].calls[step.call_id] = step.name
-                case ResultStep():
+                case ToolEnded():
                     exchanges[-1].results[step.call_id] = step
                 case TakenStep():
                     exchanges[-1].taken.append(step.text)
@@ -154,7 +154,7 @@ class Replay:
         """Return the names of the tools that the next response had called, if it is stored."""
         return set(self._ahead[0].calls.values()) if self._ahead else set()
 
-    def result(self, call_id: str) -> ResultStep | None:
+    def result(self, call_id: str) -> ToolEnded | None:
         """Return the stored result of a call of the present response."""
         return None if self._now is None else self._now.results.get(call_id)
 

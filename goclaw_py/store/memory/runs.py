@@ -21,12 +21,15 @@ from goclaw_py.ports.store import (
     RunStartResult,
     StoredEntry,
     Summary,
+    ToolCall,
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
 from goclaw_py.store.memory.tables import DraftRecord, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
+
+_CUT = (Outcome.LOST, Outcome.INTERRUPTED)
 
 
 class MemoryRuns(MemoryPart):
@@ -72,10 +75,8 @@ class MemoryRuns(MemoryPart):
             summary=session.summary,
             pinned=session.pinned,
             ended=ended,
-            cut_calls=tuple(
-                call for one in self._cut(run.id) if one.end is not None for call in one.end.tools
-            ),
-            steps=self._steps_before(run.id),
+            cut_calls=self._cut_calls(self._db.runs[run.id].follows),
+            steps=self._cut_steps(self._db.runs[run.id].follows),
         )
 
     def _last(self, run: NewRun) -> RunId | None:
@@ -88,25 +89,22 @@ class MemoryRuns(MemoryPart):
             known = self._db.heartbeat_runs.runs.get(run.heartbeat_run, [])
         return max(known, default=None)
 
-    def _cut(self, run: RunId) -> list[RunRow]:
-        """Return the interrupted runs before a run for the same work, the oldest first."""
-        cut: list[RunRow] = []
-        before = self._db.runs[run].follows
-        while before is not None and (record := self._db.runs.get(before)) is not None:
-            end = record.end
-            if end is not None and end.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
-                cut.insert(0, record)
-            before = record.follows
+    def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
+        """Return the interrupted tool calls of a run and its predecessors."""
+        cut: tuple[ToolCall, ...] = ()
+        while run is not None and (record := self._db.runs.get(run)) is not None:
+            if record.end is not None and record.end.outcome in _CUT:
+                cut = (*record.end.tools, *cut)
+            run = record.follows
         return cut
 
-    def _steps_before(self, run: RunId) -> tuple[RunStep, ...]:
-        """Return the steps of the interrupted runs that a run continues."""
+    def _cut_steps(self, run: RunId | None) -> tuple[RunStep, ...]:
+        """Return the steps of a run and its predecessors, up to the first not interrupted one."""
         steps: tuple[RunStep, ...] = ()
-        follows = self._db.runs[run].follows
-        for before in reversed(self._cut(run)):
-            if before.new.id != follows:
+        while run is not None and (record := self._db.runs.get(run)) is not None:
+            if record.end is None or record.end.outcome not in _CUT:
                 break
-            steps, follows = (*before.steps, *steps), before.follows
+            steps, run = (*record.steps, *steps), record.follows
         return steps
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:

@@ -14,7 +14,7 @@ from goclaw_py.model.errors import AgentError, StoreUnavailable
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import CallStep, ResponseStep, ResultStep
+from goclaw_py.model.run_steps import ResponseStep
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
@@ -150,7 +150,7 @@ async def test_what_has_acted_goes_on_after_its_last_step_when_the_provider_is_b
         provider.down, provider.acts, provider.continues = None, False, False
         await gateway.channel.until_sent(2)
         steps = agent.requests[-1].steps
-        assert [type(step) for step in steps] == [ResponseStep, CallStep, ResultStep]
+        assert [type(step) for step in steps] == [ResponseStep, ToolStarted, ToolEnded]
         assert len(agent.requests) == 2
 
 

@@ -11,7 +11,6 @@ from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResultStep
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
@@ -79,7 +78,7 @@ async def test_the_record_of_a_run_is_bounded_and_its_steps_are_whole() -> None:
         await process.channel.until_sent(1)
         _, cut = await process.store.runs()
         assert (len(cut.tools), len(cut.tools[0].result)) == (MOST_CALLS, MOST_CHARS)
-        whole = ResultStep("0", ok=True, result="x" * (MOST_CHARS + 1))
+        whole = ToolEnded("0", "read", ok=True, result="x" * (MOST_CHARS + 1))
         steps = agent.requests[1].steps
         assert (len(steps), steps[1]) == (2 * (MOST_CALLS + 1), whole)
 

@@ -9,15 +9,8 @@ from typing import Any
 import orjson
 
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.run_steps import (
-    CallStep,
-    ResponseStep,
-    ResultStep,
-    RunStep,
-    TakenStep,
-    ValueStep,
-)
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
 
@@ -45,9 +38,9 @@ def _row(step: RunStep) -> tuple[str, object]:
                 "usage": usage,
                 "is_summary": is_summary,
             }
-        case CallStep():
+        case ToolStarted():
             return "call", step
-        case ResultStep():
+        case ToolEnded():
             return "result", step
         case TakenStep():
             return "taken", step
@@ -74,9 +67,9 @@ def _step(kind: str, given: dict[str, Any]) -> RunStep:
                 given["is_summary"],
             )
         case "call":
-            return CallStep(**given)
+            return ToolStarted(**given)
         case "result":
-            return ResultStep(**given)
+            return ToolEnded(**given)
         case "taken":
             return TakenStep(**given)
         case "value":
