@@ -352,7 +352,7 @@ create table run_steps (
     primary key (run_id, seq)
 );
 comment on table run_steps is 'What runs have done, step by step: a run that a crash interrupted continues from here.';
-comment on column run_steps.kind is 'response: of a model; call, result: of a tool; taken: messages that joined the run.';
+comment on column run_steps.kind is 'response: of a model; call, result: of a tool; taken: messages that joined the run; value: of an agent in Python.';
 comment on column run_steps.payload is 'JSON. Large ones are stored outside of the table (TOAST).';
 
 -- == Outgoing messages ==

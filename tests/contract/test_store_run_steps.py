@@ -14,7 +14,7 @@ from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
 from tests.support.store_jobs import claim_one, claimed_job, run_for
-from tests.support.stores import ANN, APOLOGY, T0, A, B, World, a_node, at, end, new_run
+from tests.support.stores import ANN, T0, A, B, World, at, crash, end, new_run
 
 pytestmark = pytest.mark.real_time
 
@@ -23,13 +23,6 @@ ASKED = ResponseStep(b'{"parts": ["\\u0000"]}', Usage(1, 10, 5, 2, Decimal("0.1"
 PAY = ToolStarted("c1", "pay", '{"to": "ann"}')
 RECEIPT = ToolEnded("c1", "pay", ok=True, result="paid\0")
 STEERED = TakenStep("and Bob")
-
-
-async def crash(world: World) -> None:
-    """Node A dies, is recovered by B and comes back."""
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=9, apology=APOLOGY)
-    await world.a.join(a_node(A))
 
 
 async def test_a_claim_does_not_tell_of_runs_that_can_be_continued(world: World) -> None:

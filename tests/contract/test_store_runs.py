@@ -27,6 +27,7 @@ from tests.support.stores import (
     World,
     a_node,
     at,
+    crash,
     end,
     entry,
     inbox,
@@ -320,13 +321,6 @@ PAID = ToolCall("pay", '{"to": "ann"}', T0, seconds=1.0, ok=True, result="paid")
 SENT = ToolCall("send", "{}", T0)
 READ = ToolCall("read", "{}", T0, side_effects=False, seconds=0.1, ok=True, result="text")
 USED = Usage(2, 100, 10, 5, Decimal("0.25"))
-
-
-async def crash(world: World) -> None:
-    """Node A dies, is recovered by B and comes back."""
-    now = await world.kill(A)
-    await world.b.recover(now=now, max_attempts=9, apology=APOLOGY)
-    await world.a.join(a_node(A))
 
 
 async def the_run(world: World, run: str) -> StoredRun:

@@ -292,3 +292,10 @@ async def letter_of(store: Store, row: int) -> DeadLetter:
     found = await store.dead_letter(row)
     assert found is not None
     return found
+
+
+async def crash(world: World) -> None:
+    """Node A dies, is recovered by B and comes back."""
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=9, apology=APOLOGY)
+    await world.a.join(a_node(A))
