@@ -272,6 +272,7 @@ create table runs (
     heartbeat_run text        collate "C",
     sender        text        collate "C",
     job           text        collate "C",
+    call_key      text        collate "C",
     follows       text        collate "C",
     constraint runs_target_is_whole
         check (num_nonnulls(channel, account, chat) in (0, 3)),
@@ -303,7 +304,8 @@ comment on column runs.occurrence is 'The execution of a job that it belongs to:
 comment on column runs.heartbeat_run is 'The heartbeat run that it belongs to: heartbeat_runs.id.';
 comment on column runs.sender is 'Who asked for it, channel/account/id or api. Also in runs started by it. Null: nobody did.';
 comment on column runs.job is 'The job that it works for: cron_jobs.id. Also in runs started by it. Stays when the job is deleted.';
-comment on column runs.follows is 'The interrupted run of the same message, job or heartbeat that it repeats.';
+comment on column runs.call_key is 'The idempotency key of the tool call that waits for this run; null: none waits.';
+comment on column runs.follows is 'The earlier run of the same message, job, heartbeat or call that it continues.';
 create index runs_newest on runs (started_at, id);
 comment on index runs_newest is 'List of runs, and usage of a day.';
 create index runs_of_session on runs (session, started_at, id);
@@ -334,6 +336,8 @@ create index runs_of_occurrence on runs (occurrence) where occurrence is not nul
 comment on index runs_of_occurrence is 'Runs of an execution of a job.';
 create index runs_of_heartbeat_run on runs (heartbeat_run) where heartbeat_run is not null;
 comment on index runs_of_heartbeat_run is 'Runs of a heartbeat run.';
+create index runs_of_call on runs (call_key) where call_key is not null;
+comment on index runs_of_call is 'Child runs of a tool call.';
 -- The index includes all summed columns, so that the table is not read: its rows contain tool calls and
 -- are ten times as large. A run is added to the index when it ends.
 create index runs_used on runs (started_at)

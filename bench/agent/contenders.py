@@ -35,7 +35,7 @@ class Lookup:
     guidance: tuple[str, ...] = ()
     specs = (ToolSpec("look_up", ABOUT, SCHEMA, side_effects=False),)
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
         """The result of the tool."""
         return f"{name}: {arguments['word']} is a bird"
 

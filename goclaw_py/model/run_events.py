@@ -64,23 +64,28 @@ class ToolStarted:
     """The agent calls a tool; ``arguments`` is JSON text.
 
     ``side_effects``: the tool may change something outside of the run, so that repeating the call
-    may do harm (SPEC CRON-7).
+    may do harm (SPEC CRON-7). ``key``: the idempotency key of the call; "" before it is stored.
     """
 
     call_id: str
     name: str
     arguments: str
     side_effects: bool = True
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """A tool call returned; ``result`` is its whole result for the agent."""
+    """A tool call returned; ``result`` is its whole result for the agent.
+
+    ``uncertain``: an interrupted run had started the call, and its outcome is unknown.
+    """
 
     call_id: str
     name: str
     ok: bool
     result: str = ""
+    uncertain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,12 @@ async def not_recorded() -> None:
     """Do nothing; the default of ``RunRequest.recorded``."""
 
 
+def no_key(call_id: str) -> str:
+    """Return no idempotency key; the default of ``RunRequest.call_key``."""
+    del call_id
+    return ""
+
+
 def no_messages() -> tuple[MessagePart, ...]:
     """Return no messages; the default of ``RunRequest.take_messages``."""
     return ()
@@ -125,6 +131,7 @@ class RunRequest:
         recorded: Returns when all reported events are stored. A loop awaits it after it reported a
             tool call and before it calls the tool, so that every call is known after a crash
             (SPEC AGENT-9). An exception from it ends the run.
+        call_key: Returns the idempotency key of a reported tool call, given the id of the call.
         steps: The steps of interrupted runs for the same messages, in order. A loop that can
             continue takes their responses and results instead of repeating the work.
         interrupted: A text about the tool calls of these runs, for loops that cannot continue; ""
@@ -147,6 +154,7 @@ class RunRequest:
     budget: Budget = NO_BUDGET
     model: str = ""
     recorded: Callable[[], Awaitable[None]] = field(default=not_recorded, repr=False, compare=False)
+    call_key: Callable[[str], str] = field(default=no_key, repr=False, compare=False)
     steps: tuple[RunStep, ...] = ()
     interrupted: str = ""
     step: StepFunction = field(default=_just_do, repr=False, compare=False)

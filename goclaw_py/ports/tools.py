@@ -52,11 +52,12 @@ class Toolbox(Protocol):
     def specs(self) -> tuple[ToolSpec, ...]:
         """The tools. Names are unique."""
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
         """Validate the arguments, call a tool, and return its result for the model.
 
-        Raises ``ToolFailed`` for an unknown tool, wrong arguments, and other failures that the
-        model should know. Cancelling the call cancels the tool.
+        ``key`` is the idempotency key: the same for a repeated call, and for no other call; "" if
+        there is none. Raises ``ToolFailed`` for an unknown tool, wrong arguments, and other
+        failures that the model should know. Cancelling the call cancels the tool.
         """
 
 
@@ -71,8 +72,8 @@ class _NoTools:
     def specs(self) -> tuple[ToolSpec, ...]:
         return ()
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
-        del arguments
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
+        del arguments, key
         raise ToolFailed(f"there is no tool {name!r}")
 
 
@@ -83,23 +84,27 @@ NO_TOOLS: Toolbox = _NoTools()
 class Children(Protocol):
     """Starts child runs of a run (SPEC LANE-8)."""
 
-    async def subagent(self, prompt: str) -> str:
+    async def subagent(self, prompt: str, key: str = "") -> str:
         """Run the same agent with ``prompt`` in a separate conversation; return its reply.
 
-        It uses the lane ``subagent``. Raises ``ToolFailed`` if it was not admitted or failed.
+        It uses the lane ``subagent``. With the ``key`` of an earlier call it continues the run of
+        that call. Raises ``ToolFailed`` if it was not admitted or failed.
         """
 
-    async def spawn(self, prompt: str, label: str) -> RunId | None:
+    async def spawn(self, prompt: str, label: str, key: str = "") -> RunId | None:
         """Start a subagent whose reply later comes into this conversation as a message.
+
+        ``key`` is as in ``subagent``.
 
         Returns None if this conversation ends with its run and cannot receive it: use ``subagent``
         instead. Raises ``ToolFailed`` if it was not admitted.
         """
 
-    async def delegate(self, agent: AgentName, prompt: str) -> str:
+    async def delegate(self, agent: AgentName, prompt: str, key: str = "") -> str:
         """Run another agent with ``prompt`` in the lane ``delegate``; return its reply.
 
-        Raises ``ToolFailed`` if there is no such agent, or it was not admitted, or failed.
+        ``key`` is as in ``subagent``. Raises ``ToolFailed`` if there is no such agent, or it was
+        not admitted, or failed.
         """
 
 
@@ -133,6 +138,7 @@ class ToolContext:
         heartbeats: The heartbeat service; None if there are no heartbeats.
         heartbeat_run_done: Takes whether the result of this heartbeat run is reported, and its
             text; None if this is no heartbeat run.
+        key: The idempotency key of the call, "" if there is none.
         attaching: Locked while a file is checked and attached: tool calls run concurrently, but
             people get the files in the order of the calls.
     """
@@ -151,6 +157,7 @@ class ToolContext:
     asker: Requester | None = None
     heartbeats: HeartbeatService | None = None
     heartbeat_run_done: Callable[[bool, str], None] | None = None
+    key: str = ""
     attaching: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

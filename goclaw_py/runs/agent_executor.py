@@ -180,6 +180,7 @@ class AgentExecutor:
             model=job.model,
             budget=budget,
             recorded=journal.recorded,
+            call_key=journal.call_key,
             steps=progress.begun.steps or (),
             interrupted=told_of(progress.begun.cut_calls),
         )

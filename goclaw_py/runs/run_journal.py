@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from goclaw_py.common.text import cut_text
@@ -49,6 +50,7 @@ class Journal:
         self._steps: list[RunStep] = []
         self._first = 0
         """The number of the first step in ``_steps``; those before it are stored."""
+        self._keys: dict[str, str] = {}
         self._heard = 0
         self._stored = 0
         self._task: asyncio.Task[None] | None = None
@@ -57,6 +59,11 @@ class Journal:
     def hear(self, event: LoopEvent) -> None:
         """Start to store what ``progress`` has recorded, if it matters."""
         step = step_of(event)
+        if isinstance(step, ToolStarted):
+            # A repeated call has a key already.
+            key = step.key or f"{self._run}-{self._first + len(self._steps)}"
+            self._keys[step.call_id] = key
+            step = replace(step, key=key)
         if step is not None:
             self._steps.append(step)
         elif not isinstance(event, ModelStep) or not event.usage.requests or event.done:
@@ -69,6 +76,10 @@ class Journal:
         wanted = self._heard
         while self._stored < wanted and not self._closed:
             await asyncio.shield(self._writing())
+
+    def call_key(self, call_id: str) -> str:
+        """Return the idempotency key of a tool call: its first run, and its step there."""
+        return self._keys.get(call_id, "")
 
     def close(self) -> None:
         """Start no more writes: the end of the run stores everything."""

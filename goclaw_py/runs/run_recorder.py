@@ -82,6 +82,7 @@ class RunRecorder:
                 seconds=(now - call.started_at).total_seconds(),
                 ok=event.ok,
                 result=cut_text(event.result, MOST_CHARS),
+                uncertain=event.uncertain,
             )
 
     @property

@@ -139,7 +139,14 @@ class ChildRuns:
     # ------------------------------------------------------------------ asking
 
     async def ask(
-        self, asker: ParentRun, trigger: Trigger, agent: AgentName, prompt: str, label: str | None
+        self,
+        asker: ParentRun,
+        trigger: Trigger,
+        agent: AgentName,
+        prompt: str,
+        *,
+        label: str | None = None,
+        key: str = "",
     ) -> Child:
         """Submit a child; with a ``label`` its parent does not wait. Raises ``ToolFailed``."""
         run_id, now = new_run_id(self._clock), self._clock.now()
@@ -155,6 +162,7 @@ class ChildRuns:
             parent=asker.run_id,
             payer=asker.payer,
             submitted_at=now,
+            call_key=key,
         )
         done: asyncio.Future[ChildResult] = asyncio.get_running_loop().create_future()
         awaited = label is None
@@ -327,23 +335,23 @@ class RunChildren:
         self._runs = runs
         self._asker = asker
 
-    async def subagent(self, prompt: str) -> str:
+    async def subagent(self, prompt: str, key: str = "") -> str:
         """Start a subagent and wait for it."""
         asker, trigger = self._asker, Trigger.SUBAGENT
-        child = await self._runs.ask(asker, trigger, asker.agent, prompt, None)
+        child = await self._runs.ask(asker, trigger, asker.agent, prompt, key=key)
         return await self._runs.wait(child)
 
-    async def spawn(self, prompt: str, label: str) -> RunId | None:
+    async def spawn(self, prompt: str, label: str, key: str = "") -> RunId | None:
         """Start a subagent whose result comes into the chat."""
         asker, trigger = self._asker, Trigger.SUBAGENT
         if asker.chat is None:
             return None
-        child = await self._runs.ask(asker, trigger, asker.agent, prompt, label)
+        child = await self._runs.ask(asker, trigger, asker.agent, prompt, label=label, key=key)
         return child.id
 
-    async def delegate(self, agent: AgentName, prompt: str) -> str:
+    async def delegate(self, agent: AgentName, prompt: str, key: str = "") -> str:
         """Start a run of another agent and wait for it."""
-        child = await self._runs.ask(self._asker, Trigger.DELEGATE, agent, prompt, None)
+        child = await self._runs.ask(self._asker, Trigger.DELEGATE, agent, prompt, key=key)
         return await self._runs.wait(child)
 
 

@@ -50,17 +50,18 @@ class SpawnSubagent(Tool[Subtask]):
         "one task. Use it for long tasks, or to do several tasks at the same time."
     )
     arguments = Subtask
+    idempotent = True
 
     async def call(self, arguments: Subtask, here: ToolContext) -> str:
         """Start the subagent. Wait if requested, or if results cannot be delivered later."""
         if not arguments.wait:
             label = _label(arguments)
-            if await here.children.spawn(arguments.task, label) is not None:
+            if await here.children.spawn(arguments.task, label, here.key) is not None:
                 return (
                     "Started. The result will arrive in this conversation as a message that begins "
                     f"with [Subagent “{label}”."
                 )
-        return _reply(await here.children.subagent(arguments.task))
+        return _reply(await here.children.subagent(arguments.task, here.key))
 
 
 class DelegateArguments(Arguments):
@@ -78,6 +79,7 @@ class Delegate(Tool[DelegateArguments]):
 
     name = "delegate"
     description = "Give a task to another agent, wait until it is finished, and return the answer."
+    idempotent = True
 
     def __init__(self, agents: tuple[AgentName, ...] = ()) -> None:
         named = (one_of(agents), Field(description="The agent that does the task."))
@@ -96,7 +98,7 @@ class Delegate(Tool[DelegateArguments]):
             raise ToolFailed(
                 f"{agent}: this is your own name; do the task yourself, or name another agent"
             )
-        return _reply(await here.children.delegate(agent, arguments.task))
+        return _reply(await here.children.delegate(agent, arguments.task, here.key))
 
 
 def _label(arguments: Subtask) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from goclaw_py.model.errors import ToolFailed
@@ -108,9 +108,9 @@ class _Box:
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._offer.specs
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
         tool = self._offer.tools.get(name)
         if tool is None:
             names = ", ".join(self._offer.tools) or "none"
             raise ToolFailed(f"there is no tool {name[:_NAME_CHARS]!r}; there are: {names}")
-        return await tool.use(arguments, self._here)
+        return await tool.use(arguments, replace(self._here, key=key) if key else self._here)

@@ -22,13 +22,14 @@ class Tool(ABC, Generic[A]):
     """One tool. It handles concurrent calls and keeps no state of runs.
 
     ``description`` and the field descriptions of ``arguments`` are written for language models.
-    ``side_effects`` and ``acts_on_run`` are as in ``ToolSpec``.
+    ``side_effects``, ``acts_on_run`` and ``idempotent`` are as in ``ToolSpec``.
     """
 
     name: ClassVar[str]
     description: ClassVar[str]
     side_effects: ClassVar[bool] = True
     acts_on_run: ClassVar[bool] = False
+    idempotent: ClassVar[bool] = False
     arguments: type[A]
 
     @abstractmethod
@@ -48,6 +49,7 @@ class Tool(ABC, Generic[A]):
             schema(self.arguments),
             self.side_effects,
             self.acts_on_run,
+            self.idempotent,
         )
 
     async def use(self, given: Mapping[str, object], here: ToolContext) -> str:

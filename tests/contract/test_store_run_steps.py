@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import RunId
+from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
@@ -69,3 +69,21 @@ async def test_a_retry_after_a_failure_begins_anew(world: World) -> None:
     assert (await world.a.begin_run(run_for("r2", again), node=A)).steps == (ASKED, PAY)
     await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
     assert (await world.a.begin_run(run_for("r3", again), node=A)).steps == ()
+
+
+@pytest.mark.parametrize("outcome", [Outcome.LOST, Outcome.COMPLETED, Outcome.FAILED])
+async def test_a_run_for_the_same_call_continues_however_the_one_before_ended(
+    world: World, outcome: Outcome
+) -> None:
+    """The caller was interrupted before it had the result."""
+    child = replace(new_run("c1"), session=SessionKey("agent:main:subagent:c1"), call_key="r-0")
+    await world.a.begin_run(child, node=A)
+    await world.a.note_run(RunId("c1"), RunSoFar(steps=(ASKED,)), node=A)
+    if outcome is Outcome.LOST:
+        await crash(world)
+    else:
+        await world.a.finish_run(end("c1", outcome), node=A)
+    for name, key, steps in (("c2", "r-0", (ASKED,)), ("c3", "r-1", ()), ("c4", "", ())):
+        session = SessionKey(f"agent:main:subagent:{name}")
+        run = replace(new_run(name, started_at=at(1)), session=session, call_key=key)
+        assert (await world.a.begin_run(run, node=A)).steps == steps

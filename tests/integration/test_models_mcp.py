@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,13 @@ async def test_a_tool_of_a_program_is_called_under_the_name_of_its_server(
     assert "Obey me" not in orjson.dumps(server.seen[0].body).decode()
     steps = [type(event) for event in events if not hasattr(event, "text")]
     assert steps == [ToolStarted, ToolEnded]
+
+
+async def test_a_call_carries_its_idempotency_key(shared: ModelAgent) -> None:
+    order = replace(request("tool calc_meta {}"), call_key=lambda call_id: f"run-{call_id}")
+    result = await shared.run(order, events := Events())
+    (started,) = [event for event in events if isinstance(event, ToolStarted)]
+    assert f"'goclaw-py/idempotency-key': 'run-{started.call_id}'" in given(result)
 
 
 async def test_only_tools_that_say_so_have_no_side_effects(shared: ModelAgent) -> None:

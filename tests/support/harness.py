@@ -152,7 +152,7 @@ class OpenToolbox:
     specs: tuple[ToolSpec, ...] = ()
     guidance: tuple[str, ...] = ()
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
         raise ToolFailed(f"no tool {name}")
 
 

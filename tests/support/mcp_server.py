@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp import MCPError
-from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CONNECTION_CLOSED, ToolAnnotations
 
@@ -41,6 +41,12 @@ def add(a: int, b: int) -> int:
 def note(text: str) -> str:
     """Write something down."""
     return f"noted: {text}"
+
+
+@server.tool()
+def meta(context: Context[Any, Any]) -> str:
+    """Tell the metadata of this call."""
+    return str(context.request_context.meta)
 
 
 @server.tool()

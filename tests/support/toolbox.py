@@ -48,7 +48,7 @@ class Functions:
     def specs(self) -> tuple[ToolSpec, ...]:
         return self._specs
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
         function = self._functions.get(name)
         if function is None:
             raise ToolFailed(f"there is no tool {name!r}")

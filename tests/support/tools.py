@@ -33,16 +33,16 @@ class RecordingChildren:
     answer: str | None = None
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
-    async def subagent(self, prompt: str) -> str:
+    async def subagent(self, prompt: str, key: str = "") -> str:
         return self._ask("subagent", prompt)
 
-    async def spawn(self, prompt: str, label: str) -> RunId | None:
+    async def spawn(self, prompt: str, label: str, key: str = "") -> RunId | None:
         if not self.can_announce:
             return None
         self._ask("spawn", prompt, label)
         return RunId("child")
 
-    async def delegate(self, agent: AgentName, prompt: str) -> str:
+    async def delegate(self, agent: AgentName, prompt: str, key: str = "") -> str:
         return self._ask("delegate", prompt, agent)
 
     def _ask(self, how: str, prompt: str, *more: str) -> str:

@@ -51,6 +51,9 @@ CLOSE_S = 15.0
 FIRST_PAUSE_S = 5.0
 LONGEST_PAUSE_S = 60.0
 
+KEY = "goclaw-py/idempotency-key"
+"""The field of ``_meta`` of a call with its idempotency key."""
+
 MOST_TOOLS = 100
 """The number of a server's tools that a model gets."""
 
@@ -113,12 +116,12 @@ class ServerTools:
         """Return the tools."""
         return self._specs
 
-    async def call(self, name: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, name: str, arguments: Mapping[str, object], key: str = "") -> str:
         """See ``Toolbox``. The server validates the arguments."""
         if name not in self._called:
             raise ToolFailed(f"there is no tool {name!r}")
         server, tool = self._called[name]
-        return await server.call(tool, arguments)
+        return await server.call(tool, arguments, key)
 
 
 class _Server:
@@ -186,14 +189,15 @@ class _Server:
                 if self._connection is connection:
                     self.tools = tools
 
-    async def call(self, tool: str, arguments: Mapping[str, object]) -> str:
+    async def call(self, tool: str, arguments: Mapping[str, object], key: str) -> str:
         """Call a tool, exactly once."""
         await _ready([self])
         connection = self._connection
         if connection is None:
             raise ToolFailed(f"the server {self.name} is not available now")
         try:
-            given = await connection.direct_call_tool(tool, dict(arguments))
+            meta = {KEY: key} if key else None
+            given = await connection.direct_call_tool(tool, dict(arguments), metadata=meta)
         except ToolRefused as error:
             raise ToolFailed(failure_of(error.message, self._secrets)) from error
         except ModelRetry as error:

@@ -66,8 +66,8 @@ class _Exchange:
 
     response: ModelResponse
     usage: Usage
-    calls: dict[str, str] = field(default_factory=dict)
-    """Names of the tools by the ids of the calls."""
+    calls: dict[str, ToolStarted] = field(default_factory=dict)
+    """The calls that were started, by their ids."""
     results: dict[str, ToolEnded] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
 
@@ -87,6 +87,8 @@ class Replay:
         self.summarized = NO_USAGE
         self._ahead = deque(exchanges)
         self._summaries = deque(summaries)
+        self.uncertain: set[str] = set()
+        """Calls that were not repeated although their outcome is unknown."""
         self._now: _Exchange | None = None
 
     @classmethod
@@ -111,7 +113,7 @@ class Replay:
                 return None
             match step:
                 case ToolStarted():
-                    exchanges[-1].calls[step.call_id] = step.name
+                    exchanges[-1].calls.setdefault(step.call_id, step)
                 case ToolEnded():
                     exchanges[-1].results[step.call_id] = step
                 case TakenStep():
@@ -152,16 +154,16 @@ class Replay:
     @property
     def tools_ahead(self) -> set[str]:
         """Return the names of the tools that the next response had called, if it is stored."""
-        return set(self._ahead[0].calls.values()) if self._ahead else set()
+        return {call.name for call in self._ahead[0].calls.values()} if self._ahead else set()
 
     def result(self, call_id: str) -> ToolEnded | None:
         """Return the stored result of a call of the present response."""
         return None if self._now is None else self._now.results.get(call_id)
 
-    def is_unknown(self, call_id: str) -> bool:
-        """Return whether a call of the present response was started and has no result."""
+    def unknown(self, call_id: str) -> ToolStarted | None:
+        """Return a call of the present response if it was started and has no result."""
         now = self._now
-        return now is not None and call_id in now.calls and call_id not in now.results
+        return None if now is None or call_id in now.results else now.calls.get(call_id)
 
     def taken(self) -> list[str]:
         """Return the messages of people that came after the present response; once."""

@@ -57,11 +57,14 @@ class Reply:
             case FunctionToolCallEvent(part=call):
                 effects = self._has_side_effects(call.tool_name)
                 arguments = call.args_as_json_str()
-                self._emit(ToolStarted(call.tool_call_id, call.tool_name, arguments, effects))
+                before = self._replay.unknown(call.tool_call_id)
+                key = "" if before is None else before.key
+                self._emit(ToolStarted(call.tool_call_id, call.tool_name, arguments, effects, key))
             case FunctionToolResultEvent(part=part):
                 ok = part.outcome == "success"
                 result = part.model_response_str(wrap_if_error=False)
-                self._emit(ToolEnded(part.tool_call_id, part.tool_name, ok, result))
+                uncertain = part.tool_call_id in self._replay.uncertain
+                self._emit(ToolEnded(part.tool_call_id, part.tool_name, ok, result, uncertain))
             case _:
                 # Thinking, and bookkeeping of the library.
                 pass

@@ -100,7 +100,7 @@ class ModelRun:
         self._replay = replay or Replay()
         self._model = ReplayModel(asked.model, self._replay) if request.steps else None
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        self._tools = RunTools(boxes, request.recorded, self._replay)
+        self._tools = RunTools(boxes, request.recorded, self._replay, request.call_key)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
         self._reply = Reply(emit, self._tools.has_side_effects, self._replay)
         self._trace = Trace(request.prompt)

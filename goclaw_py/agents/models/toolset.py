@@ -15,7 +15,7 @@ from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
 from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
 from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.agent import not_recorded
+from goclaw_py.ports.agent import no_key, not_recorded
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 
 REPEATS = 1_000
@@ -35,7 +35,7 @@ class RunTools(AbstractToolset[None]):
     """Several toolboxes as one. If two have the same name, the first one is used.
 
     Args:
-        recorded: Awaited before each call; see ``RunRequest.recorded``.
+        recorded, call_key: See ``RunRequest``. The first is awaited before each call.
         replay: The run that this one continues.
     """
 
@@ -44,8 +44,10 @@ class RunTools(AbstractToolset[None]):
         boxes: Sequence[Toolbox],
         recorded: Callable[[], Awaitable[None]] = not_recorded,
         replay: Replay | None = None,
+        call_key: Callable[[str], str] = no_key,
     ) -> None:
         self._recorded = recorded
+        self._call_key = call_key
         self._replay = replay or Replay()
         self._boxes: dict[str, Toolbox] = {}
         self._specs: dict[str, ToolSpec] = {}
@@ -124,9 +126,10 @@ class RunTools(AbstractToolset[None]):
             return stored.result
         await self._recorded()
         may_repeat = spec is not None and (spec.idempotent or not spec.side_effects)
-        if self._replay.is_unknown(call_id) and not may_repeat:
+        if self._replay.unknown(call_id) is not None and not may_repeat:
+            self._replay.uncertain.add(call_id)
             raise ToolRefused(UNKNOWN_RESULT)
         try:
-            return await self._boxes[name].call(name, tool_args)
+            return await self._boxes[name].call(name, tool_args, self._call_key(call_id))
         except ToolFailed as error:
             raise ToolRefused(str(error)) from error

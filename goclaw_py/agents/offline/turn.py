@@ -47,7 +47,7 @@ class OfflineTurn:
         self.emit(ToolStarted(call_id, name, given, side_effects=effects))
         await self.request.recorded()
         try:
-            result = await tools.call(name, arguments)
+            result = await tools.call(name, arguments, self.request.call_key(call_id))
         except ToolFailed as error:
             self.emit(
                 ToolEnded(call_id, name, ok=False, result=cut_text(str(error), _RESULT_CHARS))

@@ -260,6 +260,8 @@ def _usage(run: StoredRun) -> Iterator[tuple[str, str]]:
 def _call(call: ToolCall) -> tuple[str, ...]:
     lasted = "" if call.seconds is None else duration(call.seconds)
     ended = {None: "no result", True: "ok", False: "failed"}[call.ok]
+    if call.uncertain:
+        ended = "uncertain"
     result = f"{ended}: {one_line(call.result, _CELL)}" if call.result else ended
     return call.name, clock(call.started_at), lasted, result, one_line(call.arguments, _CELL)
 

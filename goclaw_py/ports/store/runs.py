@@ -54,13 +54,17 @@ class NewRun:
     """The heartbeat run that this run executes."""
     dropped: tuple[DroppedMessage, ...] = ()
     """Dropped inbox rows of its session that have not been announced yet (SPEC QUEUE-5)."""
+    call_key: str = ""
+    """The idempotency key of the tool call that waits for it: it continues an earlier run for the
+    same call. "" if no call waits."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A tool call of a run. ``ok`` is None if the call did not return.
 
-    ``arguments`` is JSON text; it and ``result`` may be truncated.
+    ``arguments`` is JSON text; it and ``result`` may be truncated. ``uncertain``: an interrupted
+    run had started it, and its outcome is unknown.
     """
 
     name: str
@@ -70,6 +74,7 @@ class ToolCall:
     seconds: float | None = None
     ok: bool | None = None
     result: str = ""
+    uncertain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

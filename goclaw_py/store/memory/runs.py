@@ -87,6 +87,9 @@ class MemoryRuns(MemoryPart):
             known = self._db.cron.runs.get(run.occurrence, [])
         if not known and run.heartbeat_run is not None:
             known = self._db.heartbeat_runs.runs.get(run.heartbeat_run, [])
+        if not known and run.call_key:
+            runs = self._db.runs.values()
+            known = [each.new.id for each in runs if each.new.call_key == run.call_key]
         return max(known, default=None)
 
     def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
@@ -99,10 +102,15 @@ class MemoryRuns(MemoryPart):
         return cut
 
     def _cut_steps(self, run: RunId | None) -> tuple[RunStep, ...]:
-        """Return the steps of a run and its predecessors, up to the first not interrupted one."""
+        """Return the steps of a run and its predecessors, up to the first not interrupted one.
+
+        The caller of a tool does not know how a run for the call ended, so that one is continued.
+        """
         steps: tuple[RunStep, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
-            if record.end is None or record.end.outcome not in _CUT:
+            if record.end is None:
+                break
+            if record.end.outcome not in _CUT and not record.new.call_key:
                 break
             steps, run = (*record.steps, *steps), record.follows
         return steps

@@ -74,11 +74,12 @@ with asked as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
             payer text, submitted_at timestamptz, inbox bigint[], occurrence text, heartbeat_run text,
-            dropped jsonb
+            call_key text, dropped jsonb
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, payer, submitted_at, inbox, occurrence, heartbeat_run, dropped, ordinal
+        started_at, payer, submitted_at, inbox, occurrence, heartbeat_run, call_key, dropped,
+        ordinal
     )
 ), mine as (
     select key, fence, epoch, summary, summarized_upto, pinned
@@ -97,7 +98,8 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at, occurrence, heartbeat_run, sender, job, follows
+        chat, thread, started_at, payer, submitted_at, occurrence, heartbeat_run, call_key, sender,
+        job, follows
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -114,7 +116,7 @@ with asked as (
             ),
             a.session
         ),
-        a.submitted_at, a.occurrence, a.heartbeat_run,
+        a.submitted_at, a.occurrence, a.heartbeat_run, a.call_key,
         -- Each is found by its id.
         coalesce(
             (
@@ -141,7 +143,8 @@ with asked as (
         coalesce(
             (select max(i.last_run) from inbox as i where i.id = any (a.inbox)),
             (select max(r.id) from runs as r where r.occurrence = a.occurrence),
-            (select max(r.id) from runs as r where r.heartbeat_run = a.heartbeat_run)
+            (select max(r.id) from runs as r where r.heartbeat_run = a.heartbeat_run),
+            (select max(r.id) from runs as r where r.call_key = a.call_key)
         )
     from asked as a
     join mine on mine.key = a.session
@@ -282,7 +285,7 @@ with recursive earlier as (
     select r.id, r.follows, r.outcome, r.tools, e.depth + 1
     from earlier as e
     join runs as r on r.id = e.follows
-    where e.depth < 20
+    where e.depth < 1000
 )
 select tools
 from earlier
@@ -290,16 +293,17 @@ where outcome in ('lost', 'interrupted') and tools is not null
 order by depth desc;
 
 -- name: steps
--- The steps of an interrupted run and of the interrupted runs that it continues, in order.
+-- The steps of an interrupted run and of the interrupted runs that it continues, in order. A run for
+-- a tool call is continued whatever its outcome: its caller does not know it.
 with recursive earlier as (
     select id, follows, 1 as depth
     from runs
-    where id = $1 and outcome in ('lost', 'interrupted')
+    where id = $1 and (outcome in ('lost', 'interrupted') or call_key is not null)
     union all
     select r.id, r.follows, e.depth + 1
     from earlier as e
     join runs as r on r.id = e.follows
-    where r.outcome in ('lost', 'interrupted') and e.depth < 20
+    where (r.outcome in ('lost', 'interrupted') or r.call_key is not null) and e.depth < 1000
 )
 select s.kind, s.payload
 from earlier

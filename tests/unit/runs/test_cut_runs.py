@@ -15,7 +15,7 @@ from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
-from tests.support.harness import Ways, a_process, message, until
+from tests.support.harness import Ways, a_process, here, message, until
 from tests.support.jobs import Wanted, at, every, make, setup
 
 USED = Usage(1, 100, 10, 0, Decimal("0.25"))
@@ -131,3 +131,38 @@ async def test_no_tool_is_called_before_that_is_stored() -> None:
         process.store.broken = set()
         await process.channel.until_sent(1)
         assert called == ["pay"]
+
+
+async def test_a_parent_goes_on_waiting_for_the_same_child() -> None:
+    """Its calls have the same keys as before; the child continues, and so do its own calls."""
+
+    async def parent(request: RunRequest, emit: Emit) -> str:
+        started = [step for step in request.steps if isinstance(step, ToolStarted)]
+        emit(ToolStarted("1", "delegate", "{}", key=started[0].key if started else ""))
+        await request.recorded()
+        children = here(request).children
+        return await children.subagent("work hard", request.call_key("1"))
+
+    async def child(request: RunRequest, emit: Emit) -> str:
+        if request.steps:
+            return "worked"
+        emit(ToolStarted("c", "pay", "{}"))
+        await request.recorded()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    def choose(request: RunRequest) -> Do:
+        return Do(child if request.prompt == "work hard" else parent)
+
+    database, agent = MemoryDatabase(), ScriptedAgent(otherwise=choose)
+    async with a_process(agent, database=database) as process:
+        await process.gateway.accept([message("ask")])
+        await until(lambda: len(agent.requests) == 2)
+        await asyncio.sleep(1)
+        process.kill()
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        assert process.channel.texts() == ["worked"]
+    asked, before, again, after = agent.requests
+    assert again.steps == (ToolStarted("1", "delegate", "{}", key=f"{asked.run_id}-0"),)
+    assert after.steps == (ToolStarted("c", "pay", "{}", key=f"{before.run_id}-0"),)

@@ -208,6 +208,7 @@ def _line(run: NewRun) -> dict[str, object]:
         "inbox": run.inbox,
         "occurrence": run.occurrence,
         "heartbeat_run": run.heartbeat_run,
+        "call_key": run.call_key or None,
         "dropped": [
             {"id": one.row, "outcome": one.outcome, "reason": one.reason} for one in run.dropped
         ],

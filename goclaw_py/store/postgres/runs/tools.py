@@ -27,4 +27,5 @@ def _call(given: dict[str, Any]) -> ToolCall:
         seconds=given["seconds"],
         ok=given["ok"],
         result=given["result"],
+        uncertain=given.get("uncertain", False),
     )
