@@ -386,19 +386,24 @@ class ChatRunExecutor:
         await store_run(self._store, turn.begun, stored, self._node)
 
     async def _record_unbegun(self, end: TurnEnd) -> None:
+        """Store the end of a turn whose run has not started. Raises ``Fenced``."""
         turn, ended = end.turn, end.ended
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
         if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
             self.drop(turn, ended)
             return
-        rows = [row.id for row in turn.rows]
-        say, now, node = end.say, self._clock.now(), self._node()
-        await retry_until_available(
-            lambda: self._store.settle(
-                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=node
+        rows, say, now = [row.id for row in turn.rows], end.say, self._clock.now()
+
+        async def settle() -> None:
+            if turn.epoch != self.mailboxes.epoch:
+                # Stored by the next node of this process, it would end a message that waits again.
+                raise Fenced(f"the node that claimed the messages of {turn.id} has expired")
+            await self._store.settle(
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
             )
-        )
+
+        await retry_until_available(settle)
 
     def _end_of(self, end: TurnEnd) -> RunEnd:
         turn, ended, error = end.turn, end.ended, end.error

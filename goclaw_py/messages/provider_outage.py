@@ -268,6 +268,7 @@ class ProviderOutageBuffer:
             turn.rows,
             turn.policy,
             late=True,
+            epoch=turn.epoch,
             kept_since=turn.kept_since,
             former=turn.id,
             context_messages=turn.context_messages,

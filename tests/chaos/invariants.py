@@ -41,6 +41,9 @@ DEMOTED_AFTER: Final = 3
 TO_STOP: Final = (texts.NOTHING_RUNNING, texts.ALREADY_STOPPING, "Stopped", "Dropped", "⏹")
 """How answers to ``/stop`` begin, which go past the outbox."""
 
+_TRANSACTION_S: Final = 30.0
+"""How long a transaction may take while the database is slow or locked."""
+
 _UNSENT: Final = frozenset({"pending", "sending"})
 _GONE: Final = frozenset({"lost", "abandoned"})
 """Ends of runs that others have ended: nobody hears of them any more."""
@@ -303,8 +306,22 @@ def _sent_in_order(facts: Facts) -> Iterator[Breach]:
     posts = [post for post in facts.posts if _words(post) in first and often[_words(post)] == 1]
     for chat, rows in grouped(posts, lambda post: post.chat).items():
         for one, other in pairwise(sorted(rows, key=lambda post: post.id)):
-            if first[_words(other)] < first[_words(one)]:
+            if first[_words(other)] < first[_words(one)] and not _are_concurrent(one, other):
                 yield Breach(Rule.SENT_IN_ORDER, chat, f"{other} before {one}")
+
+
+def _are_concurrent(one: Post, other: Post) -> bool:
+    """Return whether two messages may have been committed in either order.
+
+    Ids are given before the commit. A run of a job or heartbeat and one of the chat may end at the
+    same time, and what is committed first is sent first.
+    """
+    are_answers = not (_is_scheduled(one) or _is_scheduled(other))
+    return not are_answers and abs(other.created - one.created) < _TRANSACTION_S
+
+
+def _is_scheduled(post: Post) -> bool:
+    return post.occurrence is not None or post.heartbeat_run is not None
 
 
 def _words(of: Post) -> tuple[str, str]:

@@ -317,6 +317,13 @@ BREACHES = {
         Rule.SENT_IN_ORDER,
         good(seen=(replace(GOOD.seen[0], at=3.15), *GOOD.seen[1:])),
     ),
+    "the result of a job before an answer that is much older": (
+        Rule.SENT_IN_ORDER,
+        good(
+            posts=(*GOOD.posts[:3], replace(TOLD, created=61.0)),
+            seen=(*GOOD.seen[:3], replace(GOOD.seen[3], at=1.0)),
+        ),
+    ),
     "a run without an end": (Rule.LEFT_BEHIND, more(runs=[run("r3", 3, None, None)])),
     "a reply that is still being sent": (
         Rule.LEFT_BEHIND,
@@ -361,6 +368,9 @@ ALLOWED = {
         runs=(run("r0", 0, 1, "lost"), *GOOD.runs),
         posts=(replace(post(0, CLOSED, "r0"), draft=True), *GOOD.posts),
         seen=(Seen(ANN, "10", CLOSED, 1.5), *GOOD.seen),
+    ),
+    "an answer before the result of a job that was stored at the same time": good(
+        posts=(replace(TOLD, id=0, created=2.0), *GOOD.posts[:3]),
     ),
     "a failure that is told": first("failed", posts=[post(1, texts.FAILED, "r1")]),
     "a time of a job that came while one before it ran": replace(

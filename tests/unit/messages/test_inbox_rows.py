@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
@@ -217,3 +218,25 @@ async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
         await gateway.cluster.join()
         await look
         assert gateway.runner.mailboxes.rows() == set()
+
+
+async def test_a_stop_that_a_dead_node_could_not_commit_ends_no_message() -> None:
+    """SPEC CMD-1: it comes again, and whoever owns the session then decides."""
+    agent = ScriptedAgent(Block())
+    async with a_process(agent, replace(AT_ONCE, main_lane=1)) as gateway:
+        await gateway.say("long", chat="bob")
+        await agent.until_active(1)
+        await gateway.say("first", "second", chat="ann")
+        gateway.store.slow_before_s["accept"] = 5.0
+        stop = gateway.gateway.accept([message("/stop", chat="ann")])
+        accepting = asyncio.create_task(stop)
+        await asyncio.sleep(1)
+        gateway.store.broken = {"accept", "claim_pending"}
+        await gateway.store.end_lease(gateway.node(), now=gateway.clock.now())
+        gateway.container.forget()
+        await gateway.cluster.join()
+        await gateway.cluster.recover()
+        with suppress(StoreUnavailable):
+            await accepting
+        await asyncio.sleep(1)
+        assert gateway.pending == ["long", "first", "second"]
