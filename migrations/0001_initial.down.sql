@@ -15,6 +15,8 @@ drop table chats;
 drop table drafts;
 drop view outbox_heads;
 drop table outbox;
+drop table tool_grants;
+drop table approvals;
 drop table run_steps;
 drop table runs;
 drop table unmentioned;

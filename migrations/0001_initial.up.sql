@@ -184,7 +184,7 @@ create table inbox (
     last_run    text        collate "C",
     constraint inbox_known unique (channel, account, external_id),
     constraint inbox_kind check (kind in ('message', 'command')),
-    constraint inbox_state check (state in ('pending', 'done')),
+    constraint inbox_state check (state in ('pending', 'waiting', 'done')),
     constraint inbox_attempts check (attempts >= 0),
     constraint inbox_done_has_an_end
         check ((state = 'done') = (outcome is not null and finished_at is not null))
@@ -192,6 +192,7 @@ create table inbox (
 comment on table inbox is 'Incoming messages, in the order of arrival. Kept after their end, to deduplicate redeliveries.';
 comment on column inbox.external_id is 'The id that the channel gives the message, unique within channel and account.';
 comment on column inbox.kind is 'message: for the agent. command: answered by the gateway.';
+comment on column inbox.state is 'waiting: its run has asked a person about a tool call (approvals).';
 comment on column inbox.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column inbox.run_id is 'The run that answers it or has answered it.';
 comment on column inbox.outcome is 'How it ended, as in runs.outcome.';
@@ -205,6 +206,8 @@ create index inbox_open on inbox (id) where state = 'pending' and kind = 'messag
 comment on index inbox_open is 'List of pending messages.';
 create index inbox_waiting on inbox (agent) where state = 'pending' and kind = 'message';
 comment on index inbox_waiting is 'Whether messages wait for an agent: its heartbeat then waits.';
+create index inbox_of_asking_run on inbox (last_run) where state = 'waiting';
+comment on index inbox_of_asking_run is 'Messages of a run that waits for an answer.';
 create index inbox_of_run on inbox (run_id) where run_id is not null;
 comment on index inbox_of_run is 'Messages that a run answers or has answered.';
 create index inbox_unanswered on inbox (session, id)
@@ -356,8 +359,64 @@ create table run_steps (
     primary key (run_id, seq)
 );
 comment on table run_steps is 'What runs have done, step by step: a run that a crash interrupted continues from here.';
-comment on column run_steps.kind is 'response: of a model; call, result: of a tool; taken: messages that joined the run; value: of an agent in Python.';
+comment on column run_steps.kind is 'response: of a model; call, result: of a tool; taken: messages that joined the run; value: of an agent in Python; decision: of a person about a call.';
 comment on column run_steps.payload is 'JSON. Large ones are stored outside of the table (TOAST).';
+
+create table approvals (
+    id         text        collate "C" primary key,
+    run_id     text        collate "C" not null references runs (id) on delete cascade,
+    root_run   text        collate "C" not null,
+    session    text        collate "C" not null,
+    agent      text        not null,
+    call_id    text        not null,
+    tool       text        not null,
+    arguments  text        not null,
+    uncertain  boolean     not null,
+    members    boolean     not null,
+    channel    text,
+    account    text,
+    chat       text,
+    thread     text,
+    asked_at   timestamptz not null,
+    expires_at timestamptz not null,
+    decision   text,
+    decided_at timestamptz,
+    decided_by text        not null default '',
+    constraint approvals_target_is_whole
+        check (num_nonnulls(channel, account, chat) in (0, 3)),
+    constraint approvals_decided check ((decision is null) = (decided_at is null))
+);
+comment on table approvals is 'Questions of runs to people about their tool calls, and the answers.';
+comment on column approvals.id is 'Named by the buttons.';
+comment on column approvals.root_run is 'The run above it whose messages wait: it is itself, if it is no child.';
+comment on column approvals.session is 'The session of root_run.';
+comment on column approvals.uncertain is 'The call was interrupted, and its outcome is unknown. Otherwise the question is whether it is allowed.';
+comment on column approvals.members is 'In a group everybody may answer, not only owners.';
+comment on column approvals.channel is 'The chat that is asked, with account, chat and thread; null: owners in their chats.';
+comment on column approvals.decision is 'once, session, always, deny, happened, again, skip, expired, stopped. Null: no answer yet.';
+create index approvals_newest on approvals (asked_at, id);
+comment on index approvals_newest is 'List of questions.';
+create index approvals_of_run on approvals (run_id);
+comment on index approvals_of_run is 'Deletion with the run.';
+create index approvals_waiting on approvals (root_run) where decision is null;
+comment on index approvals_waiting is 'Questions for which the messages of a run wait.';
+create index approvals_waiting_in_session on approvals (session) where decision is null;
+comment on index approvals_waiting_in_session is 'Questions of a conversation.';
+create index approvals_expiring on approvals (expires_at) where decision is null;
+comment on index approvals_expiring is 'Questions whose time is over.';
+
+create table tool_grants (
+    agent      text        not null,
+    session    text        collate "C" not null,
+    tool       text        not null,
+    granted_at timestamptz not null,
+    granted_by text        not null,
+    primary key (agent, session, tool)
+);
+comment on table tool_grants is 'Tools that agents may call without a question, because somebody has allowed it.';
+comment on column tool_grants.session is 'The session in which that holds; empty: all.';
+create index tool_grants_of_session on tool_grants (session);
+comment on index tool_grants_of_session is 'What /new takes back.';
 
 -- == Outgoing messages ==
 -- Messages to chats until the channel has confirmed them, and drafts that show partial replies.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from goclaw_py.agents.command.spec import CommandSpec
+from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.ids import AgentName
 
 
@@ -53,6 +54,7 @@ class AgentSpec:
         context_window: The model's limit in tokens; before it is reached, the older part of a
             conversation is replaced by a summary.
         mcp: MCP servers whose tools it may call, by name.
+        approval: The tools whose calls people must approve.
     """
 
     name: AgentName
@@ -67,6 +69,7 @@ class AgentSpec:
     thinking: Thinking | None = None
     context_window: int = 128_000
     mcp: Mapping[str, McpServer] = field(default_factory=dict)
+    approval: ApprovalPolicy = NO_APPROVALS
 
     @property
     def model_key(self) -> str:

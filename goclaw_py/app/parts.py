@@ -20,9 +20,11 @@ from goclaw_py.agents import (
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.agents import EVERYBODY, Command, reveal
+from goclaw_py.config.agents import Agent as AgentSection
 from goclaw_py.config.agents import McpServerSettings as McpSection
 from goclaw_py.config.models import AccountSettings, Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
+from goclaw_py.model.approvals import ApprovalPolicy, OnUncertain
 from goclaw_py.model.errors import GoclawError, SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
@@ -259,6 +261,19 @@ def _mcp(section: McpSection) -> McpServer:
     )
 
 
+def _approval(section: AgentSection) -> ApprovalPolicy:
+    given = section.approval
+    return ApprovalPolicy(
+        given.ask,
+        given.deny,
+        given.allow,
+        is_active=bool(given.ask or given.deny or given.allow),
+        timeout_s=given.timeout_s,
+        members=given.approvers == "members",
+        on_uncertain=OnUncertain(section.on_uncertain),
+    )
+
+
 def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
     """Create the loop of every agent. Raises ``SettingError``."""
     agents: dict[AgentName, AgentLoop] = {}
@@ -278,6 +293,7 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
             thinking=None if section.thinking is None else Thinking(section.thinking),
             context_window=section.context_window,
             mcp={key: _mcp(server) for key, server in section.mcp.items()},
+            approval=_approval(section),
         )
         agents[name] = build_agent(spec)
     _check_models_of_heartbeats(settings)

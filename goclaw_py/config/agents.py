@@ -171,6 +171,25 @@ class ToolSettings(Section):
     """the chats to which the agent may send messages, as channel[.account]:chat[:thread]"""
 
 
+class ApprovalSettings(Section):
+    """The tool calls that people must approve.
+
+    A pattern is the name of a tool, with ``*`` and ``?``.
+    """
+
+    ask: Annotated[tuple[str, ...], Names()] = ()
+    """patterns of tools whose calls people must approve. As soon as ask, deny or allow is set, they
+    must also approve tools with side effects that no pattern contains"""
+    deny: Annotated[tuple[str, ...], Names()] = ()
+    """patterns of tools that are never called, even if ask or allow contain them"""
+    allow: Annotated[tuple[str, ...], Names()] = ()
+    """patterns of tools that are called without approval, unless ask contains them"""
+    timeout_s: Annotated[float, Duration(1, 30 * 86_400)] = Field(default=86_400.0, alias="timeout")
+    """the time until a call that nobody has answered counts as denied"""
+    approvers: Literal["owners", "members"] = "owners"
+    """who may answer in a group: only owners, or everybody"""
+
+
 def _in_workspace(paths: tuple[str, ...]) -> tuple[str, ...]:
     for path in paths:
         try:
@@ -226,6 +245,10 @@ class Agent(Section):
     """tool servers (Model Context Protocol), by name"""
     queue: Queue = Queue()
     tools: ToolSettings = ToolSettings()
+    approval: ApprovalSettings = ApprovalSettings()
+    on_uncertain: Literal["tell_model", "ask_user", "retry"] = "tell_model"
+    """what happens to a tool call that was interrupted, if its tool may not be repeated: the model
+    is told that the outcome is unknown, a person is asked, or the tool is called again"""
     instructions: WorkspaceFiles | None = None
     """workspace files that are added to the system prompt, all of which must exist; default:
     AGENTS.md, if it exists"""

@@ -20,6 +20,7 @@ from goclaw_py.delivery.outbox_sender import OutboxSender
 from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.heartbeat.module import HeartbeatModule, HeartbeatSetup
 from goclaw_py.jobs.module import JobDependencies, JobModule, JobSetup
+from goclaw_py.messages.approvals import ToolApprovals
 from goclaw_py.messages.attachments import AttachmentDownloader
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.channel_supervisor import ChannelSupervisor
@@ -154,6 +155,9 @@ class Container:
         self.requests = AccessRequests(
             store, clock, policies, self.access_control, channels, incidents.owners_chats
         )
+        self.approvals = ToolApprovals(
+            store, clock, policies, self.access_control, incidents.owners_chats, deps.hide
+        )
         self._build_ends(deps, pacing)
         self._connect(self._equipment(deps, received))
 
@@ -197,6 +201,7 @@ class Container:
             self.budget_tracker,
             self.job_module.service,
             self.remote_canceller,
+            self.approvals,
             self.heartbeats.service,
         )
 
@@ -204,8 +209,9 @@ class Container:
         """Connect parts that depend on each other."""
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
         agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
-        self.runner.connect(dispatcher, agent_executor, self.outages)
-        self.children.connect(dispatcher, agent_executor, self.gateway.bring)
+        ask = self.approvals.questions
+        self.runner.connect(dispatcher, agent_executor, self.outages, ask)
+        self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         owners = self.incidents.owners_chats
         self.job_module.connect(dispatcher, agent_executor, owners, release_later)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
@@ -288,6 +294,7 @@ class Container:
             mine = [run for run in lost if self._is_here(run.target)]
             await self.children.announce_lost(mine)
             # There may be more than come at once.
+            await self._store.expire_approvals(now=now)
             self._look_for_lost_at = now if mine else now + _LOOK_EVERY
         await self.gateway.take_pending()
 

@@ -320,14 +320,16 @@ class GatewayControl(StoreControl):
             report = await self._remote_canceller.stop(session, everything=everything) or report
         try:
             await self._canceller.keep(stopped)
-            unsent = 0
+            unsent = asking = 0
             if everything or report == StopReport():
+                asking = await self._canceller.stop_approvals(session, everything=everything)
+            if everything or (report == StopReport() and not asking):
                 unsent = await self._cut_answers(session, everything=everything)
         except StoreUnavailable as error:
             # It has stopped. It is stored as soon as the database is back.
             log.warning("stop_not_stored", extra={"session": session, "error": str(error)})
             return report
-        return replace(report, unsent=unsent)
+        return replace(report, unsent=unsent, asking=asking)
 
     async def _cut_answers(self, session: SessionKey, *, everything: bool) -> int:
         """Drop waiting parts of answers (SPEC CMD-2)."""

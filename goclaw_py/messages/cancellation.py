@@ -289,6 +289,23 @@ class RunCanceller:
             session, chat, everything=everything, run=run, sender=sender, now=now
         )
 
+    async def stop_approvals(
+        self,
+        session: SessionKey,
+        *,
+        everything: bool,
+        chat: Target | None = None,
+        by: str | None = None,
+    ) -> int:
+        """Stop the oldest turn that waits for the answer of a person, or all; return the number.
+
+        ``by`` limits it to turns of that sender in ``chat``. Raises ``StoreUnavailable``.
+        """
+        sender = None if by is None or chat is None else person_at(chat, by)
+        return await self._store.stop_approvals(
+            session, everything=everything, sender=sender, now=self._clock.now()
+        )
+
     async def stop_waiting_jobs(
         self, chat: Target, *, everything: bool, run: RunId | None = None, by: str | None = None
     ) -> int:

@@ -18,7 +18,7 @@ from goclaw_py.messages.attachments import AttachmentDownloader
 from goclaw_py.messages.drop_notices import DropNotices
 from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
-from goclaw_py.model.errors import Fenced
+from goclaw_py.model.errors import ApprovalNeeded, Fenced
 from goclaw_py.model.ids import MAIN_LANE, NodeId, RunId
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
@@ -40,6 +40,7 @@ from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import NewRun, Place, RunEnd, Store
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.replies import Replies, TurnEnd, log_failure, signal_of
@@ -107,12 +108,17 @@ class ChatRunExecutor:
         self.notices = DropNotices(store, clock, node)
 
     def connect(
-        self, dispatcher: Dispatcher, agent_executor: AgentExecutor, outages: ProviderOutageBuffer
+        self,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        outages: ProviderOutageBuffer,
+        ask: Ask,
     ) -> None:
         """Set the dependencies. Call it once, before anything runs."""
         self._dispatcher = dispatcher
         self._agent_executor = agent_executor
         self._outages = outages
+        self._ask = ask
 
     def owns(self, run_id: RunId) -> bool:
         """Return whether it is a chat turn without a stored end."""
@@ -211,7 +217,7 @@ class ChatRunExecutor:
         rows = list(turn.rows)
         files = await self._received.fetch(rows)
         sender = turn.rows[0].message.of_whom
-        asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender)
+        asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender, asks=_asked_chat(turn))
         job = AgentTask(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),
@@ -222,6 +228,7 @@ class ChatRunExecutor:
             jobs=None if turn.chat is None else self._jobs,
             asker=maker_in(turn),
             take_messages=partial(self._take_messages, turn),
+            can_ask=True,
         )
         result = await self._agent_executor.work(job, turn.progress, partial(self._hear, turn))
         self._note_context(turn, result)
@@ -280,7 +287,10 @@ class ChatRunExecutor:
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
         ended, error = turn.progress.judge(ended, error)
         ended = self._outages.judge(turn, ended, error)
-        end = TurnEnd(turn, ended, error, self._drafts.stop(turn.id))
+        questions = Questions()
+        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
+            questions, error = await self._ask(error, turn.agent, _asked_chat(turn)), None
+        end = TurnEnd(turn, ended, error, self._drafts.stop(turn.id), questions=questions)
         if not end.is_silent:
             end = replace(end, left=await self._drafts.end(turn.id))
         end = self._write(end)
@@ -414,8 +424,9 @@ class ChatRunExecutor:
             reason=ended.reason,
             error=turn.progress.told(error),
             history=turn.progress.history(turn.prompt(), ended.outcome),
-            say=end.say,
+            say=(*end.say, *end.questions.say),
             taken_in=turn.taken_in,
+            approvals=end.questions.approvals,
         )
         return turn.progress.recorded(stored)
 
@@ -443,3 +454,10 @@ class ChatRunExecutor:
         except Exception:
             # A channel is a boundary: what it fails to show must not cost the answer.
             log.exception("channel_signal_failed", extra=turn.facts)
+
+
+def _asked_chat(turn: Turn) -> AskedChat | None:
+    """Return the chat in which people are asked about the tool calls of a turn."""
+    if turn.chat is None:
+        return None
+    return AskedChat(turn.chat, turn.peer, turn.rows[0].message.of_whom)

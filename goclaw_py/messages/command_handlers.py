@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
 from goclaw_py.chats.session_settings import SessionSettings
-from goclaw_py.delivery import texts
+from goclaw_py.delivery import approval_texts, texts
+from goclaw_py.messages.approvals import ToolApprovals
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
 from goclaw_py.messages.job_commands import JobCommands
@@ -17,10 +18,11 @@ from goclaw_py.messages.remote_cancellation import RemoteCanceller
 from goclaw_py.messages.stop_answers import StopAnswers, names_of
 from goclaw_py.model.chat_commands import (
     AccessButton,
+    ApprovalButton,
     Command,
-    JobButton,
     Misspelt,
     Pressed,
+    PressedCommand,
     RetryPressed,
     StopCommand,
     TypedCommand,
@@ -58,6 +60,7 @@ class CommandServices:
     budget_tracker: BudgetTracker
     jobs: JobService
     remote_canceller: RemoteCanceller
+    approvals: ToolApprovals
     heartbeats: HeartbeatService | None = None
 
 
@@ -81,6 +84,7 @@ class CommandHandlers:
         self._policies = services.policies
         self._access_control = services.access_control
         self._requests = services.requests
+        self._approvals = services.approvals
         self._budget_tracker = services.budget_tracker
         self._jobs = JobCommands(services.jobs, store)
         self._heartbeats = HeartbeatCommands(
@@ -94,6 +98,8 @@ class CommandHandlers:
             "new": self._new,
             "whoami": self._who,
             "queue": self._queue,
+            "approve": services.approvals.answer,
+            "deny": services.approvals.answer,
             "jobs": self._jobs.answer,
             "timezone": self._jobs.answer,
             "heartbeat": self._heartbeats.answer,
@@ -115,6 +121,7 @@ class CommandHandlers:
         Raises ``StoreUnavailable``; then it has stopped, and the history is unchanged.
         """
         await self._canceller.keep(self._canceller.stop(session, everything=True))
+        await self._canceller.stop_approvals(session, everything=True)
         await self._store.reset_session(session, now=self._clock.now())
         self._policies.contexts.forget(session)
 
@@ -192,8 +199,10 @@ class CommandHandlers:
         await self.start_new_session(row.session)
         return texts.NEW_SESSION
 
-    async def _press(self, row: InboxRow, command: JobButton | RetryPressed | AccessButton) -> str:
+    async def _press(self, row: InboxRow, command: PressedCommand) -> str:
         match command:
+            case ApprovalButton():
+                pressed = await self._approvals.press(row, command)
             case AccessButton():
                 pressed = await self._requests.press(row, command)
             case RetryPressed(ids):
@@ -239,7 +248,9 @@ class CommandHandlers:
             model=next((run.model for run in lately if run.model), ""),
             works=self._canceller.activity(key),
         )
-        return "\n".join([now, *await self._jobs.coming(row)])
+        asked = await self._store.approvals(session=key)
+        waiting = [approval_texts.waiting(one) for one in reversed(asked)]
+        return "\n".join([now, *waiting, *await self._jobs.coming(row)])
 
     async def _who(self, row: InboxRow, _command: TypedCommand) -> str:
         message = row.message

@@ -178,10 +178,14 @@ class StopAnswers:
         nothing = stopped.nothing and not (covered or jobs)
         if nothing and command.run is not None and below is not None:
             await self._remove_button(chat, below)
-        parts = await self._cut_answers(chat, stopped, command) if nothing or asks else 0
-        refused = nothing and not parts and stopped.has_spared
+        waiting = parts = 0
+        if nothing or asks:
+            waiting = await self._stop_approvals(chat, stopped, command)
+        if command.everything or ((nothing or asks) and not waiting):
+            parts = await self._cut_answers(chat, stopped, command)
+        refused = nothing and not (waiting or parts) and stopped.has_spared
         return _Did(
-            len(report.stopped),
+            len(report.stopped) + waiting,
             stopped.dropped + covered,
             jobs,
             parts,
@@ -205,6 +209,20 @@ class StopAnswers:
         except StoreUnavailable as error:
             # It has stopped. It is stored as soon as the database is back.
             log.warning("stop_not_stored", extra={"error": str(error)})
+
+    async def _stop_approvals(
+        self, chat: Target, stopped: CancelResult, command: StopCommand
+    ) -> int:
+        """Stop turns that wait for the answer of a person (SPEC AGENT-11)."""
+        if stopped.session is None or stopped.run is not None:
+            return 0
+        try:
+            return await self._canceller.stop_approvals(
+                stopped.session, everything=command.everything, chat=chat, by=stopped.by
+            )
+        except StoreUnavailable as error:
+            log.warning("waiting_approvals_not_stopped", extra={"error": str(error)})
+            return 0
 
     async def _cut_answers(self, chat: Target, stopped: CancelResult, command: StopCommand) -> int:
         """Drop waiting parts of answers (SPEC CMD-2)."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.model.ids import OccurrenceId, RunId
+from goclaw_py.model.approvals import Decision
+from goclaw_py.model.ids import ApprovalId, OccurrenceId, RunId
 from goclaw_py.model.messages import Button, InboundMessage, PeerKind
 from goclaw_py.model.pairing_codes import AccessVerdict
 
@@ -95,7 +96,16 @@ class AccessButton:
     request: str
 
 
-Command = StopCommand | TypedCommand | JobButton | Misspelt | RetryPressed | AccessButton
+@dataclass(frozen=True, slots=True)
+class ApprovalButton:
+    """A press of a button below a question about a tool call."""
+
+    decision: Decision
+    approval: ApprovalId
+
+
+PressedCommand = JobButton | RetryPressed | AccessButton | ApprovalButton
+Command = StopCommand | TypedCommand | Misspelt | PressedCommand
 
 _STOP_DATA = "stop:"
 """The data of the stop button below a streamed reply, before the id of the run."""
@@ -109,6 +119,8 @@ _ACCESS_DATA = re.compile(r"access:([a-z]+):([0-9a-f]{16})")
 
 It grants nothing by itself: only owners may press it.
 """
+_APPROVAL_DATA = re.compile(r"approval:([a-z]+):([0-9a-f]{16})")
+"""The data of a button below a question. It allows nothing by itself, as above."""
 _MOST_DATA = 64
 """The longest data of a button in Telegram, in bytes."""
 _SHORT_ID = 13
@@ -131,6 +143,16 @@ _ACCESS_BUTTONS: Final = {
     PeerKind.GROUP: (((AccessVerdict.APPROVE, "✅ Allow"), (AccessVerdict.DENY, "🚫 Deny")),),
 }
 
+_APPROVAL_BUTTONS: Final = {
+    Decision.ONCE: "✅ Allow once",
+    Decision.SESSION: "✅ Allow for this session",
+    Decision.ALWAYS: "✅ Always allow",
+    Decision.DENY: "🚫 Deny",
+    Decision.HAPPENED: "✅ It happened",
+    Decision.AGAIN: "🔁 Run it again",
+    Decision.SKIP: "⏭ Skip",
+}
+
 _TOASTS: Final = {
     JobAction.DONE: "✅ Done",
     JobAction.AGAIN: "🔁 Running again",
@@ -143,6 +165,8 @@ MENU: tuple[tuple[str, str], ...] = (
     ("stop", "Stop the oldest task that is running"),
     ("stopall", "Stop everything and empty the queue"),
     ("status", "Show what is running and waiting"),
+    ("approve", "Allow the tool call that waits: once, session or always"),
+    ("deny", "Do not allow the tool call that waits"),
     ("new", "Stop everything and forget this conversation"),
     ("jobs", "List scheduled jobs and reminders"),
     ("heartbeat", "Background checklist: on, off, now, why, show, add TEXT, done N"),
@@ -227,6 +251,16 @@ def access_buttons(peer: PeerKind, request: str) -> tuple[tuple[Button, ...], ..
     )
 
 
+def approval_buttons(
+    decisions: Sequence[Decision], approval: ApprovalId
+) -> tuple[tuple[Button, ...], ...]:
+    """Return the buttons below a question about a tool call, one to a row (SPEC AGENT-11)."""
+    return tuple(
+        (Button(_APPROVAL_BUTTONS[decision], f"approval:{decision}:{approval}"),)
+        for decision in decisions
+    )
+
+
 def toast(data: str) -> str | None:
     """Return the popup for the person who pressed a button with this data; "" if it is unknown.
 
@@ -239,7 +273,7 @@ def toast(data: str) -> str | None:
             return _TOASTS[action]
         case RetryPressed():
             return "🔁 Trying again…"
-        case AccessButton():
+        case AccessButton() | ApprovalButton():
             return None
         case _:
             return ""
@@ -309,6 +343,9 @@ def _pressed(data: str) -> Command | None:
     asked = _ACCESS_DATA.fullmatch(data)
     if asked is not None and asked[1] in set(AccessVerdict):
         return AccessButton(AccessVerdict(asked[1]), asked[2])
+    answered = _APPROVAL_DATA.fullmatch(data)
+    if answered is not None and answered[1] in _APPROVAL_BUTTONS:
+        return ApprovalButton(Decision(answered[1]), ApprovalId(answered[2]))
     found = _JOB_DATA.fullmatch(data)
     if found is None or found[1] not in set(JobAction):
         return None

@@ -13,6 +13,7 @@
     │   ├── RunNotStarted       this run is not stored as started; nothing was written
     │   └── MigrationError      the schema is not the one that this release needs
     ├── AgentError              a run failed; contains a sentence for the person in the chat
+    │   ├── ApprovalNeeded      the run waits for the decision of a person
     │   └── BudgetReached       the run has used up its budget
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
@@ -59,6 +60,11 @@ Handle errors by class and attributes, never by text.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from goclaw_py.model.approvals import ApprovalRequest
 
 
 class GoclawError(Exception):
@@ -119,6 +125,14 @@ class AgentError(GoclawError):
         super().__init__(cause)
         self.friendly = friendly
         self.retryable = retryable
+
+
+class ApprovalNeeded(AgentError):
+    """A run waits for decisions of people, or for a child run that does (SPEC AGENT-11)."""
+
+    def __init__(self, requests: tuple[ApprovalRequest, ...] = ()) -> None:
+        super().__init__("This waits for an approval.", "waits for an approval")
+        self.requests = requests
 
 
 class BudgetReached(AgentError):

@@ -28,6 +28,9 @@ OccurrenceId = NewType("OccurrenceId", str)
 HeartbeatRunId = NewType("HeartbeatRunId", str)
 """One heartbeat run of an agent's heartbeat: a UUIDv7 in text form."""
 
+ApprovalId = NewType("ApprovalId", str)
+"""A question to a person about a tool call: 16 hexadecimal digits."""
+
 Owner = NewType("Owner", str)
 """Whose a job is: a chat, or whoever operates the gateway (``jobs.models.OPERATOR``)."""
 

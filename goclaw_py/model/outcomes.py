@@ -74,6 +74,8 @@ class Reason(StrEnum):
     """Its budget is used up (SPEC AGENT-5)."""
     OUTAGE = "outage"
     """The agent's provider is down; it runs again once that is available (SPEC AGENT-8)."""
+    APPROVAL = "approval"
+    """It waits for the decision of a person about a tool call, and goes on then (SPEC AGENT-11)."""
     CRASHED = "crashed"
 
 

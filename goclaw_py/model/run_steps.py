@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from goclaw_py.model.approvals import Decision
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 
 
@@ -37,4 +38,12 @@ class ValueStep:
     value: str
 
 
-RunStep = ResponseStep | ToolStarted | ToolEnded | TakenStep | ValueStep
+@dataclass(frozen=True, slots=True)
+class DecisionStep:
+    """The decision of a person about a tool call that waited for it (SPEC AGENT-11)."""
+
+    call_id: str
+    decision: Decision
+
+
+RunStep = ResponseStep | ToolStarted | ToolEnded | TakenStep | ValueStep | DecisionStep

@@ -77,6 +77,12 @@ raises; empty if there are none, and always after a stop.
 """
 
 
+async def not_granted(tool: str) -> bool:
+    """Return that nobody has allowed a tool; the default of ``RunRequest.is_granted``."""
+    del tool
+    return False
+
+
 async def not_recorded() -> None:
     """Do nothing; the default of ``RunRequest.recorded``."""
 
@@ -137,6 +143,8 @@ class RunRequest:
         interrupted: A text about the tool calls of these runs, for loops that cannot continue; ""
             if there were none.
         step: See ``StepFunction``; for ``async`` functions.
+        can_ask: Whether the run may end with ``ApprovalNeeded``. Another run then continues it.
+        is_granted: Returns whether a person has allowed all calls of a tool.
     """
 
     run_id: RunId
@@ -158,6 +166,10 @@ class RunRequest:
     steps: tuple[RunStep, ...] = ()
     interrupted: str = ""
     step: StepFunction = field(default=_just_do, repr=False, compare=False)
+    can_ask: bool = False
+    is_granted: Callable[[str], Awaitable[bool]] = field(
+        default=not_granted, repr=False, compare=False
+    )
 
     @property
     def prompt(self) -> str:

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.model.budget import Budget, BudgetScope, Limit
-from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId
+from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
@@ -59,6 +61,7 @@ class AgentTask:
         jobs: The job service for its tools, None if it may not use it.
         asker: The requester for ``jobs``.
         heartbeat_run_done: See ``ToolContext``.
+        can_ask: Whether it may wait for a person, and be continued by another run.
     """
 
     run: NewRun
@@ -73,6 +76,14 @@ class AgentTask:
     asker: Requester | None = None
     take_messages: TakeMessages = no_messages
     heartbeat_run_done: Callable[[bool, str], None] | None = None
+    can_ask: bool = False
+
+
+class ExecutorStore(NoteStore, Protocol):
+    """The store operations that this module needs."""
+
+    async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
+        """See ``ports.store.ApprovalStore``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +122,7 @@ class AgentExecutor:
     def __init__(
         self,
         equipment: AgentExecutorDeps,
-        store: NoteStore,
+        store: ExecutorStore,
         clock: Clock,
         may_speak: Callable[[RunId], bool],
     ) -> None:
@@ -147,22 +158,7 @@ class AgentExecutor:
         payer = BudgetAccount(run.payer or run.session, run.agent)
         budget = await use.budget_tracker.open(run.id, payer, budget=job.budget)
         workspace = use.workspace(run.agent)
-        here = ToolContext(
-            run_id=run.id,
-            session=run.session,
-            agent=run.agent,
-            trigger=run.trigger,
-            target=job.target,
-            workspace=workspace,
-            children=job.children,
-            post=use.mail.of(run),
-            pins=use.pins(run),
-            attach=progress.files.append,
-            jobs=job.jobs,
-            asker=job.asker,
-            heartbeats=use.heartbeats,
-            heartbeat_run_done=job.heartbeat_run_done,
-        )
+        here = self._context(job, progress, workspace)
         journal = Journal(self._store, run.id, await self._live_node(), progress)
         request = RunRequest(
             run_id=run.id,
@@ -183,6 +179,8 @@ class AgentExecutor:
             call_key=journal.call_key,
             steps=progress.begun.steps or (),
             interrupted=told_of(progress.begun.cut_calls),
+            can_ask=job.can_ask,
+            is_granted=partial(self._is_granted, run),
         )
         emit = partial(self._on_event, run, progress, journal, hear)
         try:
@@ -193,6 +191,29 @@ class AgentExecutor:
         progress.result = result = replace(result, files=(*result.files, *progress.files))
         use.budget_tracker.note(run.id, result.usage, done=True)
         return result
+
+    def _context(self, job: AgentTask, progress: RunRecorder, workspace: Path) -> ToolContext:
+        run = job.run
+        return ToolContext(
+            run_id=run.id,
+            session=run.session,
+            agent=run.agent,
+            trigger=run.trigger,
+            target=job.target,
+            workspace=workspace,
+            children=job.children,
+            post=self._use.mail.of(run),
+            pins=self._use.pins(run),
+            attach=progress.files.append,
+            jobs=job.jobs,
+            asker=job.asker,
+            heartbeats=self._use.heartbeats,
+            heartbeat_run_done=job.heartbeat_run_done,
+        )
+
+    async def _is_granted(self, run: NewRun, tool: str) -> bool:
+        session = run.payer or run.session
+        return await retry_until_available(lambda: self._store.is_granted(run.agent, session, tool))
 
     async def _live_node(self) -> NodeId:
         """Wait until this node's lease is valid, and return it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from goclaw_py.delivery import texts
@@ -18,6 +18,7 @@ from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import RunEnded
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Place
+from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.streaming_reply import OrphanedReply
 from goclaw_py.runs.turn import Turn
 
@@ -26,13 +27,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The end of a turn: its outcome, its draft in the chat, and its reply."""
+    """The end of a turn: its outcome, its draft in the chat, its reply, and its questions."""
 
     turn: Turn
     ended: Ending
     error: BaseException | None
     left: OrphanedReply
     say: tuple[OutboundMessage, ...] = ()
+    questions: Questions = field(default_factory=Questions)
 
     @property
     def text(self) -> str:

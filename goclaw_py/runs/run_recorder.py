@@ -8,7 +8,7 @@ from datetime import datetime
 
 from goclaw_py.common.text import cut_text
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.errors import ApprovalNeeded, BudgetReached
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import (
@@ -137,7 +137,9 @@ class RunRecorder:
     def judge(
         self, ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
-        """Return an end as ``BudgetReached`` if a budget ended the run, by runtime or loop."""
+        """Return the end of a run after its budget, or the need for an answer, has ended it."""
+        if isinstance(error, ApprovalNeeded) and ended.outcome is Outcome.FAILED:
+            return replace(ended, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL), error
         if ended.reason is Reason.BUDGET and error is None:
             return ended, self.over
         if isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:

@@ -16,7 +16,14 @@ from dataclasses import dataclass, field, replace
 from goclaw_py.common.clock import new_run_id
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError, Fenced, RunNotStarted, StoreError, ToolFailed
+from goclaw_py.model.errors import (
+    AgentError,
+    ApprovalNeeded,
+    Fenced,
+    RunNotStarted,
+    StoreError,
+    ToolFailed,
+)
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Sender, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
@@ -26,6 +33,7 @@ from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewInbox, NewRun, RunEnd, RunStartResult, Store, StoredRun
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.run_recorder import RunRecorder
@@ -52,6 +60,7 @@ class ParentRun:
         payer: The session whose daily budget they use.
         chat: The target of results that the parent does not wait for; None: there is none.
         sender: The person who requested the run, "" if there is none.
+        asks: The chat in which people are asked about tool calls; None: no questions are asked.
     """
 
     run_id: RunId
@@ -59,6 +68,7 @@ class ParentRun:
     payer: SessionKey
     chat: Target | None
     sender: str = ""
+    asks: AskedChat | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -79,13 +89,22 @@ class Child:
         """The id of its run."""
         return self.run.id
 
+    @property
+    def asks(self) -> AskedChat | None:
+        """The chat in which it asks people: only if its call can be repeated."""
+        return self.asker.asks if self.run.call_key and self.run.target is None else None
+
 
 @dataclass(frozen=True, slots=True)
 class ChildResult:
-    """The end of a child; ``text`` is its reply, or why there is none."""
+    """The end of a child; ``text`` is its reply, or why there is none.
+
+    ``waits``: it needs the answer of a person, and continues when its call is repeated.
+    """
 
     outcome: Outcome
     text: str
+    waits: bool = False
 
 
 class ChildRuns:
@@ -112,11 +131,14 @@ class ChildRuns:
         self._run_timeout_s = run_timeout_s
         self._children: dict[RunId, Child] = {}
 
-    def connect(self, dispatcher: Dispatcher, agent_executor: AgentExecutor, bring: Bring) -> None:
+    def connect(
+        self, dispatcher: Dispatcher, agent_executor: AgentExecutor, bring: Bring, ask: Ask
+    ) -> None:
         """Set the dependencies. Call it once, before anything runs."""
         self._dispatcher = dispatcher
         self._agent_executor = agent_executor
         self._bring = bring
+        self._ask = ask
 
     def of(self, asker: ParentRun) -> RunChildren:
         """Return the interface through which a run starts children."""
@@ -207,6 +229,8 @@ class ChildRuns:
             # Its parent no longer waits: it may have failed without being stopped.
             self._dispatcher.stop_one(child.id)
             raise
+        if done.waits:
+            raise ApprovalNeeded
         if done.outcome is not Outcome.COMPLETED:
             raise ToolFailed(done.text)
         return done.text
@@ -223,8 +247,11 @@ class ChildRuns:
             run=run,
             parts=(TextPart(child.prompt),),
             # In a conversation that ends with its run nothing can be announced later.
-            children=self.of(ParentRun(run_id, run.agent, child.asker.payer, chat=None)),
+            children=self.of(
+                ParentRun(run_id, run.agent, child.asker.payer, chat=None, asks=child.asks)
+            ),
             system=(texts.child_task(run.trigger, child.asker.agent),),
+            can_ask=child.asks is not None,
         )
         await self._agent_executor.work(job, child.progress, _hear_nothing)
 
@@ -233,6 +260,9 @@ class ChildRuns:
         child = self._children[ended.run_id]
         progress = child.progress
         ended, error = progress.judge(ended, error)
+        questions = Questions()
+        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
+            questions, error = await self._ask(error, child.run.agent, child.asks), None
         done = ChildResult(Outcome.FAILED, texts.FAILED)
         facts = {"run_id": child.id, "session": child.run.session, "parent": child.asker.run_id}
         if error is not None:
@@ -241,7 +271,7 @@ class ChildRuns:
             done = _done(child, ended, error)
             await self._announce(child, ended, done, facts)
             if child.beginning is not None:
-                await self._store_end(child, ended, error, facts)
+                await self._store_end(child, ended, error, facts, questions)
         except Fenced:
             log.warning("session_taken_over", extra=facts)
             ended = taken_over(child.id)
@@ -304,10 +334,18 @@ class ChildRuns:
         ended: Ending,
         error: BaseException | None,
         facts: Mapping[str, object],
+        questions: Questions,
     ) -> None:
         progress = child.progress
-        told = progress.told(error)
-        bare = RunEnd(child.id, ended.outcome, self._clock.now(), ended.reason, told)
+        bare = RunEnd(
+            id=child.id,
+            outcome=ended.outcome,
+            finished_at=self._clock.now(),
+            reason=ended.reason,
+            error=progress.told(error),
+            say=questions.say,
+            approvals=questions.approvals,
+        )
 
         async def finish() -> None:
             history = progress.history(child.prompt, ended.outcome)
@@ -379,6 +417,8 @@ def _hear_nothing(event: AgentEvent) -> None:
 
 def _done(child: Child, ended: Ending, error: BaseException | None) -> ChildResult:
     result = child.progress.result
+    if ended.reason is Reason.APPROVAL:
+        return ChildResult(ended.outcome, "", waits=True)
     if ended.outcome is Outcome.COMPLETED and result is not None:
         files = [file.path for file in result.files]
         return ChildResult(ended.outcome, texts.with_files(result.text, files))

@@ -95,13 +95,15 @@ class RunView:
 class StopReport:
     """The result of a stop. ``already_stopping``: the only run left had been stopped before.
 
-    ``unsent``: the number of messages of earlier answers that are not sent any more.
+    ``unsent``: the number of messages of earlier answers that are not sent any more. ``asking``:
+    the number of turns that waited for the answer of a person.
     """
 
     stopped: tuple[RunId, ...] = ()
     dropped: tuple[RunId, ...] = ()
     already_stopping: bool = False
     unsent: int = 0
+    asking: int = 0
 
 
 @dataclass(frozen=True, slots=True)

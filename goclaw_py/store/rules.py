@@ -8,7 +8,8 @@ from datetime import timedelta
 from typing import Final
 
 from goclaw_py.chats import access_texts
-from goclaw_py.delivery import texts
+from goclaw_py.delivery import approval_texts, texts
+from goclaw_py.model.approvals import Decision
 from goclaw_py.model.ids import (
     AgentName,
     HeartbeatRunId,
@@ -19,9 +20,10 @@ from goclaw_py.model.ids import (
     SessionKey,
 )
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
-from goclaw_py.model.outcomes import FAILURES, Outcome
+from goclaw_py.model.outcomes import FAILURES, Outcome, Reason
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.model.session_keys import chat_session, peer_of
+from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingRequest, SeenChat
 from goclaw_py.store.text import storable
 
@@ -32,7 +34,7 @@ MESSAGES_KEPT: Final = 5
 """The number of messages that are kept for a person who waits for approval (SPEC CHAN-5)."""
 
 DECIDED: Final = "decided"
-"""The error of a request message to an owner that was decided before it was sent."""
+"""The error of a message with a question that was decided before it was sent."""
 
 CALLS_KEPT: Final = timedelta(minutes=1)
 """How long calls between nodes are kept; no caller waits longer."""
@@ -96,6 +98,26 @@ def decided(
     """Return the message to an owner about a request, edited to show the decision."""
     text = access_texts.decided(asked.text, request.peer, verdict, by)
     return OutboundMessage(asked.target, text, draft=external_id)
+
+
+def answered(
+    asked: OutboundMessage, external_id: str, decision: Decision, by: str
+) -> OutboundMessage:
+    """Return a message that asked about a tool call, edited to show the answer."""
+    text = f"{asked.text}\n\n{approval_texts.answer(decision, by)}"
+    return OutboundMessage(asked.target, text, draft=external_id)
+
+
+def stop_reason(*, everything: bool) -> Reason:
+    """Return the reason of stopped requests."""
+    return Reason.STOPPED_ALL if everything else Reason.STOPPED
+
+
+def stopped_while_waiting(said: Sequence[str]) -> list[HistoryEntry]:
+    """Return the history entries of turns that were stopped while they waited for an answer."""
+    note = texts.cut_note(Outcome.CANCELLED)
+    roles = ((Role.USER, "\n".join(filter(None, said))), (Role.ASSISTANT, note))
+    return [HistoryEntry(role, text) for role, text in roles] if said else []
 
 
 def apologies(

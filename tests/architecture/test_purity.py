@@ -47,7 +47,7 @@ PURE = {
     "common": (
         "datetimes dst durations formatting histogram jitter redaction text time_texts timezones"
     ),
-    "delivery": "ok_token rate_limit texts",
+    "delivery": "approval_texts ok_token rate_limit texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals "
         "checklist.lines checklist.parser decisions models mute "
@@ -59,7 +59,7 @@ PURE = {
     ),
     "scheduled_work": "models",
     "model": (
-        "budget chat_commands errors explanation ids messages outcomes owners pagination "
+        "approvals budget chat_commands errors explanation ids messages outcomes owners pagination "
         "pairing_codes routes run_events run_steps session_keys targets workspace_paths"
     ),
     "observability": "readiness",

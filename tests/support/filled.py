@@ -32,6 +32,10 @@ insert into runs (id, session, agent, trigger, lane, node, fence, epoch, model, 
 values ('r1', 's1', 'main', 'chat', 'main', 'n1', 1, 0, 'm', '2026-01-01', 0.1000000000000000001,
     1, 2, 3, 4, '[{"name": "read"}]');
 insert into run_steps values ('r1', 0, 'result', '{"call_id": "\\\\"}');
+insert into approvals (id, run_id, root_run, session, agent, call_id, tool, arguments, uncertain,
+    members, asked_at, expires_at)
+values ('q1', 'r1', 'r1', 's1', 'main', 'c1', 'pay', '{}', false, true, 'epoch', 'infinity');
+insert into tool_grants values ('main', 's1', 'pay', 'epoch', 'Ann');
 insert into outbox (channel, account, chat, session, message, state, owner, created_at,
     next_attempt_at)
 values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pydantic_ai
-from pydantic_ai import Agent
+from pydantic_ai import Agent, DeferredToolRequests
 
 from goclaw_py.agents.models.connection import ModelConnection
 from goclaw_py.agents.models.providers import ModelAccess
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 pydantic_ai.BANNER_ENABLED = False
 
 
-_TEXT_OR_NOTHING: Any = str | None
-"""Typed as Any: type checkers do not accept a union as a type argument."""
+_OUTPUT: Any = [str | None, DeferredToolRequests]
+"""A text, nothing, or calls that wait for a person.
+
+Typed as Any: type checkers do not accept a union as a type argument.
+"""
 
 
 class Engine:
@@ -45,7 +48,7 @@ class Engine:
             self._access.model,
             name=spec.name,
             # After a call of a tool there may be nothing left to say.
-            output_type=_TEXT_OR_NOTHING,
+            output_type=_OUTPUT,
             retries={"tools": REPEATS, "output": 1},
         )
         self._servers = servers
@@ -61,6 +64,7 @@ class Engine:
             system_prompt=self._spec.system_prompt,
             servers=servers,
             missing=() if servers is None else servers.missing,
+            approval=self._spec.approval,
         )
         answer = await ModelRun(asked, request, emit).answer()
         if isinstance(answer, AgentError):

@@ -24,8 +24,9 @@ from pydantic_ai.models import (
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
+from goclaw_py.model.approvals import Decision
 from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep
 
 UNKNOWN_RESULT = (
     "The outcome of this call is unknown: the program was interrupted after it had started the "
@@ -70,6 +71,25 @@ class _Exchange:
     """The calls that were started, by their ids."""
     results: dict[str, ToolEnded] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
+    approvals: dict[str, Decision] = field(default_factory=dict)
+    """Decisions about whether calls are allowed."""
+    outcomes: dict[str, Decision] = field(default_factory=dict)
+    """Decisions about what became of the present attempts of calls."""
+
+    def add(self, step: RunStep) -> None:
+        """Add what followed the response."""
+        match step:
+            case ToolStarted():
+                self.calls.setdefault(step.call_id, step)
+                self.outcomes.pop(step.call_id, None)
+            case ToolEnded():
+                self.results[step.call_id] = step
+            case DecisionStep(call_id, decision) if call_id in self.calls:
+                self.outcomes[call_id] = decision
+            case DecisionStep(call_id, decision):
+                self.approvals[call_id] = decision
+            case TakenStep():
+                self.taken.append(step.text)
 
 
 class Replay:
@@ -111,13 +131,7 @@ class Replay:
                 continue
             if not exchanges:
                 return None
-            match step:
-                case ToolStarted():
-                    exchanges[-1].calls.setdefault(step.call_id, step)
-                case ToolEnded():
-                    exchanges[-1].results[step.call_id] = step
-                case TakenStep():
-                    exchanges[-1].taken.append(step.text)
+            exchanges[-1].add(step)
         return cls(exchanges, summaries)
 
     @property
@@ -164,6 +178,14 @@ class Replay:
         """Return a call of the present response if it was started and has no result."""
         now = self._now
         return None if now is None or call_id in now.results else now.calls.get(call_id)
+
+    def about_approval(self, call_id: str) -> Decision | None:
+        """Return the decision about whether a call of the present response is allowed."""
+        return None if self._now is None else self._now.approvals.get(call_id)
+
+    def about_outcome(self, call_id: str) -> Decision | None:
+        """Return the decision about what became of an interrupted call."""
+        return None if self._now is None else self._now.outcomes.get(call_id)
 
     def taken(self) -> list[str]:
         """Return the messages of people that came after the present response; once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pydantic_ai import AgentRun
@@ -22,6 +22,7 @@ from pydantic_ai.result import AgentStream
 
 from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
 from goclaw_py.agents.models.replay import Replay
+from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
 
@@ -29,10 +30,10 @@ from goclaw_py.ports.agent import Emit, HistoryEntry
 class Reply:
     """The text so far: what is emitted is exactly what is stored."""
 
-    def __init__(self, emit: Emit, has_side_effects: Callable[[str], bool], replay: Replay) -> None:
+    def __init__(self, emit: Emit, tools: RunTools, replay: Replay) -> None:
         self._emit = emit
         self._replay = replay
-        self._has_side_effects = has_side_effects
+        self._tools = tools
         self._pieces: list[str] = []
         self._new_part = False
 
@@ -54,8 +55,10 @@ class Reply:
                 self._replay.result(part.tool_call_id) is not None
             ):
                 pass  # the interrupted run has reported it
+            case FunctionToolCallEvent(part=call) if self._tools.asks(call.tool_call_id):
+                pass  # it is not called yet
             case FunctionToolCallEvent(part=call):
-                effects = self._has_side_effects(call.tool_name)
+                effects = self._tools.has_side_effects(call.tool_name)
                 arguments = call.args_as_json_str()
                 before = self._replay.unknown(call.tool_call_id)
                 key = "" if before is None else before.key

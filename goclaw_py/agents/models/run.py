@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pydantic_ai import Agent, AgentRun
+from pydantic_ai import Agent, AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import (
     ModelAuthenticationError,
     ModelContextWindowExceededError,
@@ -24,6 +24,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.models import Model
 from pydantic_ai.usage import RunUsage, UsageLimits
 
+from goclaw_py.agents.models.approval import CallJudge
 from goclaw_py.agents.models.compaction import (
     CHARS_PER_TOKEN,
     KEPT,
@@ -42,8 +43,9 @@ from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.delivery import texts
+from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
-from goclaw_py.model.errors import AgentError, BudgetReached
+from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
@@ -71,6 +73,7 @@ class RunInputs:
         system_prompt: The agent's system prompt.
         servers: The toolbox of its MCP servers, if it has any.
         missing: The names of servers that cannot be used now.
+        approval: The tools whose calls people must approve.
     """
 
     agent: Agent[None, str | None]
@@ -80,6 +83,7 @@ class RunInputs:
     system_prompt: str
     servers: Toolbox | None = None
     missing: tuple[str, ...] = ()
+    approval: ApprovalPolicy = NO_APPROVALS
 
 
 class ModelRun:
@@ -100,9 +104,12 @@ class ModelRun:
         self._replay = replay or Replay()
         self._model = ReplayModel(asked.model, self._replay) if request.steps else None
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        self._tools = RunTools(boxes, request.recorded, self._replay, request.call_key)
+        judge = CallJudge(
+            asked.approval, self._replay, can_ask=request.can_ask, is_granted=request.is_granted
+        )
+        self._tools = RunTools(boxes, request.recorded, self._replay, request.call_key, judge)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
-        self._reply = Reply(emit, self._tools.has_side_effects, self._replay)
+        self._reply = Reply(emit, self._tools, self._replay)
         self._trace = Trace(request.prompt)
         self._has_answered = False
 
@@ -211,6 +218,11 @@ class ModelRun:
             model=self._model,
         ) as run:
             await self._follow(run)
+        output: object = None if run.result is None else run.result.output
+        if isinstance(output, DeferredToolRequests):
+            await self._request.recorded()
+            asks = (self._tools.asks(call.tool_call_id) for call in output.approvals)
+            raise ApprovalNeeded(tuple(filter(None, asks)))
         messages = run.new_messages()
         said = self._reply.text if self._reply.text.strip() else ""
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
@@ -237,8 +249,9 @@ class ModelRun:
             elif Agent.is_call_tools_node(node):
                 self._has_answered = True
                 self._note(node.model_response)
-                if node.model_response.tool_calls:
+                if calls := node.model_response.tool_calls:
                     self._check()
+                    await self._tools.judge(calls)
                 async with node.stream(run.ctx) as results:
                     async for result in results:
                         hear(result)

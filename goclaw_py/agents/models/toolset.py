@@ -9,12 +9,16 @@ from typing import Any, cast
 import orjson
 from pydantic import TypeAdapter
 from pydantic_ai import RunContext, ToolDefinition
+from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.exceptions import ToolFailed as ToolRefused
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
-from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
-from goclaw_py.model.errors import ToolFailed
+from goclaw_py.agents.models.approval import CallJudge, Judgement
+from goclaw_py.agents.models.replay import Replay
+from goclaw_py.model.approvals import ApprovalRequest
+from goclaw_py.model.errors import ApprovalNeeded, ToolFailed
 from goclaw_py.ports.agent import no_key, not_recorded
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 
@@ -37,6 +41,7 @@ class RunTools(AbstractToolset[None]):
     Args:
         recorded, call_key: See ``RunRequest``. The first is awaited before each call.
         replay: The run that this one continues.
+        judge: Decides which calls are made; None: all.
     """
 
     def __init__(
@@ -45,10 +50,13 @@ class RunTools(AbstractToolset[None]):
         recorded: Callable[[], Awaitable[None]] = not_recorded,
         replay: Replay | None = None,
         call_key: Callable[[str], str] = no_key,
+        judge: CallJudge | None = None,
     ) -> None:
         self._recorded = recorded
         self._call_key = call_key
         self._replay = replay or Replay()
+        self._judge = judge
+        self._judgements: dict[str, Judgement] = {}
         self._boxes: dict[str, Toolbox] = {}
         self._specs: dict[str, ToolSpec] = {}
         self._tools: dict[str, ToolsetTool[None]] = {}
@@ -83,6 +91,23 @@ class RunTools(AbstractToolset[None]):
     def has_side_effects(self, name: str) -> bool:
         """Return whether a call may have side effects; True for an unknown name."""
         return name not in self._specs or self._specs[name].side_effects
+
+    async def judge(self, calls: Sequence[ToolCallPart]) -> None:
+        """Decide which of the calls of a response are made."""
+        for call in calls:
+            spec, call_id = self._specs.get(call.tool_name), call.tool_call_id
+            is_done = self._replay.result(call_id) is not None
+            if self._judge is None or spec is None or is_done:
+                continue
+            judgement = await self._judge.judge(spec, call_id, call.args_as_json_str())
+            self._judgements[call_id] = judgement
+            if judgement.uncertain:
+                self._replay.uncertain.add(call_id)
+
+    def asks(self, call_id: str) -> ApprovalRequest | None:
+        """Return the question to a person that a call waits for."""
+        judgement = self._judgements.get(call_id)
+        return None if judgement is None else judgement.asks
 
     async def get_tools(self, ctx: RunContext[None]) -> dict[str, ToolsetTool[None]]:
         """Return the tools, the same for all new steps of a run.
@@ -125,11 +150,18 @@ class RunTools(AbstractToolset[None]):
                     await self._boxes[name].call(name, tool_args)
             return stored.result
         await self._recorded()
-        may_repeat = spec is not None and (spec.idempotent or not spec.side_effects)
-        if self._replay.unknown(call_id) is not None and not may_repeat:
-            self._replay.uncertain.add(call_id)
-            raise ToolRefused(UNKNOWN_RESULT)
+        if spec is None:
+            raise ToolRefused("This call was not made: the tool exists no longer.")
+        judgement = self._judgements.get(call_id, Judgement())
+        if judgement.asks is not None:
+            raise ApprovalRequired
+        if judgement.refusal:
+            raise ToolRefused(judgement.refusal)
+        if judgement.result:
+            return judgement.result
         try:
             return await self._boxes[name].call(name, tool_args, self._call_key(call_id))
+        except ApprovalNeeded as error:
+            raise ApprovalRequired from error  # a child run waits, and so does this one
         except ToolFailed as error:
             raise ToolRefused(str(error)) from error

@@ -152,6 +152,8 @@ def words(report: StopReport) -> str:
         parts.append(f"stopped {', '.join(report.stopped)}")
     if report.dropped:
         parts.append(f"dropped {len(report.dropped)} waiting")
+    if report.asking:
+        parts.append(f"stopped {count(report.asking, 'task')} waiting for an approval")
     if report.unsent:
         parts.append(f"dropped {count(report.unsent, 'unsent part')} of an answer")
     return "; ".join(parts) or "nothing was running"

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
+from goclaw_py.ports.store.approvals import ApprovalStore, NewApproval
 from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.ports.store.calls import CallStore, NodeCall
 from goclaw_py.ports.store.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
@@ -81,6 +82,7 @@ __all__ = [
     "ALL_RUNS",
     "MOST_COUNTED",
     "AcceptedMessages",
+    "ApprovalStore",
     "BackgroundStore",
     "CallStore",
     "Chat",
@@ -104,6 +106,7 @@ __all__ = [
     "LaneShare",
     "LaneStore",
     "LastActivity",
+    "NewApproval",
     "NewInbox",
     "NewPairing",
     "NewRun",
@@ -168,6 +171,7 @@ class Store(
     InboxStore,
     BackgroundStore,
     RunStore,
+    ApprovalStore,
     DraftStore,
     OutboxStore,
     PeopleStore,

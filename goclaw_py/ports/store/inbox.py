@@ -24,9 +24,13 @@ class InboxKind(StrEnum):
 
 
 class InboxState(StrEnum):
-    """The state of an inbox row. A pending row waits or is running; ``run_id`` tells which."""
+    """The state of an inbox row. A pending row waits or is running; ``run_id`` tells which.
+
+    A waiting one needs an answer to a question of its run (SPEC AGENT-11).
+    """
 
     PENDING = "pending"
+    WAITING = "waiting"
     DONE = "done"
 
 

@@ -25,6 +25,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.agent import HistoryEntry
+from goclaw_py.ports.store.approvals import NewApproval
 from goclaw_py.ports.store.inbox import DroppedMessage
 from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, Grouping, UsageTable
 from goclaw_py.scheduler.models import Mode
@@ -147,6 +148,8 @@ class RunEnd:
         occurrence: The end of the job occurrence that the run executed. Another node's occurrence
             raises ``Fenced``; if it has ended already, ``say`` is not stored.
         heartbeat_run: The end of the heartbeat run that the run executed, with the same rules.
+        approvals: Its questions. An interrupted run with the reason ``APPROVAL`` leaves its inbox
+            rows waiting for the answers, if it has asked something, or a child run has.
     """
 
     id: RunId
@@ -164,6 +167,7 @@ class RunEnd:
     summary: Summary | None = None
     occurrence: OccurrenceEnd | None = None
     heartbeat_run: HeartbeatRunEnd | None = None
+    approvals: tuple[NewApproval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

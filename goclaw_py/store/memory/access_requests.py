@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
@@ -77,13 +78,28 @@ async def close(
     db: MemoryDatabase, request: PairingRequest, verdict: AccessVerdict, by: str, now: datetime
 ) -> None:
     """Show the decision in the messages that asked owners, or drop those that were not sent."""
-    asked = [db.outbox[row] for row in db.heartbeat_runs.alerts.get(about_request(request.id), ())]
+    await show(
+        db,
+        about_request(request.id),
+        lambda asked, external_id: rules.decided(asked, external_id, request, verdict, by),
+        now,
+    )
+
+
+async def show(
+    db: MemoryDatabase,
+    about: str,
+    edited: Callable[[OutboundMessage, str], OutboundMessage],
+    now: datetime,
+) -> None:
+    """Edit the messages that asked a question, or drop those that were not sent."""
+    asked = [db.outbox[row] for row in db.heartbeat_runs.alerts.get(about, ())]
     waiting = [row for row in asked if row.state is OutboxState.PENDING]
     await MemoryOutbox(db).drop_outbox([row.id for row in waiting], now=now)
     for row in waiting:
         row.error = rules.DECIDED
-    said: list[OutboundMessage] = [
-        rules.decided(row.message, row.external_id, request, verdict, by)
+    said = [
+        edited(row.message, row.external_id)
         for row in asked
         if row.state is OutboxState.SENT and row.external_id is not None
     ]

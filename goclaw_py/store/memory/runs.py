@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -25,8 +25,9 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
+from goclaw_py.store.memory.approvals import ask
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
-from goclaw_py.store.memory.tables import DraftRecord, MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
 _CUT = (Outcome.LOST, Outcome.INTERRUPTED)
@@ -146,6 +147,8 @@ class MemoryRuns(MemoryPart):
         if ended_before:
             end = replace(end, say=())
         if end.outcome is Outcome.INTERRUPTED:
+            if end.reason is Reason.APPROVAL:
+                ask(self._db, end)
             self._db.free_rows({end.id}, attempts_back=1)
         else:
             self._hand_over(end.taken_in, run)
@@ -153,7 +156,7 @@ class MemoryRuns(MemoryPart):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         draft = self._db.drafts.get(end.id)
         finished = [None, *(message.draft for message in end.say)]
-        waits = end.outcome is Outcome.INTERRUPTED and bool(draft and self._waits(draft))
+        waits = end.outcome is Outcome.INTERRUPTED and bool(draft and self._db.is_wanted(draft))
         if draft is not None and draft.external_id in finished and not waits:
             # Of one without id the run itself knows best whether it was posted.
             del self._db.drafts[end.id]
@@ -177,6 +180,8 @@ class MemoryRuns(MemoryPart):
             record.last_active_at = max(record.last_active_at, now)
             record.summary, record.summarized_upto, record.summaries = "", 0, 0
             record.pinned = ()
+            for grant in [one for one in self._db.grants if one[1] == record.key]:
+                del self._db.grants[grant]
         self._db.move_unmentioned(storable(key), None)
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
@@ -282,10 +287,6 @@ class MemoryRuns(MemoryPart):
             self._db.drafts[draft.run_id] = replace(draft, inbox=frozenset())
         if found[1:]:
             self._db.close_forsaken_drafts(run.started_at)
-
-    def _waits(self, draft: DraftRecord) -> bool:
-        """Return whether another run will answer a draft's messages."""
-        return bool(draft.inbox & self._db.pending.keys())
 
     def _own_session(self, run: NewRun, node: NodeId) -> SessionRecord:
         """Return the run's session, claimed for the node.

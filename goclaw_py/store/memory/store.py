@@ -8,6 +8,7 @@ from collections.abc import Callable
 from goclaw_py.model.outcomes import FAILURES
 from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.scheduler.views import Backlog
+from goclaw_py.store.memory.approvals import MemoryApprovals
 from goclaw_py.store.memory.background import MemoryBackground
 from goclaw_py.store.memory.chats import MemoryChats
 from goclaw_py.store.memory.cluster.calls import MemoryNodeCalls
@@ -38,6 +39,7 @@ class MemoryStore(
     MemoryBackground,
     MemoryRuns,
     MemoryRunRecords,
+    MemoryApprovals,
     MemoryDrafts,
     MemoryOutbox,
     MemoryPeople,

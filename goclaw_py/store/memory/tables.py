@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 
+from goclaw_py.model.approvals import Approval, ToolGrant
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, ApprovalId, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
@@ -169,6 +170,14 @@ class RunRow:
 
 
 @dataclass(slots=True)
+class ApprovalRecord:
+    """A row of ``approvals``. ``root`` is the run whose messages wait for the answer."""
+
+    approval: Approval
+    root: RunId
+
+
+@dataclass(slots=True)
 class DraftRecord:
     """A row of ``drafts``. ``inbox`` are the messages that its run answers."""
 
@@ -239,6 +248,11 @@ class MemoryDatabase:
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
         self.pending: dict[int, InboxRecord] = {}
+        self.parked: dict[int, InboxRecord] = {}
+        """Messages whose run waits for an answer."""
+        self.approvals: dict[ApprovalId, ApprovalRecord] = {}
+        self.grants: dict[tuple[AgentName, SessionKey | None, str], ToolGrant] = {}
+        """By agent, session (None: all) and tool."""
         self.unmentioned: dict[ExternalKey, UnmentionedRow] = {}
         self.last_unmentioned_id = 0
         self.last_history_id = 0
@@ -318,6 +332,29 @@ class MemoryDatabase:
             row.run_id = None
             row.attempts = max(0, row.attempts - attempts_back)
 
+    def is_answered(self, run: RunId) -> bool:
+        """Return whether a run and its child runs wait for no answer."""
+        return not any(
+            record.root == run and record.approval.decision is None
+            for record in self.approvals.values()
+        )
+
+    def park_rows(self, run: RunId) -> None:
+        """Let the messages of a run wait for answers; no attempt is counted."""
+        rows = self.rows_of({run})
+        self.free_rows({run}, attempts_back=1)
+        for row in rows:
+            del self.pending[row.id], self.sessions[row.session].pending[row.id]
+            self.parked[row.id] = row
+
+    def unpark_rows(self, run: RunId) -> list[InboxRecord]:
+        """Make the messages of a run pending again, in order, and return them."""
+        rows = [row for row in self.parked.values() if row.last_run == run]
+        for row in rows:
+            del self.parked[row.id]
+            self.pending[row.id] = self.sessions[row.session].pending[row.id] = row
+        return rows
+
     def remember(self, session: SessionRecord, epoch: int, entries: Iterable[StoredEntry]) -> None:
         """Append entries to one epoch of a session's history."""
         for entry in entries:
@@ -337,7 +374,7 @@ class MemoryDatabase:
         forsaken = [
             draft
             for draft in self.drafts.values()
-            if self.runs[draft.run_id].end is not None and not draft.inbox & self.pending.keys()
+            if self.runs[draft.run_id].end is not None and not self.is_wanted(draft)
         ]
         for draft in forsaken:
             del self.drafts[draft.run_id]
@@ -345,6 +382,10 @@ class MemoryDatabase:
             left = draft.external_id or LostDraft(draft.opened_by, draft.after)
             closing = rules.closing(draft.run_id, draft.target, left, self._became_of(draft))
             self.enqueue([closing], session=run.new.session, now=now)
+
+    def is_wanted(self, draft: DraftRecord) -> bool:
+        """Return whether another run will answer a draft's messages."""
+        return bool(draft.inbox & (self.pending.keys() | self.parked.keys()))
 
     def _became_of(self, draft: DraftRecord) -> Outcome:
         """Return the outcome of a draft's messages, or of its run if it had none."""

@@ -280,3 +280,13 @@ def heard(row: Row) -> LastActivity:
 def draft(row: Row) -> Draft:
     """Convert a row of ``drafts``."""
     return from_row(Draft, row, target=from_row(Target, row))
+
+
+def entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:
+    """Return the columns of history entries."""
+    return (
+        [entry.role for entry in entries],
+        [entry.text for entry in entries],
+        [entry.native for entry in entries],
+        [entry.format for entry in entries],
+    )

@@ -92,7 +92,7 @@ with left_over as (
     from drafts as d
     join runs as r on r.id = d.run_id
     where r.outcome is not null
-      and not exists (select from inbox where id = any (d.inbox) and state = 'pending')
+      and not exists (select from inbox where id = any (d.inbox) and state <> 'done')
     for update of d skip locked
 )
 delete from drafts as d

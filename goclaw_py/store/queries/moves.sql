@@ -123,7 +123,7 @@ on conflict (key) do update set moved_to = excluded.moved_to;
 update inbox
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
-where (session = move.old and state = 'pending')
+where (session = move.old and state <> 'done')
    or (session = move.old and state = 'done' and kind = 'message' and outcome <> 'completed');
 
 -- name: rename_in_runs
@@ -153,7 +153,7 @@ update inbox
 set message = jsonb_set(
     message - 'message_id' - 'reply_to', '{target,chat}', to_jsonb($2::text)
 )
-where ((session = any ($3::text[]) and state = 'pending')
+where ((session = any ($3::text[]) and state <> 'done')
     or (session = any ($3::text[]) and state = 'done' and kind = 'message'
         and outcome <> 'completed'))
   and message #>> '{target,chat}' = $1;

@@ -394,7 +394,7 @@ with asked as (
             where m.run_id = d.run_id and m.message ->> 'draft' = d.external_id
         ) as left_over,
         ended.outcome = 'interrupted' and exists (
-            select from inbox where id = any (d.inbox) and state = 'pending'
+            select from inbox where id = any (d.inbox) and state <> 'done'
         ) as waits
     from drafts as d
     join ended on ended.id = d.run_id
@@ -475,6 +475,9 @@ order by e.ordinal;
 -- Begins a fresh history, without what was said before. A run that began before writes to the old one.
 with forgotten as (
     delete from unmentioned
+    where session = $1
+), asked_again as (
+    delete from tool_grants
     where session = $1
 )
 update sessions

@@ -150,7 +150,8 @@ def session_routes(control: Control) -> APIRouter:
     async def stop(key: KeyPath, body: StopBody) -> StopReport:
         """Stop as an owner's `/stop` or `/stopall` in the session's chat does.
 
-        `unsent` is the number of dropped messages of earlier answers.
+        `unsent` is the number of dropped messages of earlier answers, `asking` the number of
+        turns that waited for the answer of a person.
         """
         return await control.stop(SessionKey(key), everything=body.everything)
 

@@ -68,7 +68,7 @@ def routes(service: PageServices) -> list[Route]:
             SessionKey(session), everything=fields.get("everything") == "yes"
         )
         did = report.stopped or report.dropped or report.already_stopping
-        otherwise = "unsent" if report.unsent else "nothing"
+        otherwise = "asking" if report.asking else "unsent" if report.unsent else "nothing"
         return _back(fields, "stopped" if did else otherwise)
 
     page = Page("/", "now", "Now", look)

@@ -40,6 +40,7 @@ Look = Callable[[Query], Awaitable[Facts]]
 
 NOTICES: Final = {
     "stopped": "Stopped.",
+    "asking": "Stopped. The task waited for an approval.",
     "unsent": "Stopped. The rest of the answer will not be sent.",
     "nothing": "There was nothing to do.",
     "saved": "Saved.",

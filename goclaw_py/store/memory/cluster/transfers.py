@@ -68,8 +68,10 @@ class MemoryTransfers:
         for session in (old, new):
             self._realign_runs(session, merged)
         self._merge_history(old, new, merged.epoch)
-        for row in (*old.pending.values(), *old.unanswered):
+        parked = [row for row in self._db.parked.values() if row.session == old.key]
+        for row in (*old.pending.values(), *old.unanswered, *parked):
             row.session = new.key
+        self._move_approvals(old.key, new.key)
         self._db.move_unmentioned(old.key, new.key)
         for run in self._db.runs.values():
             if run.new.session == old.key:
@@ -91,6 +93,18 @@ class MemoryTransfers:
         self._retarget(new)
         del self._db.sessions[old.key]
         self._remember_move(old.key, new.key)
+
+    def _move_approvals(self, old: SessionKey, new: SessionKey) -> None:
+        for record in self._db.approvals.values():
+            one = record.approval
+            if one.session == old:
+                there = one.target is not None and self._is_here(one.target)
+                target = self._moved(one.target) if one.target and there else one.target
+                record.approval = replace(one, session=new, target=target)
+        grants = self._db.grants
+        for agent, session, tool in [key for key in grants if key[1] == old]:
+            grant = grants.pop((agent, session, tool))
+            grants.setdefault((agent, new, tool), replace(grant, session=new))
 
     def _cut_runs(self, session: SessionRecord, now: datetime) -> None:
         """End the runs of a session's owner, which loses the session."""

@@ -14,6 +14,7 @@ from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
 
 _SQL = queries("moves")
+_APPROVALS = queries("approvals")
 _NODES = queries("nodes")
 _JOBS = queries("jobs")
 _HEARTBEAT_RUNS = queries("heartbeat_runs")
@@ -123,6 +124,7 @@ async def _move_sessions(
     await connection.fetch(_SQL["rename_in_runs"], *keys)
     await connection.fetch(_SQL["rename_payers"], *keys)
     await connection.fetch(_SQL["rename_in_inbox"], *keys)
+    await connection.fetch(_APPROVALS["rename"], *keys, old.chat, new)
     await connection.fetch(_BACKGROUND["move"], *keys)
     await connection.fetch(_SQL["remember_moves"], *keys)
     for before in renamed:

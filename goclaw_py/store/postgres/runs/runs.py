@@ -13,7 +13,7 @@ import orjson
 from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted, StoreError
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import NewRun, Notice, RunEnd, RunSoFar, RunStartResult
 from goclaw_py.scheduler.models import Mode
@@ -24,7 +24,9 @@ from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Pool, Row
+from goclaw_py.store.postgres.rows import entry_columns
 from goclaw_py.store.postgres.runs import steps
+from goclaw_py.store.postgres.runs.approvals import ask
 from goclaw_py.store.postgres.runs.beginnings import (
     begin,
     begun_before,
@@ -196,6 +198,9 @@ class PostgresRuns(PostgresPart):
                 if (summary := one.end.summary) is not None:
                     # Before the end, which nothing may follow.
                     await connection.fetch(_SQL["summarize"], one.id, summary.text, summary.upto)
+            asking = [one.end for one in ending if one.end.reason is Reason.APPROVAL]
+            if asking:
+                await ask(connection, asking)
             if ending:
                 told = await connection.row(_SQL["finish"], *_end_columns(ending, found))
                 await works.end(connection, ends)
@@ -229,7 +234,7 @@ class PostgresRuns(PostgresPart):
             )
             if session is not None and (ended or not rows):
                 await connection.fetch(
-                    _SQL["remember"], key, session["epoch"], now, *_entry_columns([entry])
+                    _SQL["remember"], key, session["epoch"], now, *entry_columns([entry])
                 )
 
 
@@ -279,7 +284,7 @@ def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[o
         [one.id for one in endings],
         [row for one in endings for row in one.end.taken_in],
         [run_id for run_id, _ in entries],
-        *_entry_columns([entry for _, entry in entries]),
+        *entry_columns([entry for _, entry in entries]),
         [run_id for run_id, _ in said],
         *rows.outbox_columns([message for _, message in said]),
         Notice.OUTBOX,
@@ -321,12 +326,3 @@ def _progress(known: RunEnd | RunSoFar) -> dict[str, object]:
             "cost_usd": None if usage.cost_usd is None else str(usage.cost_usd),
         }
     return line
-
-
-def _entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:
-    return (
-        [entry.role for entry in entries],
-        [entry.text for entry in entries],
-        [entry.native for entry in entries],
-        [entry.format for entry in entries],
-    )

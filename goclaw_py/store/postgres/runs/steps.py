@@ -8,9 +8,10 @@ from typing import Any
 
 import orjson
 
+from goclaw_py.model.approvals import Decision
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
 
@@ -30,6 +31,11 @@ def columns(
     return runs, numbers, kinds, payloads
 
 
+def payload(step: RunStep) -> bytes:
+    """Return the column ``payload`` of a step."""
+    return orjson.dumps(_row(storable(step))[1], default=str)
+
+
 def _row(step: RunStep) -> tuple[str, object]:
     match step:
         case ResponseStep(native, usage, is_summary):
@@ -46,6 +52,8 @@ def _row(step: RunStep) -> tuple[str, object]:
             return "taken", step
         case ValueStep():
             return "value", step
+        case DecisionStep():
+            return "decision", step
 
 
 def read(rows: Iterable[Row]) -> tuple[RunStep, ...] | None:
@@ -74,5 +82,7 @@ def _step(kind: str, given: dict[str, Any]) -> RunStep:
             return TakenStep(**given)
         case "value":
             return ValueStep(**given)
+        case "decision":
+            return DecisionStep(given["call_id"], Decision(given["decision"]))
         case _:
             raise ValueError(kind)

@@ -1,0 +1,78 @@
+"""Texts about tool calls that wait for a person (SPEC AGENT-11)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from goclaw_py.common.text import cut_text
+from goclaw_py.model.approvals import Approval, ApprovalRequest, Decision
+from goclaw_py.model.ids import AgentName
+
+_VALUE_CHARS = 300
+_MOST_VALUES = 15
+
+_ANSWERS: Final[Mapping[Decision, str]] = {
+    Decision.ONCE: "✅ Allowed once",
+    Decision.SESSION: "✅ Allowed for this session",
+    Decision.ALWAYS: "✅ Always allowed",
+    Decision.DENY: "🚫 Denied",
+    Decision.HAPPENED: "✅ It happened, says",
+    Decision.AGAIN: "🔁 Run again",
+    Decision.SKIP: "⏭ Skipped",
+    Decision.EXPIRED: "⌛ Nobody answered in time, so it was not done.",
+    Decision.STOPPED: "⏹ Stopped.",
+}
+
+NOT_ALLOWED = "Only an owner may answer this."
+TOO_LATE = "⌛ This has been answered already, or nobody answered in time."
+NOTHING_WAITS = "No tool call waits for an approval here."
+USAGE = "Use /approve, /approve session, /approve always, or /deny."
+WAITS_ELSEWHERE = "⏳ I need an approval before I can go on. I have asked my owners."
+
+
+def question(request: ApprovalRequest, agent: AgentName) -> str:
+    """Return the question to people, with the call in readable form."""
+    call = f"{request.tool}\n{_arguments(request.arguments)}".rstrip()
+    if request.uncertain:
+        return (
+            f"❓ I was interrupted while I called this tool, and I do not know whether the call "
+            f"took effect:\n\n{call}\n\nPlease check."
+        )
+    return f"🔐 Agent {agent} asks for approval to call this tool:\n\n{call}"
+
+
+def answer(decision: Decision, by: str) -> str:
+    """Return the line that a question shows after its answer."""
+    said = _ANSWERS[decision]
+    if decision in (Decision.EXPIRED, Decision.STOPPED):
+        return said
+    if decision is Decision.HAPPENED:
+        return f"{said} {by or 'the operator'}."
+    return f"{said} by {by or 'the operator'}."
+
+
+def waiting(approval: Approval) -> str:
+    """Return a line of a status about a call that waits."""
+    what = "whether it took effect" if approval.request.uncertain else "approval"
+    return f"🔐 waits for {what}: {approval.request.tool}"
+
+
+def _arguments(arguments: str) -> str:
+    """Return arguments one to a line, each cut to a readable length."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        return cut_text(arguments, _VALUE_CHARS)
+    lines = [f"  {name}: {_value(value)}" for name, value in list(given.items())[:_MOST_VALUES]]
+    if len(given) > _MOST_VALUES:
+        lines.append(f"  and {len(given) - _MOST_VALUES} more")
+    return "\n".join(lines)
+
+
+def _value(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return cut_text(" ".join(text.split()), _VALUE_CHARS)

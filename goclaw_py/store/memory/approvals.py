@@ -1,0 +1,135 @@
+"""Questions of runs to people about their tool calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+
+from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_approval
+from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_steps import DecisionStep
+from goclaw_py.ports.store import Notice, RunEnd, StoredEntry
+from goclaw_py.store import rules
+from goclaw_py.store.memory.access_requests import show
+from goclaw_py.store.memory.tables import ApprovalRecord, MemoryDatabase, MemoryPart
+from goclaw_py.store.text import storable
+
+
+def ask(db: MemoryDatabase, end: RunEnd) -> None:
+    """Store the questions of a run that ends, and let its messages wait for the answers."""
+    run, root = db.runs[end.id].new, db.runs[end.id].new
+    while root.parent is not None and root.parent in db.runs:
+        root = db.runs[root.parent].new
+    for one in end.approvals:
+        approval = Approval(
+            one.id,
+            run.id,
+            root.session,
+            run.agent,
+            one.request,
+            one.target,
+            end.finished_at,
+            one.expires_at,
+        )
+        db.approvals.setdefault(one.id, ApprovalRecord(approval, root.id))
+    if not db.is_answered(end.id):
+        db.park_rows(end.id)
+
+
+class MemoryApprovals(MemoryPart):
+    """Implements ``ApprovalStore``."""
+
+    async def approval(self, approval_id: ApprovalId) -> Approval | None:
+        record = self._db.approvals.get(approval_id)
+        return None if record is None else record.approval
+
+    async def approvals(
+        self, *, limit: int = 50, session: SessionKey | None = None, waiting: bool = True
+    ) -> list[Approval]:
+        found = [
+            record.approval
+            for record in self._db.approvals.values()
+            if session in (None, record.approval.session)
+            and not (waiting and record.approval.decision)
+        ]
+        found.sort(key=lambda one: one.id)
+        return sorted(found, key=lambda one: one.asked_at, reverse=True)[:limit]
+
+    async def decide_approval(
+        self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
+    ) -> Approval | None:
+        record = self._db.approvals.get(approval_id)
+        if record is None or record.approval.decision is not None:
+            return None
+        if (record.approval.expires_at <= now) != (decision is Decision.EXPIRED):
+            return None
+        done = await self._answer(record, decision, storable(by), now)
+        step = DecisionStep(done.request.call_id, decision)
+        self._db.runs[done.run_id].steps.append(step)
+        if decision.grants:
+            session = None if decision is Decision.ALWAYS else done.session
+            grant = ToolGrant(done.agent, done.request.tool, session, now, by)
+            self._db.grants.setdefault((done.agent, session, done.request.tool), grant)
+        if self._db.is_answered(record.root) and self._db.unpark_rows(record.root):
+            self._db.notify(Notice.INBOX)
+        return done
+
+    async def _answer(
+        self, record: ApprovalRecord, decision: Decision, by: str, now: datetime
+    ) -> Approval:
+        """Store an answer, and show it in the messages that asked."""
+        record.approval = replace(record.approval, decision=decision, decided_at=now, decided_by=by)
+        about = about_approval(record.approval.id)
+        edited = partial(rules.answered, decision=decision, by=by)
+        await show(self._db, about, edited, now)
+        return record.approval
+
+    async def expire_approvals(self, *, now: datetime) -> int:
+        over = [
+            record.approval.id
+            for record in self._db.approvals.values()
+            if record.approval.decision is None and record.approval.expires_at <= now
+        ]
+        for approval_id in over:
+            await self.decide_approval(approval_id, Decision.EXPIRED, by="", now=now)
+        return len(over)
+
+    async def stop_approvals(
+        self, session: SessionKey, *, everything: bool, sender: str | None, now: datetime
+    ) -> int:
+        waiting = [
+            record
+            for record in self._db.approvals.values()
+            if record.approval.session == session
+            and record.approval.decision is None
+            and sender in (None, self._db.runs[record.root].asked.sender)
+        ]
+        waiting.sort(key=lambda record: (record.approval.asked_at, record.root))
+        turns = list(dict.fromkeys(record.root for record in waiting))
+        turns = turns if everything else turns[:1]
+        for record in waiting:
+            if record.root in turns:
+                await self._answer(record, Decision.STOPPED, "", now)
+        rows = [row for run in turns for row in self._db.unpark_rows(run)]
+        for row in rows:
+            reason = rules.stop_reason(everything=everything)
+            self._db.end_row(row, Outcome.CANCELLED, reason, now)
+        if turns:
+            entries = rules.stopped_while_waiting([row.message.text for row in rows])
+            owner = self._db.sessions[session]
+            written = (StoredEntry(entry, now, None) for entry in entries)
+            self._db.remember(owner, owner.epoch, written)
+            self._db.close_forsaken_drafts(now)
+        return len(turns)
+
+    async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
+        return any((agent, key, tool) in self._db.grants for key in (None, session))
+
+    async def grants(self) -> list[ToolGrant]:
+        grants = self._db.grants.values()
+        return sorted(grants, key=lambda one: (one.agent, one.tool, one.session or ""))
+
+    async def revoke_grant(self, agent: AgentName, tool: str, session: SessionKey | None) -> bool:
+        return self._db.grants.pop((agent, session, tool), None) is not None

@@ -1,0 +1,204 @@
+"""Questions of runs to people about their tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from operator import itemgetter
+
+import orjson
+
+from goclaw_py.model.approvals import (
+    Approval,
+    ApprovalRequest,
+    Decision,
+    ToolGrant,
+    about_approval,
+)
+from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+from goclaw_py.model.run_steps import DecisionStep
+from goclaw_py.ports.store import Notice, RunEnd
+from goclaw_py.store import rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.delivery.drafts import close_forsaken
+from goclaw_py.store.postgres.messages.message_json import inbound, outbound
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
+from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.postgres.runs import steps
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("approvals")
+_PEOPLE = queries("people")
+_RUNS = queries("runs")
+
+
+async def ask(connection: Connection, ends: Sequence[RunEnd]) -> None:
+    """Store the questions of runs that end, and let their messages wait for the answers."""
+    asking = [end for end in ends if end.approvals]
+    if asking:
+        lines = [line for end in asking for line in _lines(end)]
+        runs = [end.id for end in asking]
+        await connection.fetch(_SQL["ask"], runs, orjson.dumps(lines).decode())
+    await connection.fetch(_SQL["park"], [end.id for end in ends])
+
+
+class PostgresApprovals(PostgresPart):
+    """Implements ``ApprovalStore``."""
+
+    async def approval(self, approval_id: ApprovalId) -> Approval | None:
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["approval"], approval_id)
+        return None if row is None else _approval(row)
+
+    async def approvals(
+        self, *, limit: int = 50, session: SessionKey | None = None, waiting: bool = True
+    ) -> list[Approval]:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["approvals"], limit, session, waiting)
+        return [_approval(row) for row in found]
+
+    async def decide_approval(
+        self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
+    ) -> Approval | None:
+        return await self._decide(approval_id, decision, by=storable(by), now=now)
+
+    async def expire_approvals(self, *, now: datetime) -> int:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["expired"], now)
+        done = [
+            await self._decide(ApprovalId(row["id"]), Decision.EXPIRED, by="", now=now)
+            for row in found
+        ]
+        return sum(one is not None for one in done)
+
+    async def _decide(
+        self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
+    ) -> Approval | None:
+        async with self._pool.transaction() as connection:
+            await connection.fetch(_SQL["lock_session"], approval_id)
+            is_over = decision is Decision.EXPIRED
+            row = await connection.row(_SQL["decide"], approval_id, decision, now, by, is_over)
+            if row is None:
+                return None
+            step = DecisionStep(row["call_id"], decision)
+            await connection.fetch(_SQL["add_step"], row["run_id"], steps.payload(step))
+            if decision.grants:
+                session = "" if decision is Decision.ALWAYS else row["session"]
+                await connection.fetch(_SQL["grant"], row["agent"], session, row["tool"], now, by)
+            if await connection.fetch(_SQL["release"], row["root_run"]):
+                await notify(connection, [Notice.INBOX])
+            await _show(connection, [row], now=now)
+        return _approval(row)
+
+    async def stop_approvals(
+        self, session: SessionKey, *, everything: bool, sender: str | None, now: datetime
+    ) -> int:
+        async with self._pool.transaction() as connection:
+            locked = await connection.row(_RUNS["lock_session"], session)
+            if locked is None:
+                return 0
+            found = await connection.fetch(_SQL["waiting_turns"], session, sender)
+            turns = [row["id"] for row in (found if everything else found[:1])]
+            if not turns:
+                return 0
+            stopped = await connection.fetch(_SQL["stop"], turns, now)
+            reason = rules.stop_reason(everything=everything)
+            ended = await connection.fetch(_SQL["end_waiting"], turns, now, reason)
+            ended.sort(key=itemgetter("id"))
+            said = [inbound(row["message"]).text for row in ended]
+            entries = rules.stopped_while_waiting(said)
+            await connection.fetch(
+                _RUNS["remember"], session, locked["epoch"], now, *rows.entry_columns(entries)
+            )
+            await _show(connection, stopped, now=now)
+            await close_forsaken(connection, now=now)
+        return len(turns)
+
+    async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
+        async with self._pool.connection() as connection:
+            return await connection.row(_SQL["is_granted"], agent, session, tool) is not None
+
+    async def grants(self) -> list[ToolGrant]:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["grants"])
+        return [
+            ToolGrant(
+                AgentName(row["agent"]),
+                row["tool"],
+                SessionKey(row["session"]) if row["session"] else None,
+                row["granted_at"],
+                row["granted_by"],
+            )
+            for row in found
+        ]
+
+    async def revoke_grant(self, agent: AgentName, tool: str, session: SessionKey | None) -> bool:
+        async with self._pool.connection() as connection:
+            gone = await connection.row(_SQL["revoke"], agent, tool, session or "")
+        return gone is not None
+
+
+async def _show(connection: Connection, answered: Sequence[Row], *, now: datetime) -> None:
+    """Show answers in the messages that asked, or drop those that were not sent."""
+    for row in answered:
+        about = about_approval(ApprovalId(row["id"]))
+        dropped = await connection.fetch(_PEOPLE["drop_asking"], about, now, rules.DECIDED)
+        asked = await connection.fetch(_PEOPLE["asked"], about)
+        decision, by = Decision(row["decision"]), row["decided_by"]
+        said = [
+            rules.answered(outbound(one["message"]), one["external_id"], decision, by)
+            for one in asked
+        ]
+        await enqueue(connection, said, session=None, now=now)
+        if dropped:
+            await notify(connection, [Notice.OUTBOX])
+
+
+def _lines(end: RunEnd) -> list[dict[str, object]]:
+    """Return records for ``approvals.ask``."""
+    lines: list[dict[str, object]] = []
+    for one in end.approvals:
+        place, request = rows.TargetColumns.of(one.target), storable(one.request)
+        lines.append(
+            {
+                "id": one.id,
+                "run_id": storable(end.id),
+                "call_id": request.call_id,
+                "tool": request.tool,
+                "arguments": request.arguments,
+                "uncertain": request.uncertain,
+                "members": request.members,
+                "channel": place.channel,
+                "account": place.account,
+                "chat": place.chat,
+                "thread": place.thread,
+                "asked_at": end.finished_at,
+                "expires_at": one.expires_at,
+            }
+        )
+    return lines
+
+
+def _approval(row: Row) -> Approval:
+    request = ApprovalRequest(
+        row["call_id"],
+        row["tool"],
+        row["arguments"],
+        row["uncertain"],
+        (row["expires_at"] - row["asked_at"]).total_seconds(),
+        row["members"],
+    )
+    return Approval(
+        ApprovalId(row["id"]),
+        RunId(row["run_id"]),
+        SessionKey(row["session"]),
+        AgentName(row["agent"]),
+        request,
+        rows.target(row),
+        row["asked_at"],
+        row["expires_at"],
+        None if row["decision"] is None else Decision(row["decision"]),
+        row["decided_at"],
+        row["decided_by"],
+    )

@@ -1,0 +1,153 @@
+-- Questions of runs to people about their tool calls.
+
+-- name: ask
+-- Store questions of runs that end, with the run above each that answers messages or works for a
+-- job, and its session.
+with recursive above as (
+    select id as run_id, id, parent, session
+    from runs
+    where id = any ($1::text[])
+    union all
+    select a.run_id, r.id, r.parent, r.session
+    from above as a
+    join runs as r on r.id = a.parent
+)
+insert into approvals (
+    id, run_id, root_run, session, agent, call_id, tool, arguments, uncertain, members, channel,
+    account, chat, thread, asked_at, expires_at
+)
+select
+    q.id, q.run_id, a.id, a.session, r.agent, q.call_id, q.tool, q.arguments, q.uncertain,
+    q.members, q.channel, q.account, q.chat, q.thread, q.asked_at, q.expires_at
+from jsonb_to_recordset($2::jsonb) as q (
+    id text, run_id text, call_id text, tool text, arguments text, uncertain boolean,
+    members boolean, channel text, account text, chat text, thread text, asked_at timestamptz,
+    expires_at timestamptz
+)
+join runs as r on r.id = q.run_id
+join above as a on a.run_id = q.run_id and a.parent is null
+on conflict (id) do nothing;
+
+-- name: park
+-- Let the messages of runs that end wait for the answers to their questions, if there are any
+-- without one. No attempt is counted.
+update inbox as i
+set state = 'waiting', run_id = null, attempts = greatest(i.attempts - 1, 0)
+where i.run_id = any ($1::text[]) and i.state = 'pending'
+  and exists (select from approvals as a where a.root_run = i.run_id and a.decision is null);
+
+-- name: lock_session
+-- Lock the session of a question.
+select s.key
+from approvals as a
+join sessions as s on s.key = a.session
+where a.id = $1
+for update of s;
+
+-- name: decide
+-- Answer a question in its locked session. $5: whether its time is over, and nobody answered.
+update approvals
+set decision = $2, decided_at = $3, decided_by = $4
+where id = $1 and decision is null and (expires_at <= $3) = $5
+returning *;
+
+-- name: add_step
+-- Add the answer to the steps of the run that asked.
+insert into run_steps (run_id, seq, kind, payload)
+select $1, coalesce(max(seq) + 1, 0), 'decision', $2
+from run_steps
+where run_id = $1;
+
+-- name: grant
+-- Allow a tool, in a session or ('') in all.
+insert into tool_grants (agent, session, tool, granted_at, granted_by)
+values ($1, $2, $3, $4, $5)
+on conflict (agent, session, tool) do nothing;
+
+-- name: release
+-- Make the messages of a run pending again if all of its questions are answered.
+update inbox
+set state = 'pending'
+where state = 'waiting' and last_run = $1
+  and not exists (select from approvals where root_run = $1 and decision is null)
+returning id;
+
+-- name: approval
+-- Return a question.
+select *
+from approvals
+where id = $1;
+
+-- name: approvals
+-- Return questions, the newest first.
+select *
+from approvals
+where ($2::text is null or session = $2) and (not $3::boolean or decision is null)
+order by asked_at desc, id
+limit $1;
+
+-- name: expired
+-- Return questions whose time is over.
+select id
+from approvals
+where decision is null and expires_at <= $1
+order by id
+limit 100;
+
+-- name: waiting_turns
+-- Return the runs of a locked session that wait for answers, the oldest question first.
+select a.root_run as id
+from approvals as a
+join runs as r on r.id = a.root_run
+where a.session = $1 and a.decision is null and ($2::text is null or r.sender = $2)
+group by a.root_run
+order by min(a.asked_at), a.root_run;
+
+-- name: stop
+-- Answer the questions of runs that are stopped.
+update approvals
+set decision = 'stopped', decided_at = $2
+where root_run = any ($1::text[]) and decision is null
+returning *;
+
+-- name: end_waiting
+-- End the messages of stopped runs.
+update inbox
+set state = 'done', outcome = 'cancelled', reason = $3, finished_at = $2
+where state = 'waiting' and last_run = any ($1::text[])
+returning id, message;
+
+-- name: is_granted
+-- Return a row if a tool is allowed.
+select tool
+from tool_grants
+where agent = $1 and session in ('', $2) and tool = $3;
+
+-- name: grants
+-- Return what is allowed.
+select agent, session, tool, granted_at, granted_by
+from tool_grants
+order by agent, tool, session;
+
+-- name: revoke
+-- Allow a tool no longer.
+delete from tool_grants
+where agent = $1 and tool = $2 and session = $3
+returning tool;
+
+-- name: rename
+-- Move the questions and what is allowed to the new keys of sessions, whose chat $3 is $4 now.
+with moved as (
+    update approvals as a
+    set session = move.new, chat = case when a.chat = $3 then $4 else a.chat end
+    from unnest($1::text[], $2::text[]) as move (old, new)
+    where a.session = move.old
+)
+update tool_grants as g
+set session = move.new
+from unnest($1::text[], $2::text[]) as move (old, new)
+where g.session = move.old
+  and not exists (
+      select from tool_grants as other
+      where other.agent = g.agent and other.tool = g.tool and other.session = move.new
+  );

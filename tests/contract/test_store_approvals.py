@@ -1,0 +1,205 @@
+"""Questions of runs about their tool calls, and the answers (SPEC AGENT-11)."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from goclaw_py.model.approvals import ApprovalRequest, Decision, about_approval
+from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
+from goclaw_py.model.messages import Button
+from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_steps import DecisionStep, ResponseStep
+from goclaw_py.ports.store import InboxRow, NewApproval, RunEnd, RunSoFar
+from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, new_run, say
+
+pytestmark = pytest.mark.real_time
+
+HOUR = timedelta(hours=1)
+RESPONSE = ResponseStep(b"{}", Usage(1))
+ANN_S = key_of(ANN)
+
+
+def question(name: str = "q1", call: str = "c1", expires: datetime = T0 + HOUR) -> NewApproval:
+    request = ApprovalRequest(call, "pay", '{"to": "Bob"}', timeout_s=(expires - at(9)).seconds)
+    return NewApproval(ApprovalId(name), request, expires, ANN)
+
+
+def asking(name: str, *questions: NewApproval) -> RunEnd:
+    asks = tuple(
+        replace(
+            say(f"May I? {one.id}"), buttons=((Button("Yes", "x"),),), alert=about_approval(one.id)
+        )
+        for one in questions
+    )
+    end = RunEnd(RunId(name), Outcome.INTERRUPTED, at(9), Reason.APPROVAL)
+    return replace(end, say=asks, approvals=questions)
+
+
+async def waits(world: World, *questions: NewApproval) -> InboxRow:
+    """A message whose run has asked these questions."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(RESPONSE,)), node=A)
+    await world.a.finish_run(asking("r1", *questions), node=A)
+    return row
+
+
+async def pending(world: World) -> list[int]:
+    rows = await world.a.claim_pending(A, now=at(10), places=PLACES)
+    return [row.id for row in rows]
+
+
+async def sent(world: World) -> list[str]:
+    """Send what is due, with ids."""
+    texts = []
+    while (row := await world.a.claim_next(ANN, node=A, now=at(13))) is not None:
+        texts.append(row.message.text)
+        await world.a.mark_sent(row, f"m{row.id}", now=at(13))
+    return texts
+
+
+async def test_a_message_waits_for_the_answer_and_then_runs_again(world: World) -> None:
+    row = await waits(world, question())
+    assert await pending(world) == []
+    (asked,) = await world.a.approvals()
+    assert (asked.session, asked.agent, asked.run_id) == (ANN_S, AGENT, "r1")
+    assert (asked.request, asked.target, asked.decision) == (question().request, ANN, None)
+    assert await world.a.approval(asked.id) == asked
+    done = await world.b.decide_approval(asked.id, Decision.ONCE, by="Ann", now=at(12))
+    assert done is not None
+    assert (done.decision, done.decided_by, done.decided_at) == (Decision.ONCE, "Ann", at(12))
+    assert await world.a.approvals() == []
+    assert await world.a.approvals(waiting=False) == [done]
+    (again,) = await world.a.claim_pending(A, now=at(13), places=PLACES)
+    assert (again.id, again.attempts) == (row.id, 0)
+    begun = await world.a.begin_run(new_run("r2", again, started_at=at(14)), node=A)
+    assert begun.steps == (RESPONSE, DecisionStep("c1", Decision.ONCE))
+
+
+async def test_a_question_is_answered_once_however_many_press(world: World) -> None:
+    await waits(world, question())
+    decisions = [Decision.ONCE, Decision.DENY] * 50
+    answers = await asyncio.gather(
+        *(
+            store.decide_approval(ApprovalId("q1"), decision, by=str(i), now=at(12))
+            for i, decision in enumerate(decisions)
+            for store in (world.a, world.b)
+        )
+    )
+    assert len([one for one in answers if one is not None]) == 1
+    assert len(await pending(world)) == 1
+    assert await world.a.decide_approval(ApprovalId("?"), Decision.ONCE, by="", now=at(12)) is None
+
+
+async def test_all_questions_of_a_run_need_an_answer(world: World) -> None:
+    row = await waits(world, question("q1", "c1"), question("q2", "c2"))
+    await world.a.decide_approval(ApprovalId("q2"), Decision.DENY, by="Ann", now=at(12))
+    assert await pending(world) == []
+    await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(13))
+    assert await pending(world) == [row.id]
+
+
+async def test_the_question_shows_its_answer(world: World) -> None:
+    await waits(world, question("q1", "c1"), question("q2", "c2"))
+    assert await sent(world) == ["May I? q1", "May I? q2"]
+    await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
+    await world.a.decide_approval(ApprovalId("q2"), Decision.DENY, by="", now=at(12))
+    assert await sent(world) == [
+        "May I? q1\n\n✅ Allowed once by Ann.",
+        "May I? q2\n\n🚫 Denied by the operator.",
+    ]
+
+
+async def test_after_its_time_a_question_counts_as_denied(world: World) -> None:
+    row = await waits(world, question(expires=at(12)))
+    assert await world.a.expire_approvals(now=at(11)) == 0
+    late = await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
+    assert late is None
+    assert await world.a.expire_approvals(now=at(12)) == 1
+    assert await pending(world) == [row.id]
+    (done,) = await world.a.approvals(waiting=False)
+    assert done.decision is Decision.EXPIRED
+
+
+@pytest.mark.parametrize("everything", [False, True])
+async def test_a_stop_ends_what_waits_for_an_answer(world: World, *, everything: bool) -> None:
+    await waits(world, question())
+    (second,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r2", second, started_at=at(5)), node=A)
+    await world.a.finish_run(asking("r2", question("q2")), node=A)
+    assert await world.a.stop_approvals(
+        ANN_S, everything=everything, sender="telegram/default/x", now=at(12)
+    ) == 0  # fmt: skip
+    done = await world.b.stop_approvals(ANN_S, everything=everything, sender=None, now=at(12))
+    assert done == (2 if everything else 1)
+    left = await world.a.approvals()
+    assert [one.id for one in left] == ([] if everything else ["q2"])
+    stopped = await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(13))
+    assert stopped is None
+    assert await pending(world) == []
+    texts = [stored.entry.text for stored in await world.a.history(ANN_S)]
+    assert texts == ["\n".join([second.message.text] * done), "[cancelled]"]
+
+
+async def test_what_is_allowed_for_longer_is_not_asked_again(world: World) -> None:
+    other = SessionKey("agent:main:telegram:direct:2")
+    await waits(world, question("q1", "c1"), question("q2", "c2"))
+    assert not await world.a.is_granted(AGENT, ANN_S, "pay")
+    await world.a.decide_approval(ApprovalId("q1"), Decision.SESSION, by="Ann", now=at(12))
+    assert await world.b.is_granted(AGENT, ANN_S, "pay")
+    assert not await world.b.is_granted(AGENT, other, "pay")
+    assert not await world.b.is_granted(AGENT, ANN_S, "other")
+    await world.a.reset_session(ANN_S, now=at(13))
+    assert not await world.a.is_granted(AGENT, ANN_S, "pay")
+    await world.a.decide_approval(ApprovalId("q2"), Decision.ALWAYS, by="Ann", now=at(14))
+    assert await world.a.is_granted(AGENT, other, "pay")
+    (grant,) = await world.a.grants()
+    assert (grant.tool, grant.session, grant.granted_by) == ("pay", None, "Ann")
+    assert await world.a.revoke_grant(AGENT, "pay", None)
+    assert not await world.a.revoke_grant(AGENT, "pay", None)
+    assert not await world.a.is_granted(AGENT, ANN_S, "pay")
+
+
+async def test_the_messages_of_the_run_above_wait_for_the_answer_to_a_child(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    session = SessionKey("agent:main:delegate:c1")
+    child = replace(new_run("c1"), session=session, parent=RunId("r1"), call_key="r1-0")
+    await world.a.begin_run(child, node=A)
+    await world.a.finish_run(asking("c1", question()), node=A)
+    (asked,) = await world.a.approvals(session=ANN_S)
+    assert asked.run_id == "c1"
+    await world.a.finish_run(asking("r1"), node=A)
+    assert await pending(world) == []
+    await world.a.decide_approval(asked.id, Decision.ONCE, by="Ann", now=at(12))
+    assert await pending(world) == [row.id]
+
+
+async def test_an_answer_that_comes_before_the_run_above_ends_leaves_nothing_waiting(
+    world: World,
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    session = SessionKey("agent:main:delegate:c1")
+    child = replace(new_run("c1"), session=session, parent=RunId("r1"), call_key="r1-0")
+    await world.a.begin_run(child, node=A)
+    await world.a.finish_run(asking("c1", question()), node=A)
+    await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
+    await world.a.finish_run(asking("r1"), node=A)
+    assert await pending(world) == [row.id]
+
+
+async def test_a_draft_is_kept_for_the_run_that_goes_on(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.open_draft(RunId("r1"), ANN, now=at(2))
+    await world.a.draft_posted(RunId("r1"), "d1")
+    await world.a.finish_run(asking("r1", question()), node=A)
+    await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
+    begun = await world.a.begin_run(new_run("r2", row, started_at=at(14)), node=A)
+    assert begun.draft == "d1"
