@@ -22,6 +22,10 @@ PLACES: Final = {
     "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
     "sessions": ("chats.sessions:app", "List, show and reset sessions (conversations)."),
     "runs": ("runs.commands:app", "List, show and follow runs of agents."),
+    "approvals": (
+        "runs.approvals:app",
+        "Manage tool calls that need the approval of a person.",
+    ),
     "usage": ("runs.usage:usage", "Show tokens and cost of finished runs."),
     "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),
     "outbox": ("messages.outbox:app", "Manage outgoing messages."),

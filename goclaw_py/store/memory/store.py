@@ -70,6 +70,7 @@ class MemoryStore(
                 row.kind is InboxKind.MESSAGE and row.outcome in FAILURES and not row.dismissed
                 for row in self._db.inbox.values()
             ),
+            approvals=sum(one.approval.decision is None for one in self._db.approvals.values()),
         )
 
     async def ping(self) -> None:

@@ -120,6 +120,8 @@ class InboxRecord:
     reason: Reason | None = None
     dropped: DroppedMessage | None = None
     dismissed: bool = False
+    is_parked: bool = False
+    """Whether it waits for the answer of a person."""
 
     @property
     def is_unanswered(self) -> bool:
@@ -150,6 +152,7 @@ class InboxRecord:
             finished_at=self.finished_at,
             outcome=self.outcome,
             reason=self.reason,
+            asking_run=self.last_run if self.is_parked else None,
         )
 
 
@@ -346,12 +349,14 @@ class MemoryDatabase:
         for row in rows:
             del self.pending[row.id], self.sessions[row.session].pending[row.id]
             self.parked[row.id] = row
+            row.is_parked = True
 
     def unpark_rows(self, run: RunId) -> list[InboxRecord]:
         """Make the messages of a run pending again, in order, and return them."""
         rows = [row for row in self.parked.values() if row.last_run == run]
         for row in rows:
             del self.parked[row.id]
+            row.is_parked = False
             self.pending[row.id] = self.sessions[row.session].pending[row.id] = row
         return rows
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from goclaw_py.model import errors
 from goclaw_py.model.errors import (
+    ApprovalClosed,
     BadUsageQuery,
     ChecklistChanged,
     GoclawError,
@@ -29,6 +30,7 @@ from goclaw_py.model.errors import (
     TooManyJobs,
     UnknownAgent,
     UnknownJob,
+    WrongDecision,
 )
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
 
@@ -49,6 +51,8 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NoGateway, 409),
     (SessionBusy, 409),
     (NotAChat, 409),
+    (ApprovalClosed, 409),
+    (WrongDecision, 422),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
     (UnknownJob, 404),
@@ -67,6 +71,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
 _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "SESSION_BUSY": SessionBusy,
     "NOT_A_CHAT": NotAChat,
+    "APPROVAL_CLOSED": ApprovalClosed,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {
