@@ -58,6 +58,7 @@ from goclaw_py.ports.store.people import (
     Standing,
     unapproved,
 )
+from goclaw_py.ports.store.rewind import LastTurn, RewindStore, RunBasis, StoredStep
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
     NewRun,
@@ -104,6 +105,7 @@ __all__ = [
     "LaneShare",
     "LaneStore",
     "LastActivity",
+    "LastTurn",
     "NewInbox",
     "NewPairing",
     "NewRun",
@@ -123,6 +125,8 @@ __all__ = [
     "RecoveryReport",
     "Renewed",
     "RetentionReport",
+    "RewindStore",
+    "RunBasis",
     "RunEnd",
     "RunFilter",
     "RunSoFar",
@@ -136,6 +140,7 @@ __all__ = [
     "Store",
     "StoredEntry",
     "StoredRun",
+    "StoredStep",
     "StoredWorkItem",
     "Summary",
     "ToolCall",
@@ -168,6 +173,7 @@ class Store(
     InboxStore,
     BackgroundStore,
     RunStore,
+    RewindStore,
     DraftStore,
     OutboxStore,
     PeopleStore,

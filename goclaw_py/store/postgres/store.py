@@ -26,6 +26,7 @@ from goclaw_py.store.postgres.messages.incidents import PostgresIncidents
 from goclaw_py.store.postgres.messages.people import PostgresPeople
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.runs.records import PostgresRunRecords
+from goclaw_py.store.postgres.runs.rewind import PostgresRewind
 from goclaw_py.store.postgres.runs.runs import PostgresRuns
 from goclaw_py.store.postgres.runs.usage import PostgresUsageSums
 from goclaw_py.store.postgres.upkeep import PostgresUpkeep
@@ -50,6 +51,7 @@ class PostgresStore(
     PostgresBackground,
     PostgresRuns,
     PostgresRunRecords,
+    PostgresRewind,
     PostgresDrafts,
     PostgresOutbox,
     PostgresPeople,
