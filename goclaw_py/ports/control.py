@@ -35,6 +35,7 @@ from goclaw_py.ports.store import (
     Unanswered,
 )
 from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.runs.step_views import StepView
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (
@@ -139,16 +140,18 @@ class TerminalMessage:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run with its history entries and its messages.
+    """A run with its history entries, its messages and its steps.
 
     Args:
         entries: The entries that it added to the history of its session.
         said: Its outgoing messages, the oldest first.
+        steps: Its steps, in order; empty for a kind of agent whose steps are not stored.
     """
 
     run: StoredRun
     entries: tuple[StoredEntry, ...]
     said: tuple[OutboxRow, ...]
+    steps: tuple[StepView, ...] = ()
 
 
 ChatEvent = RunStarted | RunText | RunTool | RunEnded | TerminalMessage
@@ -256,7 +259,7 @@ class Control(Protocol):
         """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
 
     async def run_record(self, prefix: str) -> RunRecord:
-        """Return that run with its history entries and messages. Raises ``NotFound``."""
+        """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
 
     async def why(self, about: str | None = None) -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).

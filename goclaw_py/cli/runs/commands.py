@@ -36,6 +36,7 @@ from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, RunRecord
 from goclaw_py.ports.store import OutboxRow, RunFilter, StoredRun, ToolCall
+from goclaw_py.runs.step_views import StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns
 
@@ -159,7 +160,7 @@ def _name(run: RunId) -> str:
 
 @app.command()
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
-    """Show the details of a run: messages, tool calls, cost, delivery."""
+    """Show the details of a run: messages, steps, tool calls, cost, delivery."""
     answer(ctx, lambda control: control.run_record(run), Printer(RunRecord, show_record, as_json))
 
 
@@ -188,18 +189,22 @@ def follow(
     follow_runs(cli(ctx).settings(), session, as_json=as_json)
 
 
+_STEPS = ("STEP", "KIND", "TOOL", "TOKENS", "TEXT")
 _TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
 _SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")
 _CELL = 200
 
 
 def show_record(record: RunRecord) -> None:
-    """Print a run. Arguments and results of tools are cut to a line; ``--json`` has all."""
+    """Print a run. Steps, arguments and results are cut to a line; ``--json`` has more."""
     run = record.run
     show_facts(_facts(run))
     if run.tools:
         typer.echo()
         show_table(_TOOLS, [_call(call) for call in run.tools], empty="")
+    if record.steps:
+        typer.echo()
+        show_table(_STEPS, [_step(step) for step in record.steps], empty="")
     for stored in record.entries:
         typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
     if not record.entries:
@@ -255,6 +260,14 @@ def _usage(run: StoredRun) -> Iterator[tuple[str, str]]:
     cached = f"{usage.input_tokens} in ({usage.cached_tokens} cached)"
     yield "tokens", f"{cached}, {usage.output_tokens} out"
     yield "cost", "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+
+
+def _step(step: StepView) -> tuple[str, ...]:
+    used = step.usage
+    tokens = "" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
+    text = one_line(step.text, _CELL)
+    failed = "failed: " if step.ok is False else ""
+    return str(step.number), step.kind.value, step.name, tokens, f"{failed}{text}"
 
 
 def _call(call: ToolCall) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ def _one_run(api: APIRouter, control: Control) -> None:
         """Get everything that is stored about a run.
 
         `run` has its facts, tool calls and usage, `entries` the history entries that it added,
-        `said` its outgoing messages.
+        `said` its outgoing messages, `steps` what it did step by step, also before a crash.
         """
         return await control.run_record(prefix)
 

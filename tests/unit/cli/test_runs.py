@@ -66,6 +66,20 @@ def test_the_document_of_a_run_is_its_record(goclaw: Shell, gateway: ThreadGatew
     assert found["run"]["id"] == fakes.RUN_ID
     assert [each["entry"]["text"] for each in found["entries"]] == ["Grüße \x1b[2J", "yes"]
     assert found["said"][0]["error"] == "chat not found"
+    assert [(step["number"], step["kind"]) for step in found["steps"]] == [
+        (1, "response"), (2, "call"), (3, "result")
+    ]  # fmt: skip
+
+
+def test_a_run_is_shown_step_by_step(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """OPS-8."""
+    lines = goclaw("runs", "show", "0190-a").out.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("STEP"))
+    assert [" ".join(line.split()) for line in lines[start + 1 : start + 4]] == [
+        "1 response 10 in, 5 out calls pay [2J",
+        '2 call pay {"to": "ann"}',
+        "3 result pay failed: no money",
+    ]
 
 
 def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGateway) -> None:

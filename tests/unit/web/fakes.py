@@ -29,6 +29,7 @@ from goclaw_py.ports.control import (
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.runs import live_events as live
+from goclaw_py.runs.step_views import StepKind, StepView
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
@@ -137,6 +138,11 @@ HISTORY = [
         HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID
     ),
 ]
+STEPS = (
+    StepView(1, StepKind.RESPONSE, text="calls pay \x1b[2J", usage=Usage(1, 10, 5)),
+    StepView(2, StepKind.CALL, "pay", '{"to": "ann"}'),
+    StepView(3, StepKind.RESULT, "pay", "no money", ok=False),
+)
 DEAD = store.OutboxRow(
     id=2**40, message=OutboundMessage(LOCAL, "hello", None, RUN_ID), session=SESSION,
     state=store.OutboxState.DEAD, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
@@ -294,7 +300,7 @@ class FakeControl(FakeUsage):
         return [span for span in found if span.started_at < until][:limit]
 
     async def run_record(self, prefix: str) -> RunRecord:
-        return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,))
+        return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,), STEPS)
 
     async def run(self, prefix: str) -> store.StoredRun:
         self._called("run", prefix)
