@@ -144,6 +144,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("stopall", "Stop everything and empty the queue"),
     ("status", "Show what is running and waiting"),
     ("new", "Stop everything and forget this conversation"),
+    ("undo", "Remove the last turn from this conversation"),
     ("jobs", "List scheduled jobs and reminders"),
     ("heartbeat", "Background checklist: on, off, now, why, show, add TEXT, done N"),
     ("mute", "Mute the heartbeat: /mute 2h; unmute it: /mute off"),
