@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
+from goclaw_py.gateway import forks
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only, session_named
 from goclaw_py.gateway.session_messages import Submissions
@@ -26,7 +27,14 @@ from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.pairing_codes import code_hash
 from goclaw_py.model.session_keys import peer_of
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NodesView, PairingApplicant, QueueView, Resized, Submitted
+from goclaw_py.ports.control import (
+    NodesView,
+    PairingApplicant,
+    QueueView,
+    Resized,
+    SessionFork,
+    Submitted,
+)
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
@@ -124,6 +132,13 @@ class StoreControl(GatewayQueries):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._store.reset_session(key, now=self._clock.now())
+
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        """See ``Control``."""
+        session = await self.session(key)
+        run = None if at is None else await self.run(at)
+        console = self._chat_rules().get(forks.CONSOLE)
+        return await forks.fork(self._store, self._clock, session, run, console)
 
     async def why(self, about: str | None = None) -> Explanation:
         """See ``Control``."""

@@ -45,6 +45,7 @@
     ├── NotFound                nothing, or more than one thing, has this id or name
     ├── SessionBusy             the session has a run that waits or is in progress
     ├── NotAChat                the session has no chat
+    ├── NotRewindable           a run cannot be replayed, or a session not be forked there
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -386,3 +387,7 @@ class SessionBusy(GoclawError):
 
 class NotAChat(GoclawError):
     """The session has no chat that can be answered here."""
+
+
+class NotRewindable(GoclawError):
+    """A run cannot be replayed, or a session not be forked there; the text says why."""

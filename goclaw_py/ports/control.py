@@ -82,6 +82,22 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionFork:
+    """A new session with a copy of another one's history.
+
+    Args:
+        origin: The session that was copied.
+        entries: The number of history entries in the copy.
+        chat: The name of its console chat; None if its agent does not answer at the console.
+    """
+
+    session: SessionKey
+    origin: SessionKey
+    entries: int
+    chat: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Resized:
     """A lane with its new size. ``before`` is its previous size."""
 
@@ -238,6 +254,14 @@ class Control(Protocol):
 
     async def reset(self, key: SessionKey) -> None:
         """Cancel the running and waiting runs of a session, and start a new history."""
+
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        """Copy a session's history, summary and pinned facts into a new session of the console.
+
+        ``at`` is the beginning of the id of a run of the session: the copy is what was remembered
+        when it ended, also if it was undone since. The original is unchanged. Raises ``NotFound``,
+        and ``NotRewindable`` if there is nothing to copy.
+        """
 
     async def runs(
         self,

@@ -93,6 +93,7 @@ class RemoteControl(Remote):
     queue = call(Control.queue, "GET /api/sessions/{key}/queue")
     stop = call(Control.stop, "POST /api/sessions/{session}/stop")
     reset = call(Control.reset, "POST /api/sessions/{key}/reset")
+    fork = call(Control.fork, "POST /api/sessions/{key}/fork")
     runs = call(Control.runs, "GET /api/runs")
     runs_between = call(Control.runs_between, "GET /api/runs/timeline")
     run = call(Control.run, "GET /api/runs/{prefix}")

@@ -11,11 +11,11 @@ from pydantic import AwareDatetime
 
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import Control, QueueView, RunRecord
+from goclaw_py.ports.control import Control, QueueView, RunRecord, SessionFork
 from goclaw_py.ports.store import RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
-from goclaw_py.web.api.wire import StopBody
+from goclaw_py.web.api.wire import ForkBody, StopBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000
@@ -158,6 +158,15 @@ def session_routes(control: Control) -> APIRouter:
     async def reset(key: KeyPath) -> None:
         """Cancel the running and waiting runs of a session, and start a new history."""
         await control.reset(SessionKey(key))
+
+    @api.post("/{key:path}/fork")
+    async def fork(key: KeyPath, body: ForkBody) -> SessionFork:
+        """Copy the history of a session into a new session of the console.
+
+        With `at`, a run of the session, the copy is what was remembered when it ended. 409 with
+        the code `NOT_REWINDABLE` says why there is nothing to copy.
+        """
+        return await control.fork(SessionKey(key), at=body.at)
 
     @api.get("/{key:path}")
     async def session(key: KeyPath) -> Session:

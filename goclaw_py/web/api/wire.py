@@ -62,6 +62,12 @@ class StopBody(Body):
     everything: Flag = False
 
 
+class ForkBody(Body):
+    """``at``: the beginning of the id of the run at whose end the copy stops."""
+
+    at: Name | None = None
+
+
 class ResizeBody(Body):
     """The number of slots of a lane."""
 

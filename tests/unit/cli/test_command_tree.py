@@ -65,7 +65,7 @@ WATCHED = {
 
 VERBS = {
     *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
-    *("import", "export", "follow", "reset", "allow", "deny", "approve", "revoke", "mute"),
+    *("import", "export", "follow", "reset", "fork", "allow", "deny", "approve", "revoke", "mute"),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("runs", "people", "events"),
 }
@@ -114,6 +114,7 @@ GATEWAY = dict.fromkeys(
     "event": "the build is red",
     "sessions show": "console",
     "sessions reset": "console",
+    "sessions fork": "console",
     "runs": "--active",
     "runs show": "0190-a",
     "inbox show": "8",

@@ -9,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from goclaw_py.common.histogram import Histogram, HistogramView
-from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
+from goclaw_py.model.errors import (
+    NoGateway,
+    NotAChat,
+    NotFound,
+    NotRewindable,
+    SessionBusy,
+    StoreUnavailable,
+)
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
@@ -24,6 +31,7 @@ from goclaw_py.ports.control import (
     QueueView,
     Resized,
     RunRecord,
+    SessionFork,
     Submitted,
 )
 from goclaw_py.ports.heartbeat import HeartbeatService
@@ -138,6 +146,7 @@ HISTORY = [
         HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID
     ),
 ]
+FORK = SessionKey("agent:main:console:direct:fork-1")
 STEPS = (
     StepView(1, StepKind.RESPONSE, text="calls pay \x1b[2J", usage=Usage(1, 10, 5)),
     StepView(2, StepKind.CALL, "pay", '{"to": "ann"}'),
@@ -279,6 +288,12 @@ class FakeControl(FakeUsage):
 
     async def reset(self, key: SessionKey) -> None:
         self._called("reset", key)
+
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        self._called("fork", key, at)
+        if at == "0190-zzzz":
+            raise NotRewindable("run 0190-zzzz added nothing")
+        return SessionFork(FORK, key, 2, None if at else "fork-1")
 
     async def runs(
         self,
