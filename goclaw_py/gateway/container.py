@@ -50,6 +50,7 @@ from goclaw_py.runs.budget_tracker import BudgetTracker, Limits
 from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.history_only import HistoryOnly
 from goclaw_py.runs.instructions import Instructions
+from goclaw_py.runs.replay import RunReplayer
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.streaming_reply import StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
@@ -132,6 +133,7 @@ class Container:
         self.job_module = JobModule(store, clock, node, deps.jobs, by)
         self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
         service = self.job_module.service if deps.jobs.rules.enabled else None
+        self._job_service = service
         drafts = StreamingReplies(store, clock, channels, pacing, self._live)
         tools = ChatRunDeps(
             self.children,
@@ -204,6 +206,7 @@ class Container:
         """Connect parts that depend on each other."""
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
         agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
+        self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)
         self.runner.connect(dispatcher, agent_executor, self.outages)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring)
         owners = self.incidents.owners_chats

@@ -45,6 +45,7 @@ from goclaw_py.ports.store import (
     StoredRun,
 )
 from goclaw_py.runs.live_events import LiveEvent, LiveNow
+from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport, report, span_of
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
@@ -146,6 +147,13 @@ class StoreControl(GatewayQueries):
 
     def _sources(self) -> Sources:
         return Sources(self, self._store, self._clock, self._chat_rules)
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """Raise ``NoGateway``: agents are in its process."""
+        del prefix, from_step, dry_run
+        raise NoGateway("no gateway is running here to replay a run; start one with: goclaw run")
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """See ``Control``."""
@@ -275,6 +283,7 @@ class GatewayControl(StoreControl):
         self._outbox = container.outbox
         self._calls = container.calls
         self._node = container.node
+        self._replayer = container.replayer
         self._submissions = Submissions(store, clock, container)
         self._look = look
 
@@ -358,6 +367,13 @@ class GatewayControl(StoreControl):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._commands.start_new_session_anywhere(key)
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """See ``Control``."""
+        run = await self.run(prefix)
+        return await self._replayer.replay(run, from_step=from_step, dry_run=dry_run)
 
     def _sources(self) -> Sources:
         return replace(super()._sources(), container=self._container)

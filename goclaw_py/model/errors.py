@@ -13,7 +13,8 @@
     │   ├── RunNotStarted       this run is not stored as started; nothing was written
     │   └── MigrationError      the schema is not the one that this release needs
     ├── AgentError              a run failed; contains a sentence for the person in the chat
-    │   └── BudgetReached       the run has used up its budget
+    │   ├── BudgetReached       the run has used up its budget
+    │   └── JournalEnded        a replayed run would request its model, which it may not
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
     │   ├── BadSchedule         the schedule is not valid
@@ -124,6 +125,14 @@ class AgentError(GoclawError):
 
 class BudgetReached(AgentError):
     """A run has used up its budget (SPEC AGENT-5). Its reply so far counts."""
+
+
+class JournalEnded(AgentError):
+    """A replayed run would request its model, which it may not (SPEC OPS-8)."""
+
+    def __init__(self) -> None:
+        text = "the journal of the run ends here; the next step would be a model request"
+        super().__init__(text, text)
 
 
 class ToolFailed(GoclawError):

@@ -43,11 +43,11 @@ from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.delivery import texts
 from goclaw_py.model.budget import BudgetScope, Limit
-from goclaw_py.model.errors import AgentError, BudgetReached
+from goclaw_py.model.errors import AgentError, BudgetReached, JournalEnded, NotRewindable
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, ReplayMode, RunRequest
 from goclaw_py.ports.tools import Toolbox
 
 _log = logging.getLogger(__name__)
@@ -71,6 +71,7 @@ class RunInputs:
         system_prompt: The agent's system prompt.
         servers: The toolbox of its MCP servers, if it has any.
         missing: The names of servers that cannot be used now.
+        mode: How a stored run is executed again; None: it is no such run.
     """
 
     agent: Agent[None, str | None]
@@ -80,6 +81,7 @@ class RunInputs:
     system_prompt: str
     servers: Toolbox | None = None
     missing: tuple[str, ...] = ()
+    mode: ReplayMode | None = None
 
 
 class ModelRun:
@@ -95,14 +97,25 @@ class ModelRun:
         self._used = RunUsage()
         self._stored = NO_USAGE
         replay = Replay.read(request.steps)
+        mode = asked.mode
+        if replay is None and mode is not None:
+            raise NotRewindable(f"the steps of run {request.run_id} cannot be read")
         if replay is None:
             _log.warning("run_not_continued", extra={"run_id": request.run_id})
         self._replay = replay or Replay()
-        self._model = ReplayModel(asked.model, self._replay) if request.steps else None
+        self._may_request = mode is None or mode.may_request
+        self._model = (
+            ReplayModel(asked.model, self._replay, may_request=self._may_request)
+            if request.steps
+            else None
+        )
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        self._tools = RunTools(boxes, request.recorded, self._replay)
+        wrapped = boxes if mode is None else tuple(map(mode.wrap, boxes))
+        self._tools = RunTools(wrapped, request.recorded, self._replay)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
-        self._reply = Reply(emit, self._tools.has_side_effects, self._replay)
+        # A replayed run reports stored results too.
+        reported = self._replay if mode is None else Replay()
+        self._reply = Reply(emit, self._tools.has_side_effects, reported)
         self._trace = Trace(request.prompt)
         self._has_answered = False
 
@@ -134,7 +147,8 @@ class ModelRun:
     async def _answer(self) -> AgentResult:
         prompt = await prompt_of(self._request.parts)
         context = self._context(prompt)
-        if context.units and (context.is_full or self._replay.has_summary):
+        is_full = context.is_full and self._may_request
+        if context.units and (is_full or self._replay.has_summary):
             await self._compact(context, KEPT * context.window)
         may_compact = True
         while True:
@@ -175,6 +189,8 @@ class ModelRun:
         """Ask the same model for a summary."""
         if (summary := self._replay.summary()) is not None:
             return summary
+        if not self._may_request:
+            raise JournalEnded
         self._check()
         failure: AgentError
         try:
@@ -264,6 +280,8 @@ class ModelRun:
         its own run.
         """
         stored = self._replay.taken()
+        if stored and self._asked.mode is not None:
+            self._emit(TakenStep("\n".join(stored)))
         if not self._replay.is_over:
             return "\n".join(stored)
         new = [part.text for part in self._request.take_messages() if part.text not in stored]

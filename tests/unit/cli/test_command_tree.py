@@ -65,7 +65,19 @@ WATCHED = {
 
 VERBS = {
     *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
-    *("import", "export", "follow", "reset", "fork", "allow", "deny", "approve", "revoke", "mute"),
+    *(
+        "import",
+        "export",
+        "follow",
+        "reset",
+        "fork",
+        "replay",
+        "allow",
+        "deny",
+        "approve",
+        "revoke",
+        "mute",
+    ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("runs", "people", "events"),
 }
@@ -117,6 +129,7 @@ GATEWAY = dict.fromkeys(
     "sessions fork": "console",
     "runs": "--active",
     "runs show": "0190-a",
+    "runs replay": "0190-a",
     "inbox show": "8",
     "inbox retry": "8",
     "inbox drop": "8 --yes",
