@@ -294,6 +294,7 @@ class FakeControl(FakeUsage):
         self._called("reset", key)
 
     async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        await self.session(key)
         self._called("fork", key, at)
         if at == "0190-zzzz":
             raise NotRewindable("run 0190-zzzz added nothing")
@@ -331,6 +332,7 @@ class FakeControl(FakeUsage):
     async def replay(
         self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
     ) -> RunReplay:
+        await self.run(prefix)
         self._here("replay", prefix, from_step, dry_run)
         if prefix == ACTIVE.id:
             raise NotRewindable(f"run {prefix} is in progress")
