@@ -14,7 +14,7 @@ from goclaw_py.model.errors import AgentError, NotFound, NotRewindable, ToolFail
 from goclaw_py.model.ids import AgentName, Owner, RunId
 from goclaw_py.model.messages import OutFile, Target
 from goclaw_py.model.owners import Maker
-from goclaw_py.model.run_events import NO_USAGE, Compacted, ToolEnded, ToolStarted
+from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
 from goclaw_py.ports.agent import (
     LoopEvent,
@@ -30,7 +30,7 @@ from goclaw_py.ports.store import RewindStore, StoredRun, StoredStep
 from goclaw_py.ports.tools import Toolbox, ToolContext, ToolSpec
 from goclaw_py.runs.agent_executor import AgentExecutorDeps
 from goclaw_py.runs.budget_tracker import BudgetAccount
-from goclaw_py.runs.step_views import RunReplay, StepKind, StepView, step_view
+from goclaw_py.runs.step_views import RunReplay, StepView, step_view
 
 
 class RunReplayer:
@@ -127,7 +127,7 @@ class RunReplayer:
             )
         loop = self._use.agents.get(run.agent)
         if loop is None:
-            raise NotRewindable(f"agent {run.agent!r} of run {run.id} exists no longer")
+            raise NotRewindable(f"agent {run.agent!r} of run {run.id} no longer exists")
         if not isinstance(loop, ReplayableLoop):
             raise NotRewindable(
                 f"agent {run.agent!r} of run {run.id} is no language model, and only runs of "
@@ -243,8 +243,7 @@ class _Heard:
         self.steps: list[StepView] = []
         self.new_from: int | None = None
         self.usage = NO_USAGE
-        responses = (step for step in stored if isinstance(step, ResponseStep))
-        self._ahead = deque(step for step in responses if not step.is_summary)
+        self._ahead = deque(step for step in stored if isinstance(step, ResponseStep))
         self._has_begun = False
 
     def __call__(self, event: LoopEvent) -> None:
@@ -253,22 +252,24 @@ class _Heard:
                 self._hear_response(event)
             case ToolStarted() | ToolEnded() | TakenStep():
                 self._add(event)
-            case Compacted(summary=summary):
-                self.steps.append(StepView(len(self.steps) + 1, StepKind.SUMMARY, text=summary))
             case _:
-                pass  # texts are in the responses
+                pass  # texts and summaries are in the responses
 
     def _hear_response(self, event: ModelStep) -> None:
-        """Add a new response, or else the next stored one; the first event only reports a start."""
-        response = event.response
-        if response is not None:
+        """Add a new response, or else the next stored one, after the summaries before it.
+
+        The first event only reports that the run has begun.
+        """
+        if event.response is not None:
             self.usage = event.usage
             self.new_from = self.new_from or len(self.steps) + 1
-        elif self._has_begun and self._ahead:
-            response = self._ahead.popleft()
+            self._add(event.response)
+        while self._has_begun and event.response is None and self._ahead:
+            stored = self._ahead.popleft()
+            self._add(stored)
+            if not stored.is_summary:
+                break
         self._has_begun = True
-        if response is not None and not response.is_summary:
-            self._add(response)
 
     def _add(self, step: RunStep) -> None:
         self.steps.append(step_view(len(self.steps) + 1, step))

@@ -17,12 +17,12 @@ from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import NO_USAGE, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep
-from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.ports.agent import AgentLoop, HistoryEntry, Role
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.step_views import RunReplay, StepKind
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import ScriptedAgent
-from tests.support.harness import GatewayProcess, Ways, a_process, until
+from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Armed, Functions
 
@@ -76,16 +76,20 @@ class Place:
 
 
 @asynccontextmanager
-async def a_place(ways: Ways | None = None) -> AsyncIterator[Place]:
+async def a_place(ways: Ways | None = None, window: int = 100_000) -> AsyncIterator[Place]:
     async with ModelServer() as server:
-        spec = AgentSpec(AgentName("main"), base_url=server.base_url, api_key="key")
+        spec = AgentSpec(
+            AgentName("main"), base_url=server.base_url, api_key="key", context_window=window
+        )
         retry = RetryPolicy(3, first_wait_s=0.001)
         agent = ModelAgent(spec, Provider.OPENAI, "gpt-4o", retry=retry, environ={})
         tools = Functions(pay, look_up, harmless=("look_up",), acting_on_run=("pay",))
         ways = ways or Ways(direct=QueuePolicy())
-        async with a_process(Armed(agent, tools), ways) as gateway:
-            yield Place(gateway, server, tools, agent)
-        await agent.close()
+        try:
+            async with a_process(Armed(agent, tools), ways) as gateway:
+                yield Place(gateway, server, tools, agent)
+        finally:
+            await agent.close()
 
 
 @pytest.fixture
@@ -178,6 +182,24 @@ async def test_a_run_is_replayed_with_the_steps_of_the_runs_that_it_continued(
         await place.replay(run, 3)
 
 
+async def test_a_summary_is_not_requested_again() -> None:
+    async with a_place(window=2_000) as place:
+        await place.run("say first")
+        store, clock = place.gateway.store, place.gateway.clock
+        runs = []
+        # The second summary stands for more than the first run had read.
+        for number in range(2):
+            for role in list(Role) * 8:
+                note = HistoryEntry(role, "long " * 100)
+                await store.note(session_of(), note, rows=(), now=clock.now())
+            runs.append(await place.run(f"say {number}"))
+        for number, run in enumerate(runs):
+            *summaries, answer = (await place.replay(run)).steps
+            assert {step.kind for step in summaries} == {StepKind.SUMMARY}
+            assert (answer.kind, answer.text) == (StepKind.RESPONSE, str(number))
+        assert place.server.seen == []
+
+
 async def test_a_tool_that_exists_no_longer_is_answered_for_by_the_journal(place: Place) -> None:
     run = await place.run(PAY)
     place.tools._specs = tuple(one for one in place.tools.specs if one.name != "pay")
@@ -237,7 +259,7 @@ async def test_what_is_not_there_is_said(place: Place) -> None:
     with pytest.raises(NotRewindable, match=r"'main' of run .* is no language model"):
         await place.replay(run)
     agents.clear()
-    with pytest.raises(NotRewindable, match=r"agent 'main' of run .* exists no longer"):
+    with pytest.raises(NotRewindable, match=r"agent 'main' of run .* no longer exists"):
         await place.replay(run)
     with pytest.raises(NoGateway):
         await StoreControl(place.gateway.store, place.gateway.clock).replay(run)

@@ -43,7 +43,7 @@ from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.delivery import texts
 from goclaw_py.model.budget import BudgetScope, Limit
-from goclaw_py.model.errors import AgentError, BudgetReached, JournalEnded, NotRewindable
+from goclaw_py.model.errors import AgentError, BudgetReached, NotRewindable
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
@@ -147,8 +147,9 @@ class ModelRun:
     async def _answer(self) -> AgentResult:
         prompt = await prompt_of(self._request.parts)
         context = self._context(prompt)
-        is_full = context.is_full and self._may_request
-        if context.units and (is_full or self._replay.has_summary):
+        needs_room = context.units and (context.is_full or self._replay.has_summary)
+        # Stored responses need no room, and the history may be longer than it was then.
+        if needs_room and self._may_request:
             await self._compact(context, KEPT * context.window)
         may_compact = True
         while True:
@@ -189,8 +190,6 @@ class ModelRun:
         """Ask the same model for a summary."""
         if (summary := self._replay.summary()) is not None:
             return summary
-        if not self._may_request:
-            raise JournalEnded
         self._check()
         failure: AgentError
         try:
