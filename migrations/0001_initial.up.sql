@@ -132,23 +132,25 @@ create index sessions_passing on sessions (active_in)
 comment on index sessions_passing is 'Old sessions that are no chats, to delete them.';
 
 create table history (
-    id      bigint      generated always as identity primary key,
-    session text        collate "C" not null references sessions (key) on delete cascade,
-    epoch   integer     not null,
-    role    text        not null,
-    text    text        not null,
-    native  bytea,
-    format  text,
-    run_id  text        collate "C",
-    at      timestamptz not null,
+    id        bigint      generated always as identity primary key,
+    session   text        collate "C" not null references sessions (key) on delete cascade,
+    epoch     integer     not null,
+    role      text        not null,
+    text      text        not null,
+    native    bytea,
+    format    text,
+    run_id    text        collate "C",
+    at        timestamptz not null,
+    undone_at timestamptz,
     constraint history_role check (role in ('user', 'assistant'))
 );
 comment on table history is 'What was said in sessions, as the agent reads it again.';
-comment on column history.epoch is 'sessions.epoch when it was said; older ones are not read any more.';
+comment on column history.epoch is 'sessions.epoch when it was said; others are not read. Undone entries have -1 - epoch.';
 comment on column history.text is 'As plain text.';
 comment on column history.native is 'As the agent library stores it, with tool calls; null: text is all.';
 comment on column history.format is 'Name and version of the encoding of native.';
-comment on column history.run_id is 'The run that wrote it.';
+comment on column history.run_id is 'The run that wrote it. In the copy of a fork: the run that wrote the original.';
+comment on column history.undone_at is 'When /undo removed it from the conversation; null: it was not undone.';
 create index history_of_session on history (session, epoch, id);
 comment on index history_of_session is 'History of a session, in order.';
 create index history_of_run on history (run_id, id) where run_id is not null;

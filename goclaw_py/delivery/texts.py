@@ -19,6 +19,8 @@ from goclaw_py.scheduler.views import RunState, RunView
 
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
+_MOST_CALLS = 20
+_ARGUMENTS = 100
 
 GREETING = "Hello! Send me a message and I will answer. /help lists the commands."
 NEW_SESSION = "This is a new conversation. I no longer remember the previous one."
@@ -35,6 +37,15 @@ KEPT = (
     "is back; /stop cancels it."
 )
 NOT_AN_OWNER = "Only an owner can change the queue mode of this chat."
+NOTHING_TO_UNDO = "There is nothing to undo: this conversation has no turns."
+UNDO_BUSY = (
+    "I did not undo anything, because a task is running or waiting here. Stop it with /stop, or "
+    "wait for it, and then send /undo again."
+)
+UNDO_SUMMARIZED = (
+    "I cannot undo more: earlier turns are summarised together. /new starts a new conversation."
+)
+UNDO_REFUSED = "Only an owner or an admin of this group can undo a turn of this conversation."
 EMPTY_MESSAGE = "I found no text in that message."
 
 
@@ -49,7 +60,7 @@ def help_text() -> str:
 
 _HELP = (
     ("Running tasks", ("stop", "stopall", "status", "queue")),
-    ("This conversation", ("new", "usage", "whoami", "help")),
+    ("This conversation", ("new", "undo", "usage", "whoami", "help")),
     ("Jobs and reminders", ("jobs", "timezone")),
     ("Background checklist (heartbeat)", ("heartbeat", "mute")),
 )
@@ -213,6 +224,22 @@ def _working(run: RunView, work: RunActivity | None) -> str:
     now = f", {tools(work.tools)}" if work is not None and work.tools else ""
     what = f"“{snippet(work.text)}”" if work is not None and work.text else "a message"
     return f"- {what}, for {lasting(timedelta(seconds=run.for_s))}{now}"
+
+
+def undone(prompt: str, did: Sequence[str]) -> str:
+    """Return the answer to ``/undo``; ``did`` are lines of ``did`` about tool calls."""
+    said = f"I removed the last turn from this conversation: “{snippet(prompt)}”."
+    if not did:
+        return said
+    more = [f"… and {count(len(did) - _MOST_CALLS, 'more call')}"] if did[_MOST_CALLS:] else []
+    head = "What its tools did is not undone:"
+    return "\n".join([said, head, *did[:_MOST_CALLS], *more])
+
+
+def did(tool: str, arguments: str, *, ok: bool | None) -> str:
+    """Return a line about a tool call of a turn that was undone."""
+    result = CALL_UNKNOWN if ok is None else CALL_DONE if ok else CALL_FAILED
+    return f"- {tool}({first_words(arguments, _ARGUMENTS)}): {result}"
 
 
 def usage(agent: AgentName, session: Spent, whole: Spent) -> str:

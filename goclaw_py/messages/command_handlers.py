@@ -96,6 +96,7 @@ class CommandHandlers:
             "status": self._status,
             "usage": self._usage,
             "new": self._new,
+            "undo": self._undo,
             "whoami": self._who,
             "queue": self._queue,
             "approve": services.approvals.answer,
@@ -198,6 +199,31 @@ class CommandHandlers:
             return texts.not_yours(names_of(others))
         await self.start_new_session(row.session)
         return texts.NEW_SESSION
+
+    async def _undo(self, row: InboxRow, _command: TypedCommand) -> str:
+        """Remove the last turn; the answer is stored in the same transaction (SPEC CMD-7)."""
+        message, rights = row.message, self._canceller.rights
+        if rights.limit(message) is not None and not await rights.is_admin_after_all(message):
+            return texts.UNDO_REFUSED
+        if self._canceller.is_busy(row.session):
+            return texts.UNDO_BUSY
+        turn = await self._store.last_turn(row.session)
+        if turn is None:
+            return texts.NOTHING_TO_UNDO
+        if turn.is_summarized:
+            return texts.UNDO_SUMMARIZED
+        did = [
+            texts.did(call.name, call.arguments, ok=call.ok)
+            for call in turn.calls
+            if call.side_effects
+        ]
+        answer = OutboundMessage(message.target, texts.undone(turn.prompt, did))
+        now, node = self._clock.now(), self._node()
+        undone = await self._store.undo_turn(
+            row.session, turn.run, row=row.id, say=answer, now=now, node=node
+        )
+        # False: a run has started meanwhile.
+        return "" if undone else texts.UNDO_BUSY
 
     async def _press(self, row: InboxRow, command: PressedCommand) -> str:
         match command:

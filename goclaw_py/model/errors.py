@@ -14,7 +14,8 @@
     │   └── MigrationError      the schema is not the one that this release needs
     ├── AgentError              a run failed; contains a sentence for the person in the chat
     │   ├── ApprovalNeeded      the run waits for the decision of a person
-    │   └── BudgetReached       the run has used up its budget
+    │   ├── BudgetReached       the run has used up its budget
+    │   └── JournalEnded        a replayed run would request its model, which it may not
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
     │   ├── BadSchedule         the schedule is not valid
@@ -46,6 +47,7 @@
     ├── NotFound                nothing, or more than one thing, has this id or name
     ├── SessionBusy             the session has a run that waits or is in progress
     ├── NotAChat                the session has no chat
+    ├── NotRewindable           a run cannot be replayed, or a session not be forked there
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -137,6 +139,14 @@ class ApprovalNeeded(AgentError):
 
 class BudgetReached(AgentError):
     """A run has used up its budget (SPEC AGENT-5). Its reply so far counts."""
+
+
+class JournalEnded(AgentError):
+    """A replayed run would request its model, which it may not (SPEC OPS-8)."""
+
+    def __init__(self) -> None:
+        text = "the journal of the run ends here; the next step would be a model request"
+        super().__init__(text, text)
 
 
 class ToolFailed(GoclawError):
@@ -400,3 +410,7 @@ class SessionBusy(GoclawError):
 
 class NotAChat(GoclawError):
     """The session has no chat that can be answered here."""
+
+
+class NotRewindable(GoclawError):
+    """A run cannot be replayed, or a session not be forked there; the text says why."""

@@ -24,7 +24,14 @@ from goclaw_py.model.outcomes import FAILURES, Outcome, Reason
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingRequest, SeenChat
+from goclaw_py.ports.store import (
+    LaneShare,
+    NewInbox,
+    NewPairing,
+    PairingRequest,
+    RunBasis,
+    SeenChat,
+)
 from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
@@ -267,3 +274,20 @@ def asked_of_lane(share: LaneShare, granted: Sequence[int], waiting: Sequence[in
     gone = [place for place in granted if place in share.gone]
     over = [*gone, *fresh[len(had) :], *waiting[still:]]
     return LaneAsk(had, over, max(still - len(waiting), 0))
+
+
+def run_basis(
+    read: Sequence[tuple[int, HistoryEntry]],
+    now: tuple[str, int, Sequence[str]],
+    prompt: str | None,
+) -> RunBasis:
+    """Return what a run began from.
+
+    ``read`` has the entries that it read, with their places; ``now`` the present summary of its
+    conversation, the place up to which it stands, and the pinned facts.
+    """
+    summary, upto, pinned = now
+    if all(place != upto for place, _ in read):
+        summary, upto = "", 0
+    history = tuple(entry for place, entry in read if place > upto)
+    return RunBasis(history, summary, tuple(pinned), prompt)

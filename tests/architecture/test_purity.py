@@ -63,7 +63,7 @@ PURE = {
         "pairing_codes routes run_events run_steps session_keys targets workspace_paths"
     ),
     "observability": "readiness",
-    "runs": "event_buffer live_events speakers usage_report",
+    "runs": "event_buffer live_events speakers step_views usage_report",
     "scheduler": (
         "admission child_runs debounce effects lanes models run_views scheduler snapshots "
         "state_machine states texts timeouts timer_heap views"

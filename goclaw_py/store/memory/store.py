@@ -24,6 +24,7 @@ from goclaw_py.store.memory.jobs.work import MemoryWorkItems
 from goclaw_py.store.memory.outbox import MemoryOutbox
 from goclaw_py.store.memory.people import MemoryPeople
 from goclaw_py.store.memory.records import MemoryRunRecords
+from goclaw_py.store.memory.rewind import MemoryRewind
 from goclaw_py.store.memory.runs import MemoryRuns
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
@@ -40,6 +41,7 @@ class MemoryStore(
     MemoryRuns,
     MemoryRunRecords,
     MemoryApprovals,
+    MemoryRewind,
     MemoryDrafts,
     MemoryOutbox,
     MemoryPeople,

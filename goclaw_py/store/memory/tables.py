@@ -60,7 +60,9 @@ class HistoryRecord:
 
     id: int
     epoch: int
+    """That of its session when it was said; ``-1 - epoch`` once it was undone."""
     entry: StoredEntry
+    undone_at: datetime | None = None
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from goclaw_py.model.errors import (
     NoGateway,
     NotAChat,
     NotFound,
+    NotRewindable,
     NotYours,
     SessionBusy,
     SlugTaken,
@@ -49,6 +50,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NoGateway, 409),
     (SessionBusy, 409),
     (NotAChat, 409),
+    (NotRewindable, 409),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
     (UnknownJob, 404),
@@ -67,6 +69,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
 _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "SESSION_BUSY": SessionBusy,
     "NOT_A_CHAT": NotAChat,
+    "NOT_REWINDABLE": NotRewindable,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {

@@ -65,7 +65,19 @@ WATCHED = {
 
 VERBS = {
     *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
-    *("import", "export", "follow", "reset", "allow", "deny", "approve", "revoke", "mute"),
+    *(
+        "import",
+        "export",
+        "follow",
+        "reset",
+        "fork",
+        "replay",
+        "allow",
+        "deny",
+        "approve",
+        "revoke",
+        "mute",
+    ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("runs", "people", "events"),
 }
@@ -114,8 +126,10 @@ GATEWAY = dict.fromkeys(
     "event": "the build is red",
     "sessions show": "console",
     "sessions reset": "console",
+    "sessions fork": "console",
     "runs": "--active",
     "runs show": "0190-a",
+    "runs replay": "0190-a",
     "inbox show": "8",
     "inbox retry": "8",
     "inbox drop": "8 --yes",

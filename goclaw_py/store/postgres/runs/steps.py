@@ -57,9 +57,16 @@ def _row(step: RunStep) -> tuple[str, object]:
 
 
 def read(rows: Iterable[Row]) -> tuple[RunStep, ...] | None:
-    """Return steps; None if one is damaged, or was written by another release."""
+    """Return steps; None if one cannot be read."""
+    found = [read_one(row) for row in rows]
+    known = tuple(step for step in found if step is not None)
+    return known if len(known) == len(found) else None
+
+
+def read_one(row: Row) -> RunStep | None:
+    """Return a step; None if it is damaged, or was written by another release."""
     try:
-        return tuple(_step(row["kind"], orjson.loads(row["payload"])) for row in rows)
+        return _step(row["kind"], orjson.loads(row["payload"]))
     except (InvalidOperation, KeyError, TypeError, ValueError):
         return None
 
