@@ -74,6 +74,8 @@ class Reason(StrEnum):
     """Its budget is used up (SPEC AGENT-5)."""
     OUTAGE = "outage"
     """The agent's provider is down; it runs again once that is available (SPEC AGENT-8)."""
+    MERGED = "merged"
+    """Its sender wrote more before it had had an effect; one run answers both (SPEC QUEUE-6)."""
     CRASHED = "crashed"
 
 

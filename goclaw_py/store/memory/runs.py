@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -99,10 +99,15 @@ class MemoryRuns(MemoryPart):
         return cut
 
     def _cut_steps(self, run: RunId | None) -> tuple[RunStep, ...]:
-        """Return the steps of a run and its predecessors, up to the first not interrupted one."""
+        """Return the steps of a run and its predecessors, up to the first not interrupted one.
+
+        A run that was cancelled for a further message had another prompt.
+        """
         steps: tuple[RunStep, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
             if record.end is None or record.end.outcome not in _CUT:
+                break
+            if record.end.reason is Reason.MERGED:
                 break
             steps, run = (*record.steps, *steps), record.follows
         return steps
