@@ -21,6 +21,7 @@ from goclaw_py.ports.agent import (
     LoopEvent,
     MessagePart,
     ModelStep,
+    RequestSent,
     RunRequest,
     TakeMessages,
     no_messages,
@@ -225,5 +226,5 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, TakenStep):
+        elif not isinstance(event, RequestSent | TakenStep):
             hear(event)

@@ -127,9 +127,6 @@ speculative / scheduler: a run that has had an effect begins again
 speculative / admission: a run begins again although the window is over
 -return run if now - run.last_at <= request.policy.debounce_s else None
 +return run
-speculative / admission: who goes on typing makes run after run begin again
--since=run.started_at)
-+since=now)
 speculative / state_machine: the messages of a run that begins again do not count
 -        self._add(run, into)
 -        for run_id
@@ -138,9 +135,6 @@ speculative / state_machine: the messages of a run that begins again do not coun
 speculative / models: a run that begins again looks stopped
 -return any(r.reason is not Reason.MERGED and r.is_of(sender) for r in stopped)
 +return any(r.is_of(sender) for r in stopped)
-speculative / scheduler: a stop of a run that begins again stops only the old run
--machine.aliases.get(run_id) or machine.requests.get(run_id)
-+machine.requests.get(run_id) or machine.aliases.get(run_id)
 typing / debounce: a steady typist is never served
 -burst.ends_at = min(now + burst.window_s, burst.latest_at)
 +burst.ends_at = now + burst.window_s

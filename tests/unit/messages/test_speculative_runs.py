@@ -9,9 +9,9 @@ import pytest
 
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import NO_USAGE, TextDelta, ToolStarted
+from goclaw_py.model.run_events import NO_USAGE, TextDelta, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, ValueStep
-from goclaw_py.ports.agent import LoopEvent, ModelStep
+from goclaw_py.ports.agent import LoopEvent, ModelStep, RequestSent
 from goclaw_py.scheduler.models import Debounce, Mode
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
@@ -51,6 +51,16 @@ async def test_a_message_starts_its_run_at_once_and_a_further_one_lets_it_begin_
             (Outcome.COMPLETED, None),
         ]
         assert {row.attempts for row in gateway.database.inbox.values()} == {1}
+
+
+async def test_the_request_of_a_run_that_begins_again_counts() -> None:
+    """SPEC AGENT-5: it is paid for, although nobody knows its tokens."""
+    agent = ScriptedAgent(Emitting((RequestSent(),), Block()))
+    async with a_process(agent, WAYS) as gateway:
+        await gateway.say("one", "two", apart_s=0.1)
+        await gateway.channel.until_sent(1)
+        _, merged = await gateway.store.runs(limit=2)
+        assert merged.usage == Usage(requests=1)
 
 
 async def test_messages_of_one_batch_cost_one_run() -> None:
