@@ -18,7 +18,7 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, TextDelta
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, RequestSent
+from goclaw_py.ports.agent import AgentResult, HistoryEntry
 from tests.support import model_server_openai as openai
 from tests.support.model_agents import look_up
 from tests.support.model_server import ModelServer, Seen
@@ -130,7 +130,7 @@ async def test_the_older_part_becomes_a_summary_before_the_window_is_full(
     assert len(server.seen[-1].roles) == 9
     result = await talk.say("say six")
     assert result.text == "six"
-    assert talk.events == [Compacted(6, "summary 1"), RequestSent(), TextDelta("six")]
+    assert talk.events == [Compacted(6, "summary 1"), TextDelta("six")]
     assert result.usage.requests == 2, "it is paid for"
     assert [(step.usage.requests, step.done) for step in talk.events.steps] == [
         (0, False),

@@ -220,7 +220,7 @@ async def test_what_was_said_before_a_stop_stands_before_the_note(
     class Listening(Events):
         def append(self, event: object) -> None:
             super().append(event)  # type: ignore[arg-type]
-            if len(self) == 4:  # the request, then words
+            if len(self) == 3:
                 said.set()
 
     events = Listening()
