@@ -252,3 +252,8 @@ class Agent(Section):
     instructions: WorkspaceFiles | None = None
     """workspace files that are added to the system prompt, all of which must exist; default:
     AGENTS.md, if it exists"""
+
+    @property
+    def is_language_model(self) -> bool:
+        """Return whether ``model`` names a provider's model."""
+        return ":" in self.model and not self.model.strip().startswith("python:")

@@ -225,7 +225,12 @@ class ModelStep:
     response: ResponseStep | None = None
 
 
-LoopEvent = AgentEvent | ModelStep | TakenStep | ValueStep
+@dataclass(frozen=True, slots=True)
+class RequestSent:
+    """Reports that a request to a model is about to be sent; its ``ModelStep`` has its usage."""
+
+
+LoopEvent = AgentEvent | ModelStep | RequestSent | TakenStep | ValueStep
 """The events that a loop reports during a run."""
 
 Emit = Callable[[LoopEvent], None]

@@ -23,6 +23,7 @@ from goclaw_py.ports.agent import (
     LoopEvent,
     MessagePart,
     ModelStep,
+    RequestSent,
     RunRequest,
     TakeMessages,
     no_messages,
@@ -44,7 +45,7 @@ from goclaw_py.runs.turn import Turn
 _ASK_S = 0.5
 """How often a run checks whether its node's lease is valid again, in seconds."""
 
-Hear = Callable[[AgentEvent], None]
+Hear = Callable[[AgentEvent | ValueStep], None]
 """Receives the events of an agent loop, while its run may speak."""
 
 
@@ -247,5 +248,5 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, TakenStep | ValueStep):
+        elif not isinstance(event, RequestSent | TakenStep):
             hear(event)

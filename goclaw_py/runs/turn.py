@@ -55,6 +55,10 @@ class Turn:
     """Set once the commit of the ``/stop`` that cancelled it has been tried."""
     former: RunId | None = None
     """The run for the same messages that failed in this outage."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once its end is stored, or never will be."""
+    after: asyncio.Event | None = None
+    """The end of the run that was cancelled for its last message, and whose messages it has."""
     offers: list[RunId] = field(default_factory=list)
     """Waiting messages that this turn may take (mode ``steer``)."""
     context_messages: int = 0

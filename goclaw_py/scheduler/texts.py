@@ -27,6 +27,8 @@ _REASONS = {
     Reason.WAITS_FOR_ITSELF: "it would have waited for a run that waits for it (deadlock)",
     Reason.BUDGET: "a budget was used up (agents.NAME.budget)",
     Reason.OUTAGE: "the provider of its model is unavailable",
+    Reason.APPROVAL: "it waited for a person to approve a tool call",
+    Reason.MERGED: "its sender wrote more before it had answered; one run answers both",
     Reason.CRASHED: "the gateway crashed at each attempt",
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
@@ -49,6 +49,23 @@ async def test_the_next_run_continues_with_the_steps_of_the_interrupted_ones(wor
     await world.a.finish_run(end("r3"), node=A)
     (other,) = await world.accept(ANN)
     assert (await world.a.begin_run(new_run("r4", other), node=A)).steps == ()
+
+
+async def test_a_run_that_was_cancelled_for_a_further_message_is_not_continued(
+    world: World,
+) -> None:
+    """SPEC QUEUE-6: the next run has another prompt, also when that one is interrupted."""
+    (first, more) = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r1", first), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED,)), node=A)
+    merged = replace(end("r1", Outcome.INTERRUPTED), reason=Reason.MERGED)
+    await world.a.finish_run(merged, node=A)
+    begun = await world.a.begin_run(new_run("r2", first, more, started_at=at(1)), node=A)
+    assert begun.steps == ()
+    await world.a.note_run(RunId("r2"), RunSoFar(steps=(STEERED,)), node=A)
+    await crash(world)
+    begun = await world.a.begin_run(new_run("r3", first, more, started_at=at(2)), node=A)
+    assert begun.steps == (STEERED,)
 
 
 async def test_another_nodes_run_gets_no_steps(world: World) -> None:

@@ -49,7 +49,14 @@ from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, No
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, ReplayMode, RunRequest
+from goclaw_py.ports.agent import (
+    AgentResult,
+    Emit,
+    ModelStep,
+    ReplayMode,
+    RequestSent,
+    RunRequest,
+)
 from goclaw_py.ports.tools import Toolbox
 
 _log = logging.getLogger(__name__)
@@ -258,6 +265,8 @@ class ModelRun:
         async for node in run:
             if Agent.is_model_request_node(node):
                 await self._prepare(run, node.request)
+                if self._replay.is_over:
+                    self._emit(RequestSent())
                 async with node.stream(run.ctx) as events:
                     trace.stream = events
                     async for event in events:

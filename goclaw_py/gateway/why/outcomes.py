@@ -87,6 +87,9 @@ _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
     Reason.OUTAGE: (
         Cure("It runs again when the provider answers; check its key", "goclaw doctor"),
     ),
+    Reason.MERGED: (
+        Cure('Wait for further messages before each run: debounce = "fixed" under [queue]'),
+    ),
     Reason.CRASHED: _CRASH,
     Reason.SHUTDOWN: _START,
     Reason.DRAINING: _START,

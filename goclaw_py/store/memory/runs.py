@@ -106,12 +106,15 @@ class MemoryRuns(MemoryPart):
         """Return the steps of a run and its predecessors, up to the first not interrupted one.
 
         The caller of a tool does not know how a run for the call ended, so that one is continued.
+        A run that was cancelled for a further message had another prompt.
         """
         steps: tuple[RunStep, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
             if record.end is None:
                 break
             if record.end.outcome not in _CUT and not record.new.call_key:
+                break
+            if record.end.reason is Reason.MERGED:
                 break
             steps, run = (*record.steps, *steps), record.follows
         return steps

@@ -294,16 +294,19 @@ order by depth desc;
 
 -- name: steps
 -- The steps of an interrupted run and of the interrupted runs that it continues, in order. A run for
--- a tool call is continued whatever its outcome: its caller does not know it.
+-- a tool call is continued whatever its outcome: its caller does not know it. A run that was
+-- cancelled for a further message had another prompt.
 with recursive earlier as (
     select id, follows, 1 as depth
     from runs
     where id = $1 and (outcome in ('lost', 'interrupted') or call_key is not null)
+      and reason is distinct from 'merged'
     union all
     select r.id, r.follows, e.depth + 1
     from earlier as e
     join runs as r on r.id = e.follows
-    where (r.outcome in ('lost', 'interrupted') or r.call_key is not null) and e.depth < 1000
+    where (r.outcome in ('lost', 'interrupted') or r.call_key is not null)
+      and r.reason is distinct from 'merged' and e.depth < 1000
 )
 select s.kind, s.payload
 from earlier
