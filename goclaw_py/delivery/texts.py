@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,11 +15,13 @@ from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Attachment, InboundMessage
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.ports.store import ToolCall
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState, RunView
 
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
+_MOST_TOOLS = 10
 
 GREETING = "Hello! Send me a message and I will answer. /help lists the commands."
 NEW_SESSION = "This is a new conversation. I no longer remember the previous one."
@@ -338,6 +341,41 @@ def cut_calls(lines: Sequence[str], more: int) -> str:
         "Do not repeat any of them blindly. Use the results that you see here. Where the outcome "
         "is unknown, find out whether it took effect; if you cannot, ask before you repeat it."
     )
+
+
+def done_before(calls: Sequence[ToolCall]) -> str:
+    """Say to people what interrupted attempts did; "" if they called no tools (SPEC IO-2).
+
+    A later attempt reports a call that it must not repeat as failed, and one that it repeats anew.
+    """
+    unknown = {(call.name, call.arguments): call for call in calls if call.ok is None}
+    done = [call for call in calls if call.ok]
+    for call in done:
+        if not call.side_effects:
+            unknown.pop((call.name, call.arguments), None)
+    failed = [
+        call for call in calls if call.ok is False and (call.name, call.arguments) not in unknown
+    ]
+    parts = {
+        "completed": done,
+        "failed": failed,
+        "outcome unknown": list(unknown.values()),
+    }
+    said = [f"{what}: {_tools(called)}" for what, called in parts.items() if called]
+    return f"Before that I had called tools ({'; '.join(said)})." if said else ""
+
+
+def _tools(calls: Sequence[ToolCall]) -> str:
+    """Return the names of the called tools, each once."""
+    often = Counter(cut_text(call.name, _SNIPPET) for call in calls).most_common()
+    names = [name if number == 1 else f"{name} {number} times" for name, number in often]
+    more = [f"{len(names) - _MOST_TOOLS} more"] if len(names) > _MOST_TOOLS else []
+    return ", ".join(names[:_MOST_TOOLS] + more)
+
+
+def crashed(times: int) -> str:
+    """Say why a job is not run again (SPEC CRON-5)."""
+    return f"the program crashed {'' if times == 1 else f'{times} times '}while it ran"
 
 
 def not_repeated(tools: Sequence[str]) -> str:

@@ -181,6 +181,34 @@ async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent
     assert "meaning of owl" in (await execute(agent, used_up, steps)).result.text
 
 
+async def test_a_crash_loop_ends_at_the_budget(agent: ModelAgent, server: ModelServer) -> None:
+    """Each run is cut after its first new call; all attempts together have one budget."""
+
+    async def order() -> str:
+        """Order something."""
+        return "ordered"
+
+    asked = request("many order", budget=Budget(turns=3))
+    steps: list[RunStep] = []
+    ordered = 0
+    while True:
+        tools, journal = Functions(order), Journal()
+
+        def until_called(event: LoopEvent, journal: Journal = journal) -> None:
+            journal(event)
+            if isinstance(event, ToolEnded):
+                raise ConnectionAbortedError
+
+        try:
+            await agent.run(replace(asked, tools=tools, steps=tuple(steps)), until_called)
+        except ConnectionAbortedError:
+            steps += journal.steps
+            ordered += len(tools.calls)
+        except BudgetReached:
+            break
+    assert (ordered, len(server.seen)) == (2, 3)
+
+
 @pytest.mark.parametrize(
     "damaged",
     [

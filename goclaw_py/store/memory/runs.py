@@ -21,15 +21,12 @@ from goclaw_py.ports.store import (
     RunStartResult,
     StoredEntry,
     Summary,
-    ToolCall,
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
-from goclaw_py.store.memory.tables import DraftRecord, MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import CUT, DraftRecord, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
-
-_CUT = (Outcome.LOST, Outcome.INTERRUPTED)
 
 
 class MemoryRuns(MemoryPart):
@@ -75,7 +72,7 @@ class MemoryRuns(MemoryPart):
             summary=session.summary,
             pinned=session.pinned,
             ended=ended,
-            cut_calls=self._cut_calls(self._db.runs[run.id].follows),
+            cut_calls=self._db.cut_calls(self._db.runs[run.id].follows),
             steps=self._cut_steps(self._db.runs[run.id].follows),
         )
 
@@ -89,20 +86,11 @@ class MemoryRuns(MemoryPart):
             known = self._db.heartbeat_runs.runs.get(run.heartbeat_run, [])
         return max(known, default=None)
 
-    def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
-        """Return the interrupted tool calls of a run and its predecessors."""
-        cut: tuple[ToolCall, ...] = ()
-        while run is not None and (record := self._db.runs.get(run)) is not None:
-            if record.end is not None and record.end.outcome in _CUT:
-                cut = (*record.end.tools, *cut)
-            run = record.follows
-        return cut
-
     def _cut_steps(self, run: RunId | None) -> tuple[RunStep, ...]:
         """Return the steps of a run and its predecessors, up to the first not interrupted one."""
         steps: tuple[RunStep, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
-            if record.end is None or record.end.outcome not in _CUT:
+            if record.end is None or record.end.outcome not in CUT:
                 break
             steps, run = (*record.steps, *steps), record.follows
         return steps

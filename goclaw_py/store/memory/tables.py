@@ -32,6 +32,7 @@ from goclaw_py.ports.store import (
     RunEnd,
     RunSoFar,
     StoredEntry,
+    ToolCall,
     Topic,
     Unanswered,
     UnmentionedRow,
@@ -42,6 +43,9 @@ from goclaw_py.store import rules
 from goclaw_py.store.memory.cluster.tables import CallTable, LeaseRecord, PlaceTable
 from goclaw_py.store.memory.heartbeat.tables import HeartbeatTables
 from goclaw_py.store.memory.jobs.tables import JobTables
+
+CUT = (Outcome.LOST, Outcome.INTERRUPTED)
+"""The outcomes of runs that later runs may continue."""
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
@@ -311,6 +315,15 @@ class MemoryDatabase:
             (run, self.pending.get(row_id)) for run in runs for row_id in self.runs[run].new.inbox
         ]
         return [row for run, row in rows if row is not None and row.run_id == run]
+
+    def cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
+        """Return the interrupted tool calls of a run and its predecessors."""
+        cut: tuple[ToolCall, ...] = ()
+        while run is not None and (record := self.runs.get(run)) is not None:
+            if record.end is not None and record.end.outcome in CUT:
+                cut = (*record.end.tools, *cut)
+            run = record.follows
+        return cut
 
     def free_rows(self, runs: Collection[RunId], *, attempts_back: int) -> None:
         """Make the pending rows of some runs free, so that they run again."""

@@ -122,7 +122,7 @@ returning
 update inbox
 set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3
 where run_id = any ($1::text[]) and state = 'pending' and attempts >= $2
-returning id, session, message;
+returning id, session, message, run_id;
 
 -- name: free_rows
 -- Make the unfinished messages of some runs pending again, and subtract the given number of

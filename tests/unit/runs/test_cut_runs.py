@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from goclaw_py.delivery import texts
 from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
 from goclaw_py.model.outcomes import Outcome
@@ -112,6 +113,49 @@ async def test_a_job_that_may_be_repeated_is_run_again_and_told_of_the_calls() -
     async with a_process(agent, ways, database=database) as process:
         await process.channel.until_sent(1)
         assert "receipt 77" in agent.requests[1].interrupted
+
+
+async def test_a_message_that_crashes_every_run_ends_with_one_message_of_what_was_done() -> None:
+    """SPEC IO-2: also if two gateways see the last crash."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(pay), Do(pay))
+    await paying(agent, database, Ways())
+    for attempt in (2, 3):
+        async with a_process(agent, database=database) as process:
+            await until(lambda attempt=attempt: len(agent.requests) == attempt)  # type: ignore[misc]
+            await asyncio.sleep(1)
+            process.kill()
+    async with a_process(agent, database=database) as one, a_process(database=database) as two:
+        await until(lambda: one.channel.texts() + two.channel.texts())
+        await asyncio.sleep(60)
+        (text,) = one.channel.texts() + two.channel.texts()
+        assert text.startswith(texts.LOST)
+        assert "completed: pay 3 times; outcome unknown: pay)" in text
+        assert len(agent.requests) == 3
+        assert two.scripted.requests == []
+
+
+@pytest.mark.parametrize("notify", [Notify.ALWAYS, Notify.NEVER])
+async def test_a_job_that_crashes_every_run_ends_with_one_message_of_what_was_done(
+    notify: Notify,
+) -> None:
+    """SPEC CRON-5, CRON-13."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(pay), Do(pay))
+    ways = Ways(jobs=setup(retry_after_effects=True))
+    await paying(agent, database, ways, Wanted(every(60), notify=notify))
+    for attempt in (2, 3):
+        async with a_process(agent, ways, database=database) as process:
+            await until(lambda attempt=attempt: len(agent.requests) == attempt)  # type: ignore[misc]
+            await asyncio.sleep(1)
+            process.kill()
+    async with a_process(agent, ways, database=database) as process:
+        await process.channel.until_sent(1)
+        await asyncio.sleep(30)
+        (text,) = process.channel.texts()
+        assert "The program crashed 3 times while it ran." in text
+        assert "completed: pay 3 times; outcome unknown: pay)" in text
+        assert len(agent.requests) == 3
+        (row,) = await process.store.log_of()
+        assert (row.status, row.error) == (OccurrenceStatus.LOST, texts.crashed(3))
 
 
 async def test_no_tool_is_called_before_that_is_stored() -> None:

@@ -163,8 +163,7 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
     cut: tuple[ToolCall, ...] = ()
     done: tuple[RunStep, ...] | None = ()
     if (follows := told[0]["follows"]) is not None:
-        for row in await connection.fetch(_SQL["cut_calls"], follows):
-            cut += tools.calls(row["tools"])
+        cut = await cut_calls(connection, follows)
         done = steps.read(await connection.fetch(_SQL["steps"], follows))
     first, entries = told[0], [row for row in told if row["role"]]
     return RunStartResult(
@@ -178,6 +177,12 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
         cut_calls=cut,
         steps=done,
     )
+
+
+async def cut_calls(connection: Connection, run: RunId) -> tuple[ToolCall, ...]:
+    """Return the interrupted tool calls of a run and its predecessors."""
+    found = await connection.fetch(_SQL["cut_calls"], run)
+    return tuple(call for row in found for call in tools.calls(row["tools"]))
 
 
 def _lost(row: Row) -> LostDraft | None:
