@@ -144,8 +144,7 @@ class AgentExecutor:
 
     async def _work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
         use, run = self._use, job.run
-        payer = BudgetAccount(run.payer or run.session, run.agent)
-        budget = await use.budget_tracker.open(run.id, payer, budget=job.budget)
+        budget = await self._open_budget(job, progress)
         workspace = use.workspace(run.agent)
         here = ToolContext(
             run_id=run.id,
@@ -192,6 +191,12 @@ class AgentExecutor:
         progress.result = result = replace(result, files=(*result.files, *progress.files))
         use.budget_tracker.note(run.id, result.usage, done=True)
         return result
+
+    async def _open_budget(self, job: AgentTask, progress: RunRecorder) -> Budget:
+        run = job.run
+        payer = BudgetAccount(run.payer or run.session, run.agent)
+        before = progress.begun.uncounted
+        return await self._use.budget_tracker.open(run.id, payer, budget=job.budget, before=before)
 
     async def _live_node(self) -> NodeId:
         """Wait until this node's lease is valid, and return it.

@@ -138,9 +138,14 @@ class RunRecorder:
     ) -> tuple[Ending, BaseException | None]:
         """Return an end as ``BudgetReached`` if a budget ended the run, by runtime or loop."""
         if ended.reason is Reason.BUDGET and error is None:
-            return ended, self.over
-        if isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
-            return replace(ended, reason=Reason.BUDGET), self.over or error
+            error = self.over
+        elif isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
+            ended, error = replace(ended, reason=Reason.BUDGET), self.over or error
+        else:
+            return ended, error
+        if isinstance(error, BudgetReached) and self.begun.cut_calls:
+            done = texts.done_before((*self.begun.cut_calls, *self.calls))
+            error = BudgetReached(f"{error.friendly} {done}", str(error))
         return ended, error
 
     def told(self, error: BaseException | None) -> str | None:

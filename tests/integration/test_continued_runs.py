@@ -227,6 +227,12 @@ async def test_steps_that_cannot_be_read_are_told_in_words(
     assert "It had paid Ann." in str(server.seen[0].texts[0])
 
 
+async def test_a_budget_counts_steps_that_cannot_be_read(agent: ModelAgent) -> None:
+    damaged = [ResponseStep(b"{", Usage(1))]
+    with pytest.raises(BudgetReached):
+        await execute(agent, request("say yes", budget=Budget(turns=1)), damaged)
+
+
 async def test_a_tool_that_no_longer_exists_gives_its_stored_result(
     agent: ModelAgent, server: ModelServer
 ) -> None:

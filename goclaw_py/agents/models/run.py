@@ -91,12 +91,15 @@ class ModelRun:
         self._request = request
         self._emit = emit
         turns = request.budget.turns
-        self._budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
+        budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
         self._used = RunUsage()
         self._stored = NO_USAGE
         replay = Replay.read(request.steps)
         if replay is None:
             _log.warning("run_not_continued", extra={"run_id": request.run_id})
+            for step in request.steps:
+                budget = budget.less(step.usage) if isinstance(step, ResponseStep) else budget
+        self._budget = budget
         self._replay = replay or Replay()
         self._model = ReplayModel(asked.model, self._replay) if request.steps else None
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)

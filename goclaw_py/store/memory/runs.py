@@ -63,6 +63,8 @@ class MemoryRuns(MemoryPart):
         elif known.node != node or known.end is not None:
             raise Fenced(f"run {run.id} is not this node's any more")
         draft = self._db.drafts.get(run.id)
+        follows = self._db.runs[run.id].follows
+        calls, used = self._db.cut_work(follows)
         read = [one for one in session.current() if one.id > session.summarized_upto]
         return RunStartResult(
             tuple(one.entry.entry for one in read),
@@ -72,8 +74,9 @@ class MemoryRuns(MemoryPart):
             summary=session.summary,
             pinned=session.pinned,
             ended=ended,
-            cut_calls=self._db.cut_calls(self._db.runs[run.id].follows),
-            steps=self._cut_steps(self._db.runs[run.id].follows),
+            cut_calls=calls,
+            cut_usage=used,
+            steps=self._cut_steps(follows),
         )
 
     def _last(self, run: NewRun) -> RunId | None:

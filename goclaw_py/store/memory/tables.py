@@ -12,7 +12,7 @@ from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import (
     Chat,
@@ -316,14 +316,16 @@ class MemoryDatabase:
         ]
         return [row for run, row in rows if row is not None and row.run_id == run]
 
-    def cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
-        """Return the interrupted tool calls of a run and its predecessors."""
-        cut: tuple[ToolCall, ...] = ()
+    def cut_work(self, run: RunId | None) -> tuple[tuple[ToolCall, ...], Usage]:
+        """Return the tool calls and the usage of a run and its predecessors, if interrupted."""
+        calls: tuple[ToolCall, ...] = ()
+        used = NO_USAGE
         while run is not None and (record := self.runs.get(run)) is not None:
             if record.end is not None and record.end.outcome in CUT:
-                cut = (*record.end.tools, *cut)
+                calls = (*record.end.tools, *calls)
+                used = used.plus(record.end.usage or NO_USAGE)
             run = record.follows
-        return cut
+        return calls, used
 
     def free_rows(self, runs: Collection[RunId], *, attempts_back: int) -> None:
         """Make the pending rows of some runs free, so that they run again."""

@@ -272,22 +272,23 @@ left join history as h
 where r.id = $1
 order by h.id;
 
--- name: cut_calls
--- What some runs, and those that they follow, had called before they were cut, the oldest run first.
+-- name: cut_work
+-- What a run, and those that it follows, had called and used before they were cut, the oldest first.
 with recursive earlier as (
-    select id, follows, outcome, tools, 1 as depth
+    select id, follows, 1 as depth
     from runs
     where id = $1
     union all
-    select r.id, r.follows, r.outcome, r.tools, e.depth + 1
+    select r.id, r.follows, e.depth + 1
     from earlier as e
     join runs as r on r.id = e.follows
     where e.depth < 20
 )
-select tools
+select r.tools, r.requests, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost_usd
 from earlier
-where outcome in ('lost', 'interrupted') and tools is not null
-order by depth desc;
+join runs as r on r.id = earlier.id
+where r.outcome in ('lost', 'interrupted')
+order by earlier.depth desc;
 
 -- name: steps
 -- The steps of an interrupted run and of the interrupted runs that it continues, in order.

@@ -10,16 +10,18 @@ import pytest
 from goclaw_py.delivery import texts
 from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
+from goclaw_py.model.budget import Budget
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
+from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, until
 from tests.support.jobs import Wanted, at, every, make, setup
 
-USED = Usage(1, 100, 10, 0, Decimal("0.25"))
+USED = Usage(1, 100, 10, 0, Decimal("0.1"))
 
 
 async def pay(request: RunRequest, emit: Emit) -> str:
@@ -51,11 +53,13 @@ async def paying(
 async def test_the_next_attempt_is_told_what_the_one_before_had_called() -> None:
     """And the record of the one before has its tools, its model and what it used."""
     database, agent = MemoryDatabase(), ScriptedAgent(Do(pay))
-    await paying(agent, database, Ways())
-    async with a_process(agent, database=database) as process:
+    limited = Ways(limits=Limits(Budget(turns=8)))
+    await paying(agent, database, limited)
+    async with a_process(agent, limited, database=database) as process:
         await process.channel.until_sent(1)
         told = agent.requests[1].interrupted
         assert '- pay({"bill": 1}) -> done: receipt 77' in told
+        assert agent.requests[1].budget.turns == 7
         assert '- pay({"bill": 2}) -> outcome unknown' in told
         assert "Do not repeat any of them blindly" in told
         second, first = await process.store.runs()
@@ -125,13 +129,26 @@ async def test_a_message_that_crashes_every_run_ends_with_one_message_of_what_wa
             await asyncio.sleep(1)
             process.kill()
     async with a_process(agent, database=database) as one, a_process(database=database) as two:
-        await until(lambda: one.channel.texts() + two.channel.texts())
+        await until(lambda: bool(one.channel.texts() + two.channel.texts()))
         await asyncio.sleep(60)
         (text,) = one.channel.texts() + two.channel.texts()
         assert text.startswith(texts.LOST)
         assert "completed: pay 3 times; outcome unknown: pay)" in text
         assert len(agent.requests) == 3
         assert two.scripted.requests == []
+
+
+async def test_a_message_that_crashes_every_run_ends_at_the_budget() -> None:
+    """SPEC AGENT-5, AGENT-9: what was done is told then too."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(pay))
+    limited = Ways(limits=Limits(Budget(turns=2)))
+    await paying(agent, database, limited)
+    async with a_process(agent, limited, database=database) as process:
+        await process.channel.until_sent(1)
+        (text,) = process.channel.texts()
+        assert "reached its limit of 2 model requests" in text
+        assert "(completed: pay; outcome unknown: pay)" in text
+        assert await process.outcomes() == [Outcome.LOST, Outcome.FAILED]
 
 
 @pytest.mark.parametrize("notify", [Notify.ALWAYS, Notify.NEVER])

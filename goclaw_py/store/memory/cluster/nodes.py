@@ -106,7 +106,7 @@ class MemoryNodes(MemoryPart):
         self._db.close_forsaken_drafts(now)
         release_claims(self._db, dead, now, died=True)
         self._db.free(dead)
-        calls = {run: self._db.cut_calls(run) for run in ids}
+        calls = {run: self._db.cut_work(run)[0] for run in ids}
         for session, message in rules.apologies(gave_up, apology, calls):
             self._db.enqueue([message], session=session, now=now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))

@@ -15,7 +15,7 @@ from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
-from goclaw_py.store.postgres.runs.beginnings import cut_calls
+from goclaw_py.store.postgres.runs.beginnings import cut_work
 from goclaw_py.store.sql import queries
 
 _SQL = queries("nodes")
@@ -163,6 +163,6 @@ async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
 async def _apologise(
     connection: Connection, lost: Sequence[rules.LostMessage], apology: str, now: datetime
 ) -> None:
-    calls = {run: await cut_calls(connection, run) for run in {row.run for row in lost}}
+    calls = {run: (await cut_work(connection, run))[0] for run in {row.run for row in lost}}
     for session, message in rules.apologies(lost, apology, calls):
         await enqueue(connection, [message], session=session, now=now)
