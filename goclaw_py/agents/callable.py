@@ -68,6 +68,7 @@ class CallableAgent:
 
         ``emit`` and ``request.take_messages`` may be called from its thread.
         """
+        request = request.begun_again()
         if self._is_async:
             given = self._target(replace(request, step=_StoredSteps(request, emit)), emit)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -44,10 +44,12 @@ class TextPart:
     """The text of one message of a person.
 
     ``said`` is the sender's own text if ``text`` also names the sender; None: it is ``text``.
+    ``rows`` are the inbox rows of the message, for ``TakenStep``.
     """
 
     text: str
     said: str | None = field(default=None, compare=False)
+    rows: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +152,14 @@ class RunRequest:
     steps: tuple[RunStep, ...] = ()
     interrupted: str = ""
     step: StepFunction = field(default=_just_do, repr=False, compare=False)
+
+    def begun_again(self) -> RunRequest:
+        """Return the request for a loop that does not replay ``steps``.
+
+        Its parts include the messages that had joined an interrupted run.
+        """
+        joined = [TextPart(step.text) for step in self.steps if isinstance(step, TakenStep)]
+        return replace(self, parts=(*self.parts, *joined)) if joined else self
 
     @property
     def prompt(self) -> str:

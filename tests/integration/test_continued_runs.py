@@ -16,7 +16,15 @@ from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role, RunRequest
+from goclaw_py.ports.agent import (
+    AgentResult,
+    HistoryEntry,
+    LoopEvent,
+    ModelStep,
+    Role,
+    RunRequest,
+    TextPart,
+)
 from goclaw_py.runs.run_journal import step_of
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
@@ -169,6 +177,22 @@ async def test_a_harmless_or_idempotent_call_with_an_unknown_outcome_is_repeated
     assert tools.calls == [("look_up", {"word": "owl"})]
 
 
+async def test_two_messages_with_the_same_text_are_told_apart(
+    agent: ModelAgent, server: ModelServer
+) -> None:
+    """SPEC QUEUE-4: one that the interrupted run had taken in, and one that came later."""
+    waiting = [TextPart(STEERED, rows=(2,))]
+    asked = request(ORDER, take=lambda: (waiting.pop(),) if waiting else ())
+    steps = (await execute(agent, asked)).journal.steps
+    taken = next(number for number, step in enumerate(steps, 1) if isinstance(step, TakenStep))
+    assert steps[taken - 1] == TakenStep(STEERED, (2,))
+    for new in ((), (STEERED,)):
+        server.seen.clear()
+        rest = await execute(agent, request(ORDER, take=Coming(*new)), steps[:taken])
+        texts = [entry.text for entry in rest.result.entries]
+        assert sum(text.count(STEERED) for text in texts) == 1 + len(new)
+
+
 async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent) -> None:
     asked = request("many look_up", budget=Budget(turns=2))
     with pytest.raises(BudgetReached):
@@ -221,9 +245,9 @@ async def test_a_crash_loop_ends_at_the_budget(agent: ModelAgent, server: ModelS
 async def test_steps_that_cannot_be_read_are_told_in_words(
     agent: ModelAgent, server: ModelServer, damaged: list[RunStep]
 ) -> None:
-    asked = replace(request("say yes"), interrupted="It had paid Ann.")
-    done = await execute(agent, asked, damaged)
-    assert done.result.text == "yes"
+    asked = replace(request("hello"), interrupted="It had paid Ann.")
+    done = await execute(agent, asked, [*damaged, TakenStep("and Bob")])
+    assert done.result.text == "you said: hello\nand Bob"
     assert "It had paid Ann." in str(server.seen[0].texts[0])
 
 

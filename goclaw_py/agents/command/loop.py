@@ -46,6 +46,7 @@ class CommandAgent:
 
         Raises ``AgentError`` if it cannot be started, fails, or takes too long.
         """
+        request = request.begun_again()
         known = _conversation(request)
         is_first = known is None
         answer = _Answer(request, emit, known or str(uuid.uuid4()), output_of(self._spec))

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from pydantic_ai import Agent, AgentRun
 from pydantic_ai.exceptions import (
@@ -47,7 +48,7 @@ from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest, TextPart
 from goclaw_py.ports.tools import Toolbox
 
 _log = logging.getLogger(__name__)
@@ -88,7 +89,6 @@ class ModelRun:
     def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
         self._agent = asked.agent
         self._asked = asked
-        self._request = request
         self._emit = emit
         turns = request.budget.turns
         budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
@@ -97,9 +97,10 @@ class ModelRun:
         replay = Replay.read(request.steps)
         if replay is None:
             _log.warning("run_not_continued", extra={"run_id": request.run_id})
+            request = request.begun_again()
             for step in request.steps:
                 budget = budget.less(step.usage) if isinstance(step, ResponseStep) else budget
-        self._budget = budget
+        self._budget, self._request = budget, request
         self._replay = replay or Replay()
         self._model = ReplayModel(asked.model, self._replay) if request.steps else None
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
@@ -269,10 +270,12 @@ class ModelRun:
         stored = self._replay.taken()
         if not self._replay.is_over:
             return "\n".join(stored)
-        new = [part.text for part in self._request.take_messages() if part.text not in stored]
+        new = self._request.take_messages()
+        text = "\n".join(part.text for part in new)
         if new:
-            self._emit(TakenStep("\n".join(new)))
-        return "\n".join([*stored, *new])
+            rows = (part.rows for part in new if isinstance(part, TextPart))
+            self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
+        return "\n".join(filter(None, [*stored, text]))
 
     @property
     def _new_usage(self) -> Usage:

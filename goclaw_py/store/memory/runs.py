@@ -10,7 +10,7 @@ from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_steps import RunStep
+from goclaw_py.model.run_steps import RunStep, TakenStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
@@ -107,6 +107,12 @@ class MemoryRuns(MemoryPart):
             known.tools, known.usage or before.usage, known.model or before.model
         )
         record.steps += known.steps[max(0, len(record.steps) - known.seq) :]
+        own = [row.id for row in self._db.rows_of({record.new.id})]
+        for step in known.steps:
+            for row_id in step.rows if isinstance(step, TakenStep) else ():
+                taken = self._db.pending.get(row_id)
+                if taken is not None and taken.run_id is None:
+                    taken.joined = min(own, default=None)
 
     def _has_ended(self, row_id: int, run: RunId) -> bool:
         """Return whether a row had ended before this run started."""

@@ -123,6 +123,7 @@ class InboxRecord:
     reason: Reason | None = None
     dropped: DroppedMessage | None = None
     dismissed: bool = False
+    joined: int | None = None
 
     @property
     def is_unanswered(self) -> bool:
@@ -142,6 +143,7 @@ class InboxRecord:
             received_at=self.received_at,
             mode=mode,
             dropped=self.dropped,
+            joined=self.joined,
         )
 
     def unanswered(self) -> Unanswered:

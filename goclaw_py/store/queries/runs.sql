@@ -309,7 +309,8 @@ order by earlier.depth desc, s.seq;
 
 -- name: note
 -- Stores what is known of runs that work, and their new steps; returns the ids of those that do so
--- and are the node's. $2 holds the runs, $3 their ids, $4 to $7 the steps.
+-- and are the node's. $2 holds the runs, $3 their ids, $4 to $7 the steps, $8 and $9 the messages that
+-- runs have taken in.
 with known as (
     select *
     from jsonb_to_recordset($2::jsonb) as (
@@ -332,6 +333,14 @@ with known as (
     from unnest($4::text[], $5::integer[], $6::text[], $7::bytea[]) as s (run_id, seq, kind, payload)
     join noted on noted.id = s.run_id
     on conflict (run_id, seq) do nothing
+), taken_in as (
+    update inbox as i
+    set joined = (
+        select min(own.id) from inbox as own where own.run_id = t.run_id and own.state = 'pending'
+    )
+    from unnest($8::text[], $9::bigint[]) as t (run_id, id)
+    join noted on noted.id = t.run_id
+    where i.id = t.id and i.id = any ($9::bigint[]) and i.state = 'pending' and i.run_id is null
 )
 select id
 from noted;

@@ -95,6 +95,10 @@ class MemoryNodes(MemoryPart):
         cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)
         ids = {run.new.id for run in cut}
         lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
+        for row in lost[:]:
+            for taken in [one for one in self._db.pending.values() if one.joined == row.id]:
+                taken.run_id = row.run_id
+                lost.append(taken)
         gave_up = [
             rules.LostMessage(row.id, row.session, row.message, row.run_id)
             for row in lost

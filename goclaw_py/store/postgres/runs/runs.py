@@ -157,13 +157,15 @@ class PostgresRuns(PostgresPart):
         await self._notes(_Note(storable(run), known, node))
 
     async def _note(self, notes: Sequence[_Note]) -> list[StoreError | None]:
+        new = [(note.id, note.known.seq, note.known.steps) for note in notes]
         async with self._pool.connection() as connection:
             found = await connection.fetch(
                 _SQL["note"],
                 notes[0].node,
                 orjson.dumps([_note_line(note) for note in notes]).decode(),
                 [note.id for note in notes],
-                *steps.columns([(note.id, note.known.seq, note.known.steps) for note in notes]),
+                *steps.columns(new),
+                *steps.taken(new),
             )
         noted = {row["id"] for row in found}
         return [
