@@ -85,9 +85,9 @@ class JobNotifications:
         has_effects = end.why is Why.EFFECTS
         if end.status is OccurrenceStatus.LOST and not has_effects:
             calls = await self._cut_calls(held)
-            has_effects = any(call.side_effects for call in calls)
+            has_effects = bool(attempt.friendly) or any(call.side_effects for call in calls)
             said = filter(None, [sentence(attempt.error), done_before(calls)])
-            attempt = replace(attempt, friendly=" ".join(said))
+            attempt = replace(attempt, friendly=attempt.friendly or " ".join(said))
         if has_effects and told is None:
             told = Recipients.OWNER
         disabled = update is not None and update.state is JobState.DISABLED

@@ -216,7 +216,7 @@ class CommandHandlers:
             for letter in letters
             if letter is not None
             and letter.session == row.session
-            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
         ]
         tried = await self._store.retry_dead_letters(mine, now=self._clock.now()) if mine else 0
         return Pressed("" if tried else texts.NOT_RETRIED, is_used=True)

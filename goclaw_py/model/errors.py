@@ -13,7 +13,8 @@
     │   ├── RunNotStarted       this run is not stored as started; nothing was written
     │   └── MigrationError      the schema is not the one that this release needs
     ├── AgentError              a run failed; contains a sentence for the person in the chat
-    │   └── BudgetReached       the run has used up its budget
+    │   ├── BudgetReached       the run has used up its budget
+    │   └── NotContinued        it was interrupted, and must not begin again
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
     │   ├── BadSchedule         the schedule is not valid
@@ -123,6 +124,10 @@ class AgentError(GoclawError):
 
 class BudgetReached(AgentError):
     """A run has used up its budget (SPEC AGENT-5). Its reply so far counts."""
+
+
+class NotContinued(AgentError):
+    """An interrupted run can neither be continued nor may it begin again: it is lost."""
 
 
 class ToolFailed(GoclawError):

@@ -75,6 +75,8 @@ class Reason(StrEnum):
     OUTAGE = "outage"
     """The agent's provider is down; it runs again once that is available (SPEC AGENT-8)."""
     CRASHED = "crashed"
+    NOT_CONTINUED = "not_continued"
+    """Its run was interrupted, and must not begin again (SPEC AGENT-10)."""
 
 
 @dataclass(frozen=True, slots=True)

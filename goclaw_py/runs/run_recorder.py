@@ -8,7 +8,7 @@ from datetime import datetime
 
 from goclaw_py.common.text import cut_text
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.errors import AgentError, BudgetReached, NotContinued
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import (
@@ -136,16 +136,18 @@ class RunRecorder:
     def judge(
         self, ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
-        """Return an end as ``BudgetReached`` if a budget ended the run, by runtime or loop."""
+        """Return the end of a run that a budget ended, by runtime or loop, or that is lost."""
         if ended.reason is Reason.BUDGET and error is None:
             error = self.over
         elif isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
             ended, error = replace(ended, reason=Reason.BUDGET), self.over or error
+        elif isinstance(error, NotContinued) and ended.outcome is Outcome.FAILED:
+            ended = replace(ended, outcome=Outcome.LOST, reason=Reason.NOT_CONTINUED)
         else:
             return ended, error
-        if isinstance(error, BudgetReached) and self.begun.cut_calls:
+        if isinstance(error, AgentError) and self.begun.cut_calls:
             done = texts.done_before((*self.begun.cut_calls, *self.calls))
-            error = BudgetReached(f"{error.friendly} {done}", str(error))
+            error = type(error)(f"{error.friendly} {done}", str(error))
         return ended, error
 
     def told(self, error: BaseException | None) -> str | None:

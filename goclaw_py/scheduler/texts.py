@@ -28,6 +28,7 @@ _REASONS = {
     Reason.BUDGET: "a budget was used up (agents.NAME.budget)",
     Reason.OUTAGE: "the provider of its model is unavailable",
     Reason.CRASHED: "the gateway crashed at each attempt",
+    Reason.NOT_CONTINUED: "it was interrupted (agents.NAME.command.on_interrupted)",
 }
 
 _OUTCOMES = {

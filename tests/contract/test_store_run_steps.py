@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
@@ -108,6 +108,20 @@ async def test_another_nodes_run_gets_no_steps(world: World) -> None:
         await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED,)), node=B)
     await crash(world)
     assert (await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)).steps == ()
+
+
+async def test_a_retry_of_what_was_not_continued_begins_anew(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(PAY,)), node=A)
+    await crash(world)
+    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    lost = replace(end("r2", Outcome.LOST), reason=Reason.NOT_CONTINUED)
+    for _ in range(2):  # the answer to the first call was lost
+        await world.a.finish_run(lost, node=A)
+    await world.a.retry_dead_letters([row.id], now=at(2))
+    begun = await world.a.begin_run(new_run("r3", row, started_at=at(3)), node=A)
+    assert begun.steps == ()
 
 
 async def test_a_retry_after_a_failure_begins_anew(world: World) -> None:

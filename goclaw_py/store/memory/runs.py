@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_steps import RunStep, TakenStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -94,6 +94,8 @@ class MemoryRuns(MemoryPart):
         steps: tuple[RunStep, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
             if record.end is None or record.end.outcome not in CUT:
+                break
+            if record.end.reason is Reason.NOT_CONTINUED:
                 break
             steps, run = (*record.steps, *steps), record.follows
         return steps
@@ -209,7 +211,7 @@ class MemoryRuns(MemoryPart):
         run = self._db.runs.get(end.id)
         if run is None or run.new.session not in self._db.sessions:
             raise RunNotStarted(f"run {end.id} never began")
-        if run.end is not None and run.end.outcome is Outcome.LOST:
+        if run.end is not None and run.end.outcome is Outcome.LOST is not end.outcome:
             raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
         if run.end is not None and run.node == node and node in self._db.nodes:
             return None

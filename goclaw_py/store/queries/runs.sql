@@ -291,16 +291,18 @@ where r.outcome in ('lost', 'interrupted')
 order by earlier.depth desc;
 
 -- name: steps
--- The steps of an interrupted run and of the interrupted runs that it continues, in order.
+-- The steps of an interrupted run and of the interrupted runs that it continues, in order. A run that
+-- ended because it could not be continued is none of them: its messages begin again if they are retried.
 with recursive earlier as (
     select id, follows, 1 as depth
     from runs
-    where id = $1 and outcome in ('lost', 'interrupted')
+    where id = $1 and outcome in ('lost', 'interrupted') and reason is distinct from 'not_continued'
     union all
     select r.id, r.follows, e.depth + 1
     from earlier as e
     join runs as r on r.id = e.follows
-    where r.outcome in ('lost', 'interrupted') and e.depth < 20
+    where r.outcome in ('lost', 'interrupted') and r.reason is distinct from 'not_continued'
+      and e.depth < 20
 )
 select s.kind, s.payload
 from earlier

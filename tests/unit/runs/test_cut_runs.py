@@ -11,7 +11,8 @@ from goclaw_py.delivery import texts
 from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.errors import NotContinued
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
@@ -173,6 +174,44 @@ async def test_a_job_that_crashes_every_run_ends_with_one_message_of_what_was_do
         assert len(agent.requests) == 3
         (row,) = await process.store.log_of()
         assert (row.status, row.error) == (OccurrenceStatus.LOST, texts.crashed(3))
+
+
+async def refuse(request: RunRequest, emit: Emit) -> str:
+    """What an agent does that must not begin again."""
+    raise NotContinued("I did not start it again.", "interrupted")
+
+
+async def test_a_run_that_must_not_begin_again_ends_lost_with_one_message() -> None:
+    """SPEC AGENT-10: its messages can be retried, and then nothing is continued."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(refuse))
+    await paying(agent, database, Ways())
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        await asyncio.sleep(60)
+        (said,) = process.channel.sent
+        done = "Before that I had called tools (completed: pay; outcome unknown: pay)."
+        assert said.text == f"I did not start it again. {done}"
+        assert said.buttons
+        assert await process.outcomes() == [Outcome.LOST, Outcome.LOST]
+        (letter,) = await process.store.dead_letters(ended=True)
+        assert letter.row.reason is Reason.NOT_CONTINUED
+        await process.store.retry_dead_letters([letter.row.id], now=process.clock.now())
+        await process.channel.until_sent(2)
+        assert len(agent.requests) == 3
+        assert agent.requests[2].steps == ()
+
+
+async def test_a_job_that_must_not_begin_again_is_reported_once() -> None:
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(refuse))
+    ways = Ways(jobs=setup(retry_after_effects=True, retry_on="any"))
+    await paying(agent, database, ways, Wanted(every(60), notify=Notify.NEVER))
+    async with a_process(agent, ways, database=database) as process:
+        await process.channel.until_sent(1)
+        await asyncio.sleep(30)
+        (text,) = process.channel.texts()
+        assert "I did not start it again. Before that" in text
+        (row,) = await process.store.log_of()
+        assert row.status is OccurrenceStatus.LOST
 
 
 async def test_no_tool_is_called_before_that_is_stored() -> None:

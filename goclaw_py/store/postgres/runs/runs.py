@@ -264,7 +264,7 @@ def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     """Return why a run cannot be ended; None if it can, or this node has ended it."""
     if run is None:
         return RunNotStarted(f"run {end.id} never began")
-    if run["outcome"] == Outcome.LOST:
+    if run["outcome"] == Outcome.LOST != end.outcome:
         return Fenced(f"run {end.id} was given up: {run['error'] or 'its node was dead'}")
     if run["outcome"] is not None and run["node"] == node and run["node_exists"]:
         return None
