@@ -97,7 +97,8 @@ class StepFunction(Protocol):
         After a crash the next run for the same messages gets the stored result and does not call
         ``work``. Steps with the same name are told apart by the order in which they end. The result
         must be JSON; it is returned as JSON values, a tuple as a list. Raises ``TypeError`` if it
-        is not, and what ``work`` raises; then nothing is stored.
+        is not, and what ``work`` raises; then nothing is stored. Of a result above a million
+        characters only is stored that there was one; a later run raises ``AgentError``.
         """
 
 

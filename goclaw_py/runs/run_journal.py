@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Protocol
 
 from goclaw_py.common.text import cut_text
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 _AWAY_S: Final = 0.5
 """Seconds between two attempts while the database is unavailable."""
+
+MOST_STORED: Final = 1_000_000
+"""The number of characters of a tool's result that are stored for a later run."""
 
 _MOST_CALLS: Final = 50
 _ARGUMENTS: Final = 300
@@ -107,6 +111,9 @@ def step_of(event: LoopEvent) -> RunStep | None:
     match event:
         case ModelStep(response=response):
             return response
+        case ToolEnded(result=result) if len(result) > MOST_STORED:
+            more = f"[{len(result) - MOST_STORED} more characters were not stored]"
+            return replace(event, result=f"{result[:MOST_STORED]}\n{more}")
         case ToolStarted() | ToolEnded() | TakenStep() | ValueStep():
             return event
         case _:

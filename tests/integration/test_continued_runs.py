@@ -25,7 +25,7 @@ from goclaw_py.ports.agent import (
     RunRequest,
     TextPart,
 )
-from goclaw_py.runs.run_journal import step_of
+from goclaw_py.runs.run_journal import MOST_STORED, step_of
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, request
@@ -276,6 +276,38 @@ async def test_a_tool_that_acts_on_the_run_is_called_again(agent: ModelAgent) ->
     result = await agent.run(replace(asked, tools=attach, steps=tuple(steps[:3])), Journal())
     assert attach.calls == [("pay", {"to": "Ann"})]
     assert "paid Ann" in result.text
+
+
+async def test_a_run_goes_on_after_a_huge_result_and_continues_with_what_was_stored(
+    agent: ModelAgent,
+) -> None:
+    calls = []
+
+    async def read() -> str:
+        """Read everything."""
+        calls.append("read")
+        return "word " * 10_000_000
+
+    asked, journal = request("tool read {}"), Journal()
+    whole = await agent.run(replace(asked, tools=Functions(read)), journal)
+    (stored,) = [step for step in journal.steps if isinstance(step, ToolEnded)]
+    assert len(stored.result) < MOST_STORED + 100
+    rest = await agent.run(
+        replace(asked, tools=Functions(read), steps=tuple(journal.steps[:3])), Journal()
+    )
+    assert calls == ["read"]
+    assert whole.text[:1_000] == rest.text[:1_000] != ""
+
+
+async def test_no_key_is_in_a_step(server: ModelServer) -> None:
+    """SPEC SEC-2."""
+    key = "sk-live-4242424242424242"
+    spec = AgentSpec(AgentName("main"), base_url=server.base_url, api_key=key)
+    agent = ModelAgent(spec, Provider.OPENAI, "gpt-4o", environ={})
+    done = await execute(agent, steered())
+    await agent.close()
+    assert key in str(server.seen[0].headers)
+    assert key not in str(done.journal.steps)
 
 
 async def test_a_summary_is_not_requested_again(agent: ModelAgent, server: ModelServer) -> None:

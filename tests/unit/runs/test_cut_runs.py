@@ -16,6 +16,7 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.runs.run_journal import MOST_STORED
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
@@ -87,6 +88,27 @@ async def test_the_record_of_a_run_is_bounded_and_its_steps_are_whole() -> None:
         whole = ToolEnded("0", "read", ok=True, result="x" * (MOST_CHARS + 1))
         steps = agent.requests[1].steps
         assert (len(steps), steps[1]) == (2 * (MOST_CALLS + 1), whole)
+
+
+async def test_of_a_result_that_is_too_large_to_be_stored_the_beginning_is_kept() -> None:
+    """The run itself has the whole result."""
+    size = 50_000_000
+
+    async def work(request: RunRequest, emit: Emit) -> str:
+        emit(ToolStarted("1", "read", "{}", side_effects=False))
+        emit(ToolEnded("1", "read", ok=True, result="x" * size))
+        await request.recorded()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(work))
+    await paying(agent, database, Ways())
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        stored = agent.requests[1].steps[1]
+        assert isinstance(stored, ToolEnded)
+        more = f"\n[{size - MOST_STORED} more characters were not stored]"
+        assert stored.result == "x" * MOST_STORED + more
 
 
 async def test_who_follows_no_cut_run_is_told_nothing() -> None:
