@@ -184,6 +184,7 @@ create table inbox (
     reason      text,
     dismissed   boolean     not null default false,
     last_run    text        collate "C",
+    joined      bigint,
     constraint inbox_known unique (channel, account, external_id),
     constraint inbox_kind check (kind in ('message', 'command')),
     constraint inbox_state check (state in ('pending', 'waiting', 'done')),
@@ -197,6 +198,7 @@ comment on column inbox.kind is 'message: for the agent. command: answered by th
 comment on column inbox.state is 'waiting: its run has asked a person about a tool call (approvals).';
 comment on column inbox.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column inbox.run_id is 'The run that answers it or has answered it.';
+comment on column inbox.joined is 'The message whose run has taken in this one: the run that continues it has it too.';
 comment on column inbox.outcome is 'How it ended, as in runs.outcome.';
 comment on column inbox.reason is 'Why it ended like that, if it was not completed.';
 comment on column inbox.dismissed is 'An operator has seen that it failed: it is not listed any more.';

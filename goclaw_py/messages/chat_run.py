@@ -33,7 +33,7 @@ from goclaw_py.model.run_events import (
     ToolEnded,
     ToolStarted,
 )
-from goclaw_py.model.run_steps import ValueStep
+from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -140,6 +140,11 @@ class ChatRunExecutor:
         self._feed.asked(turn)
         self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
 
+    def turn_of(self, row_id: int) -> Turn | None:
+        """Return the turn that answers a row and has no stored end."""
+        turns = self._turns.values()
+        return next((turn for turn in turns if any(r.id == row_id for r in turn.rows)), None)
+
     def answers(self, run_id: RunId, message_id: str) -> bool:
         """Return whether a turn answers this message, or this is its draft (SPEC CMD-2)."""
         turn = self._turns.get(run_id)
@@ -214,7 +219,7 @@ class ChatRunExecutor:
             agent=turn.agent,
             trigger=Trigger.CHAT,
             lane=MAIN_LANE,
-            inbox=tuple(row.id for row in turn.rows),
+            inbox=tuple(row.id for row in turn.own_rows),
             target=turn.chat,
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
@@ -230,7 +235,10 @@ class ChatRunExecutor:
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
-        rows = list(turn.rows)
+        replayed = {
+            row for step in begun.steps or () if isinstance(step, TakenStep) for row in step.rows
+        }
+        rows = [row for row in turn.rows if row.id not in replayed]
         files = await self._received.fetch(rows)
         sender = turn.rows[0].message.of_whom
         asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender, asks=_asked_chat(turn))

@@ -10,6 +10,7 @@ from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
 from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.delivery import approval_texts, texts
+from goclaw_py.delivery.help_text import help_text
 from goclaw_py.messages.approvals import ToolApprovals
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
@@ -185,7 +186,7 @@ class CommandHandlers:
         return texts.GREETING
 
     async def _help(self, _row: InboxRow, _command: TypedCommand) -> str:
-        return texts.help_text()
+        return help_text()
 
     async def _usage(self, row: InboxRow, _command: TypedCommand) -> str:
         today = await self._budget_tracker.today(BudgetAccount(row.session, row.agent))
@@ -251,7 +252,7 @@ class CommandHandlers:
             for letter in letters
             if letter is not None
             and letter.session == row.session
-            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
         ]
         tried = await self._store.retry_dead_letters(mine, now=self._clock.now()) if mine else 0
         return Pressed("" if tried else texts.NOT_RETRIED, is_used=True)

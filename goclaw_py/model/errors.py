@@ -15,7 +15,8 @@
     ├── AgentError              a run failed; contains a sentence for the person in the chat
     │   ├── ApprovalNeeded      the run waits for the decision of a person
     │   ├── BudgetReached       the run has used up its budget
-    │   └── JournalEnded        a replayed run would request its model, which it may not
+    │   ├── JournalEnded        a replayed run would request its model, which it may not
+    │   └── NotContinued        it was interrupted, and must not begin again
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
     │   ├── BadSchedule         the schedule is not valid
@@ -147,6 +148,10 @@ class JournalEnded(AgentError):
     def __init__(self) -> None:
         text = "the journal of the run ends here; the next step would be a model request"
         super().__init__(text, text)
+
+
+class NotContinued(AgentError):
+    """An interrupted run can neither be continued nor may it begin again: it is lost."""
 
 
 class ToolFailed(GoclawError):

@@ -79,6 +79,8 @@ class Reason(StrEnum):
     MERGED = "merged"
     """Its sender wrote more before it had had an effect; one run answers both (SPEC QUEUE-6)."""
     CRASHED = "crashed"
+    NOT_CONTINUED = "not_continued"
+    """Its run was interrupted, and must not begin again (SPEC AGENT-10)."""
 
 
 @dataclass(frozen=True, slots=True)

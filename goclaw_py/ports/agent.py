@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -44,10 +44,12 @@ class TextPart:
     """The text of one message of a person.
 
     ``said`` is the sender's own text if ``text`` also names the sender; None: it is ``text``.
+    ``rows`` are the inbox rows of the message, for ``TakenStep``.
     """
 
     text: str
     said: str | None = field(default=None, compare=False)
+    rows: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ class StepFunction(Protocol):
         After a crash the next run for the same messages gets the stored result and does not call
         ``work``. Steps with the same name are told apart by the order in which they end. The result
         must be JSON; it is returned as JSON values, a tuple as a list. Raises ``TypeError`` if it
-        is not, and what ``work`` raises; then nothing is stored.
+        is not, and what ``work`` raises; then nothing is stored. Of a result above a million
+        characters only is stored that there was one; a later run raises ``AgentError``.
         """
 
 
@@ -170,6 +173,14 @@ class RunRequest:
     is_granted: Callable[[str], Awaitable[bool]] = field(
         default=not_granted, repr=False, compare=False
     )
+
+    def begun_again(self) -> RunRequest:
+        """Return the request for a loop that does not replay ``steps``.
+
+        Its parts include the messages that had joined an interrupted run.
+        """
+        joined = [TextPart(step.text) for step in self.steps if isinstance(step, TakenStep)]
+        return replace(self, parts=(*self.parts, *joined)) if joined else self
 
     @property
     def prompt(self) -> str:

@@ -156,8 +156,7 @@ class AgentExecutor:
 
     async def _work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
         use, run = self._use, job.run
-        payer = BudgetAccount(run.payer or run.session, run.agent)
-        budget = await use.budget_tracker.open(run.id, payer, budget=job.budget)
+        budget = await self._open_budget(job, progress)
         workspace = use.workspace(run.agent)
         here = self._context(job, progress, workspace)
         journal = Journal(self._store, run.id, await self._live_node(), progress)
@@ -215,6 +214,12 @@ class AgentExecutor:
     async def _is_granted(self, run: NewRun, tool: str) -> bool:
         session = run.payer or run.session
         return await retry_until_available(lambda: self._store.is_granted(run.agent, session, tool))
+
+    async def _open_budget(self, job: AgentTask, progress: RunRecorder) -> Budget:
+        run = job.run
+        payer = BudgetAccount(run.payer or run.session, run.agent)
+        before = progress.begun.uncounted
+        return await self._use.budget_tracker.open(run.id, payer, budget=job.budget, before=before)
 
     async def _live_node(self) -> NodeId:
         """Wait until this node's lease is valid, and return it.

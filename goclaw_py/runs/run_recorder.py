@@ -8,7 +8,7 @@ from datetime import datetime
 
 from goclaw_py.common.text import cut_text
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import ApprovalNeeded, BudgetReached
+from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotContinued
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import (
@@ -142,13 +142,20 @@ class RunRecorder:
     def judge(
         self, ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
-        """Return the end of a run after its budget, or the need for an answer, has ended it."""
+        """Return the end of a run that a budget or a question has ended, or that is lost."""
         if isinstance(error, ApprovalNeeded) and ended.outcome is Outcome.FAILED:
             return replace(ended, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL), error
         if ended.reason is Reason.BUDGET and error is None:
-            return ended, self.over
-        if isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
-            return replace(ended, reason=Reason.BUDGET), self.over or error
+            error = self.over
+        elif isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
+            ended, error = replace(ended, reason=Reason.BUDGET), self.over or error
+        elif isinstance(error, NotContinued) and ended.outcome is Outcome.FAILED:
+            ended = replace(ended, outcome=Outcome.LOST, reason=Reason.NOT_CONTINUED)
+        else:
+            return ended, error
+        if isinstance(error, AgentError) and self.begun.cut_calls:
+            done = texts.done_before((*self.begun.cut_calls, *self.calls))
+            error = type(error)(f"{error.friendly} {done}", str(error))
         return ended, error
 
     def told(self, error: BaseException | None) -> str | None:

@@ -83,6 +83,10 @@ class Dispatcher:
         """Submit a request; see ``RunScheduler.submit``."""
         self._carry_out(self._scheduler.submit(request, self._loop.time()))
 
+    def set_senders(self, run_id: RunId, senders: Set[str]) -> None:
+        """Set the people who may stop a request as their own."""
+        self._scheduler.set_senders(run_id, senders)
+
     def take_in(self, request_id: RunId, run_id: RunId) -> None:
         """Let a run take a message that was offered to it.
 

@@ -112,6 +112,11 @@ class RunScheduler:
             machine.enqueue(request, now)
         return self._take(now)
 
+    def set_senders(self, request_id: RunId, senders: Set[str]) -> None:
+        """Set the people who may stop a request as their own; nothing happens after its end."""
+        if (request := self._machine.requests.get(request_id)) is not None:
+            request.senders = senders
+
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
         """Let a run take a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
 

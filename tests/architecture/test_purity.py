@@ -47,7 +47,7 @@ PURE = {
     "common": (
         "datetimes dst durations formatting histogram jitter redaction text time_texts timezones"
     ),
-    "delivery": "approval_texts ok_token rate_limit texts",
+    "delivery": "approval_texts help_text ok_token rate_limit texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals "
         "checklist.lines checklist.parser decisions models mute "

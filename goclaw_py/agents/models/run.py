@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from pydantic_ai import Agent, AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import (
@@ -56,6 +57,7 @@ from goclaw_py.ports.agent import (
     ReplayMode,
     RequestSent,
     RunRequest,
+    TextPart,
 )
 from goclaw_py.ports.tools import Toolbox
 
@@ -101,10 +103,9 @@ class ModelRun:
     def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
         self._agent = asked.agent
         self._asked = asked
-        self._request = request
         self._emit = emit
         turns = request.budget.turns
-        self._budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
+        budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
         self._used = RunUsage()
         self._stored = NO_USAGE
         replay = Replay.read(request.steps)
@@ -113,6 +114,10 @@ class ModelRun:
             raise NotRewindable(f"the steps of run {request.run_id} cannot be read")
         if replay is None:
             _log.warning("run_not_continued", extra={"run_id": request.run_id})
+            request = request.begun_again()
+            for step in request.steps:
+                budget = budget.less(step.usage) if isinstance(step, ResponseStep) else budget
+        self._budget, self._request = budget, request
         self._replay = replay or Replay()
         self._may_request = mode is None or mode.may_request
         self._model = (
@@ -307,10 +312,12 @@ class ModelRun:
             self._emit(TakenStep("\n".join(stored)))
         if not self._replay.is_over:
             return "\n".join(stored)
-        new = [part.text for part in self._request.take_messages() if part.text not in stored]
+        new = self._request.take_messages()
+        text = "\n".join(part.text for part in new)
         if new:
-            self._emit(TakenStep("\n".join(new)))
-        return "\n".join([*stored, *new])
+            rows = (part.rows for part in new if isinstance(part, TextPart))
+            self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
+        return "\n".join(filter(None, [*stored, text]))
 
     @property
     def _new_usage(self) -> Usage:

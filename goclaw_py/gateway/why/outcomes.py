@@ -91,6 +91,9 @@ _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
         Cure('Wait for further messages before each run: debounce = "fixed" under [queue]'),
     ),
     Reason.CRASHED: _CRASH,
+    Reason.NOT_CONTINUED: (
+        Cure('Begin again by itself: on_interrupted = "retry" under [agents.NAME.command]'),
+    ),
     Reason.SHUTDOWN: _START,
     Reason.DRAINING: _START,
     Reason.TOO_DEEP: _LIMITS,

@@ -36,6 +36,20 @@ def payload(step: RunStep) -> bytes:
     return orjson.dumps(_row(storable(step))[1], default=str)
 
 
+def taken(
+    groups: Iterable[tuple[RunId, int, Sequence[RunStep]]],
+) -> tuple[list[RunId], list[int]]:
+    """Return the inbox rows that runs have taken in, each with its run, as columns."""
+    pairs = [
+        (run, row)
+        for run, _, steps in groups
+        for step in steps
+        if isinstance(step, TakenStep)
+        for row in step.rows
+    ]
+    return [run for run, _ in pairs], [row for _, row in pairs]
+
+
 def _row(step: RunStep) -> tuple[str, object]:
     match step:
         case ResponseStep(native, usage, is_summary):
@@ -86,7 +100,7 @@ def _step(kind: str, given: dict[str, Any]) -> RunStep:
         case "result":
             return ToolEnded(**given)
         case "taken":
-            return TakenStep(**given)
+            return TakenStep(given["text"], tuple(given.get("rows", ())))
         case "value":
             return ValueStep(**given)
         case "decision":
