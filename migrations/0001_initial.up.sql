@@ -132,23 +132,25 @@ create index sessions_passing on sessions (active_in)
 comment on index sessions_passing is 'Old sessions that are no chats, to delete them.';
 
 create table history (
-    id      bigint      generated always as identity primary key,
-    session text        collate "C" not null references sessions (key) on delete cascade,
-    epoch   integer     not null,
-    role    text        not null,
-    text    text        not null,
-    native  bytea,
-    format  text,
-    run_id  text        collate "C",
-    at      timestamptz not null,
+    id        bigint      generated always as identity primary key,
+    session   text        collate "C" not null references sessions (key) on delete cascade,
+    epoch     integer     not null,
+    role      text        not null,
+    text      text        not null,
+    native    bytea,
+    format    text,
+    run_id    text        collate "C",
+    at        timestamptz not null,
+    undone_at timestamptz,
     constraint history_role check (role in ('user', 'assistant'))
 );
 comment on table history is 'What was said in sessions, as the agent reads it again.';
-comment on column history.epoch is 'sessions.epoch when it was said; older ones are not read any more.';
+comment on column history.epoch is 'sessions.epoch when it was said; others are not read. Undone entries have -1 - epoch.';
 comment on column history.text is 'As plain text.';
 comment on column history.native is 'As the agent library stores it, with tool calls; null: text is all.';
 comment on column history.format is 'Name and version of the encoding of native.';
-comment on column history.run_id is 'The run that wrote it.';
+comment on column history.run_id is 'The run that wrote it. In the copy of a fork: the run that wrote the original.';
+comment on column history.undone_at is 'When /undo removed it from the conversation; null: it was not undone.';
 create index history_of_session on history (session, epoch, id);
 comment on index history_of_session is 'History of a session, in order.';
 create index history_of_run on history (run_id, id) where run_id is not null;
@@ -182,6 +184,7 @@ create table inbox (
     reason      text,
     dismissed   boolean     not null default false,
     last_run    text        collate "C",
+    joined      bigint,
     constraint inbox_known unique (channel, account, external_id),
     constraint inbox_kind check (kind in ('message', 'command')),
     constraint inbox_state check (state in ('pending', 'waiting', 'done')),
@@ -195,6 +198,7 @@ comment on column inbox.kind is 'message: for the agent. command: answered by th
 comment on column inbox.state is 'waiting: its run has asked a person about a tool call (approvals).';
 comment on column inbox.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column inbox.run_id is 'The run that answers it or has answered it.';
+comment on column inbox.joined is 'The message whose run has taken in this one: the run that continues it has it too.';
 comment on column inbox.outcome is 'How it ended, as in runs.outcome.';
 comment on column inbox.reason is 'Why it ended like that, if it was not completed.';
 comment on column inbox.dismissed is 'An operator has seen that it failed: it is not listed any more.';

@@ -15,16 +15,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
-from bench.telegram import flood, rates
+from bench.telegram import flood, rates, requests
 from bench.telegram.flood import Flood
 from bench.telegram.gateways import CASES, Case
 from bench.telegram.rates import LANE, Load, Rates
 from bench.telegram.sampled import CALLING, shares
+from goclaw_py.scheduler.models import Debounce
 
 PER_S = Wanted(Sign.AT_LEAST, 300)
 CPU_MS = Wanted(Sign.AT_MOST, 3)
 CONFIRMED_S = Wanted(Sign.BELOW, 10)
 OTHER_S = Wanted(Sign.BELOW, 2)
+P50_MS = Wanted(Sign.AT_MOST, 10)
+P99_MS = Wanted(Sign.AT_MOST, 30)
 GROWTH_MB = Wanted(Sign.BELOW, 50)
 _LEAST = 0.01
 """Shares below this are not told."""
@@ -37,10 +40,11 @@ class Sizes:
     rounds: int = 5
     load: Load = field(default_factory=Load)
     flood: int = 1_000
+    requests: int = 200
     cases: Sequence[Case] = CASES
 
 
-QUICK = Sizes(rounds=1, load=Load(50, 10), flood=200)
+QUICK = Sizes(rounds=1, load=Load(50, 10), flood=200, requests=20)
 
 
 def answering(sizes: Sizes) -> Report:
@@ -126,7 +130,41 @@ def _flood_line(case: Case, mine: Sequence[Flood]) -> Line:
     )
 
 
-REPORTS = {"answering": answering, "shares": profiles, "flood": flooding}
+def requesting(sizes: Sizes) -> Report:
+    """Measure how soon a request reaches the model server, for each way to debounce."""
+    found: dict[Debounce, list[list[float]]] = {each: [] for each in Debounce}
+    for done in range(sizes.rounds):
+        progress("telegram requests", done, sizes.rounds)
+        for debounce, rounds in found.items():
+            rounds.append(sorted(requests.measure(debounce, sizes.requests)))
+    return Report(
+        "telegram requests",
+        f"{sizes.requests} idle chats, one message in each; from the message, before it is stored, "
+        "to the request at a model server on this machine",
+        sizes.rounds,
+        [_request_line(debounce, rounds) for debounce, rounds in found.items()],
+    )
+
+
+def _request_line(debounce: Debounce, rounds: Sequence[Sequence[float]]) -> Line:
+    at_once = debounce is Debounce.SPECULATIVE
+    p50 = [ms[len(ms) // 2] for ms in rounds]
+    p99 = [ms[len(ms) * 99 // 100] for ms in rounds]
+    return Line(
+        debounce.value,
+        (
+            Figure("p50", p50, "ms", P50_MS if at_once else None),
+            Figure("p99", p99, "ms", P99_MS if at_once else None),
+        ),
+    )
+
+
+REPORTS = {
+    "answering": answering,
+    "shares": profiles,
+    "flood": flooding,
+    "requests": requesting,
+}
 
 
 def main() -> None:

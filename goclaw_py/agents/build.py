@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.agents.command import CommandAgent, OutputKind, UsagePaths
+from goclaw_py.agents.command.spec import SESSION
 from goclaw_py.agents.models import ModelAgent, Provider, read_model
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
@@ -24,6 +25,14 @@ def _command(spec: AgentSpec) -> CommandAgent:
     command, key = spec.command, f"agents.{spec.name}.command"
     if not command.run or not command.run[0]:
         raise SettingError(f"{key}.run", list(command.run), 'model = "command" needs a program')
+    if command.resume and not any(SESSION in argument for argument in command.resume):
+        raise SettingError(f"{key}.resume_args", list(command.resume), "needs {session}")
+    knows_session = command.session or any(
+        SESSION in argument for argument in (*command.run, *command.first)
+    )
+    if command.resume and not knows_session:
+        missing = "needs session, or {session} in run or first, to know the conversation"
+        raise SettingError(f"{key}.resume_args", list(command.resume), missing)
     reads_json = command.output is OutputKind.JSONL
     if reads_json and not (command.text or command.result):
         raise SettingError(f"{key}.text", [], 'output = "jsonl" needs text, result or both')

@@ -68,6 +68,7 @@ class CallableAgent:
 
         ``emit`` and ``request.take_messages`` may be called from its thread.
         """
+        request = request.begun_again()
         if self._is_async:
             given = self._target(replace(request, step=_StoredSteps(request, emit)), emit)
         else:
@@ -116,6 +117,13 @@ class CallableAgent:
             raise
 
 
+MOST_VALUE = 1_000_000
+"""The number of characters of the result of a step that is stored."""
+
+_TOO_LARGE = ""
+"""The stored value of a step whose result was larger."""
+
+
 class _StoredSteps:
     """Implements ``StepFunction`` with the steps of a request."""
 
@@ -129,9 +137,15 @@ class _StoredSteps:
 
     async def __call__(self, name: str, work: Callable[[], Awaitable[object]]) -> Any:
         if stored := self._stored[name]:
-            return json.loads(stored.popleft())
+            value = stored.popleft()
+            if value == _TOO_LARGE:
+                raise AgentError(
+                    "I was interrupted, and a result that I need was too large to be kept.",
+                    f"step {name} is done, but its result had more than {MOST_VALUE:,} characters",
+                )
+            return json.loads(value)
         value = json.dumps(await work())
-        self._emit(ValueStep(name, value))
+        self._emit(ValueStep(name, value if len(value) <= MOST_VALUE else _TOO_LARGE))
         await self._recorded()
         return json.loads(value)
 

@@ -235,6 +235,8 @@ def _command(section: Command) -> CommandSpec:
         run=section.run,
         first=section.first,
         later=section.later,
+        resume=section.resume_args,
+        ends_interrupted=section.on_interrupted == "end",
         output=OutputKind(section.output),
         text=section.text,
         join=section.join,

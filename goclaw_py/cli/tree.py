@@ -20,8 +20,8 @@ PLACES: Final = {
     "nodes": ("system.nodes:app", "Manage the gateways (nodes) that share the database."),
     "queue": ("messages.queue:queue", "Show the queue of a session."),
     "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
-    "sessions": ("chats.sessions:app", "List, show and reset sessions (conversations)."),
-    "runs": ("runs.commands:app", "List, show and follow runs of agents."),
+    "sessions": ("chats.sessions:app", "List, show, reset and fork sessions (conversations)."),
+    "runs": ("runs.commands:app", "List, show, follow and replay runs of agents."),
     "approvals": (
         "runs.approvals:app",
         "Manage tool calls that need the approval of a person.",

@@ -88,6 +88,12 @@ class Command(Section):
     """additional arguments for the first run of a conversation"""
     later: Annotated[tuple[str, ...], Words()] = ()
     """additional arguments for later runs, which continue the conversation"""
+    resume_args: Annotated[tuple[str, ...], Words()] = ()
+    """additional arguments, with {session}, for a run that continues an interrupted one; default:
+    the program cannot continue it"""
+    on_interrupted: Literal["retry", "end"] = "retry"
+    """what happens to a message whose interrupted run cannot be continued: retry (default): the
+    program begins again; end: the message ends as lost, and its sender is told"""
     output: Literal["text", "jsonl"] = "text"
     """the output format: text (default), or jsonl: one JSON object for each line"""
     text: Annotated[tuple[str, ...], Words()] = ()
@@ -252,3 +258,8 @@ class Agent(Section):
     instructions: WorkspaceFiles | None = None
     """workspace files that are added to the system prompt, all of which must exist; default:
     AGENTS.md, if it exists"""
+
+    @property
+    def is_language_model(self) -> bool:
+        """Return whether ``model`` names a provider's model."""
+        return ":" in self.model and not self.model.strip().startswith("python:")

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 from goclaw_py.config.types import Matching, Section, Whole
 from goclaw_py.model.ids import CRON_LANE
-from goclaw_py.scheduler.models import Drop, Mode
+from goclaw_py.scheduler.models import Debounce, Drop, Mode
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
 LaneKey = Annotated[
@@ -78,6 +78,10 @@ class Queue(Section):
     """old (default) or new: which message is dropped when the queue is full"""
     debounce_ms: Annotated[int | None, Whole(0, 60_000)] = None
     """messages sent within this many ms are merged into one turn; default 800, 0: off"""
+    debounce: Debounce | None = None
+    """speculative: a run starts at once, and begins again if its sender writes more within
+    debounce_ms and it has neither started a tool nor shown text; fixed: it starts after
+    debounce_ms. Default: speculative for language models, fixed for other agents"""
     turn_messages: Annotated[int | None, Whole(1, 10_000)] = None
     """the maximum number of messages in one turn; default 50"""
     turn_chars: Annotated[int | None, Whole(1, 10_000_000)] = None

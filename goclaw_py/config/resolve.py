@@ -19,7 +19,7 @@ from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.scheduler.models import DEFAULT_POLICY, Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, Drop, Mode, QueuePolicy
 
 _CAPACITY = 10
 _DEBOUNCE_MS = 800
@@ -95,7 +95,15 @@ def queue_policy(
         concurrency=concurrency,
         turn_messages=merged.turn_messages or DEFAULT_POLICY.turn_messages,
         turn_chars=merged.turn_chars or DEFAULT_POLICY.turn_chars,
+        debounce=merged.debounce or _default_debounce(settings, agent),
     )
+
+
+def _default_debounce(settings: Settings, agent: AgentName) -> Debounce:
+    """Return how an agent is debounced: programs may have effects that are not known here."""
+    section = settings.agents.get(agent)
+    is_model = section is not None and section.is_language_model
+    return Debounce.SPECULATIVE if is_model else Debounce.FIXED
 
 
 def knows_stop_words(

@@ -29,6 +29,9 @@ NOT_ALLOWED = "Only an owner may answer this."
 TOO_LATE = "⌛ This has been answered already, or nobody answered in time."
 NOTHING_WAITS = "No tool call waits for an approval here."
 USAGE = "Use /approve, /approve session, /approve always, or /deny."
+WAITS_FOR_OPERATOR = (
+    "⏳ I need an approval before I can go on. The operator can give it: goclaw approvals list"
+)
 WAITS_ELSEWHERE = "⏳ I need an approval before I can go on. I have asked my owners."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,15 +11,18 @@ from types import MappingProxyType
 from goclaw_py.common.text import count, cut_text, first_words
 from goclaw_py.common.time_texts import lasting
 from goclaw_py.model.budget import Budget, BudgetScope, Limit, Spent
-from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Attachment, InboundMessage
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.ports.store import ToolCall
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState, RunView
 
 _SNIPPET = 40
 _MAX_SNIPPETS = 3
+_MOST_CALLS = 20
+_ARGUMENTS = 100
+_MOST_TOOLS = 10
 
 GREETING = "Hello! Send me a message and I will answer. /help lists the commands."
 NEW_SESSION = "This is a new conversation. I no longer remember the previous one."
@@ -35,32 +39,16 @@ KEPT = (
     "is back; /stop cancels it."
 )
 NOT_AN_OWNER = "Only an owner can change the queue mode of this chat."
+NOTHING_TO_UNDO = "There is nothing to undo: this conversation has no turns."
+UNDO_BUSY = (
+    "I did not undo anything, because a task is running or waiting here. Stop it with /stop, or "
+    "wait for it, and then send /undo again."
+)
+UNDO_SUMMARIZED = (
+    "I cannot undo more: earlier turns are summarised together. /new starts a new conversation."
+)
+UNDO_REFUSED = "Only an owner or an admin of this group can undo a turn of this conversation."
 EMPTY_MESSAGE = "I found no text in that message."
-
-
-def help_text() -> str:
-    """Return the answer to ``/help``."""
-    menu = dict(MENU)
-    lines = ["Write to me in plain words, for example: remind me in 20 minutes to call Ann."]
-    for group, names in _HELP:
-        lines += ["", f"{group}:", *(f"/{name} - {menu[name]}" for name in names)]
-    return "\n".join([*lines, "", *_EXAMPLES])
-
-
-_HELP = (
-    ("Running tasks", ("stop", "stopall", "status", "queue")),
-    ("This conversation", ("new", "usage", "whoami", "help")),
-    ("Jobs and reminders", ("jobs", "timezone")),
-    ("Background checklist (heartbeat)", ("heartbeat", "mute")),
-)
-_EXAMPLES = (
-    "Examples:",
-    "/jobs pause 2 - pause the second job of /jobs",
-    "/timezone Europe/Paris - set your time zone",
-    "/heartbeat add every 2h: is the build green?",
-    "/mute until 18:00",
-    "Reply /stop to one of your messages to stop only that one.",
-)
 
 
 def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int = 0) -> str:
@@ -215,6 +203,22 @@ def _working(run: RunView, work: RunActivity | None) -> str:
     return f"- {what}, for {lasting(timedelta(seconds=run.for_s))}{now}"
 
 
+def undone(prompt: str, did: Sequence[str]) -> str:
+    """Return the answer to ``/undo``; ``did`` are lines of ``did`` about tool calls."""
+    said = f"I removed the last turn from this conversation: “{snippet(prompt)}”."
+    if not did:
+        return said
+    more = [f"… and {count(len(did) - _MOST_CALLS, 'more call')}"] if did[_MOST_CALLS:] else []
+    head = "What its tools did is not undone:"
+    return "\n".join([said, head, *did[:_MOST_CALLS], *more])
+
+
+def did(tool: str, arguments: str, *, ok: bool | None) -> str:
+    """Return a line about a tool call of a turn that was undone."""
+    result = CALL_UNKNOWN if ok is None else CALL_DONE if ok else CALL_FAILED
+    return f"- {tool}({first_words(arguments, _ARGUMENTS)}): {result}"
+
+
 def usage(agent: AgentName, session: Spent, whole: Spent) -> str:
     """Return the answer to ``/usage``."""
     lines = [
@@ -338,6 +342,41 @@ def cut_calls(lines: Sequence[str], more: int) -> str:
         "Do not repeat any of them blindly. Use the results that you see here. Where the outcome "
         "is unknown, find out whether it took effect; if you cannot, ask before you repeat it."
     )
+
+
+def done_before(calls: Sequence[ToolCall]) -> str:
+    """Say to people what interrupted attempts did; "" if they called no tools (SPEC IO-2).
+
+    A later attempt reports a call that it must not repeat as failed, and one that it repeats anew.
+    """
+    unknown = {(call.name, call.arguments): call for call in calls if call.ok is None}
+    done = [call for call in calls if call.ok]
+    for call in done:
+        if not call.side_effects:
+            unknown.pop((call.name, call.arguments), None)
+    failed = [
+        call for call in calls if call.ok is False and (call.name, call.arguments) not in unknown
+    ]
+    parts = {
+        "completed": done,
+        "failed": failed,
+        "outcome unknown": list(unknown.values()),
+    }
+    said = [f"{what}: {_tools(called)}" for what, called in parts.items() if called]
+    return f"Before that I had called tools ({'; '.join(said)})." if said else ""
+
+
+def _tools(calls: Sequence[ToolCall]) -> str:
+    """Return the names of the called tools, each once."""
+    often = Counter(cut_text(call.name, _SNIPPET) for call in calls).most_common()
+    names = [name if number == 1 else f"{name} {number} times" for name, number in often]
+    more = [f"{len(names) - _MOST_TOOLS} more"] if len(names) > _MOST_TOOLS else []
+    return ", ".join(names[:_MOST_TOOLS] + more)
+
+
+def crashed(times: int) -> str:
+    """Say why a job is not run again (SPEC CRON-5)."""
+    return f"the program crashed {'' if times == 1 else f'{times} times '}while it ran"
 
 
 def not_repeated(tools: Sequence[str]) -> str:

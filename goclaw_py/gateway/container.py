@@ -51,6 +51,7 @@ from goclaw_py.runs.budget_tracker import BudgetTracker, Limits
 from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.history_only import HistoryOnly
 from goclaw_py.runs.instructions import Instructions
+from goclaw_py.runs.replay import RunReplayer
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.streaming_reply import StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
@@ -133,6 +134,7 @@ class Container:
         self.job_module = JobModule(store, clock, node, deps.jobs, by)
         self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
         service = self.job_module.service if deps.jobs.rules.enabled else None
+        self._job_service = service
         drafts = StreamingReplies(store, clock, channels, pacing, self._live)
         tools = ChatRunDeps(
             self.children,
@@ -212,6 +214,7 @@ class Container:
         ask = self.approvals.questions
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
+        self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)
         owners = self.incidents.owners_chats
         self.job_module.connect(dispatcher, agent_executor, owners, release_later)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)

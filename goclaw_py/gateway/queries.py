@@ -27,6 +27,7 @@ from goclaw_py.ports.store import (
     StoredEntry,
     StoredRun,
 )
+from goclaw_py.runs.step_views import step_view
 
 T = TypeVar("T")
 
@@ -92,7 +93,9 @@ class GatewayQueries:
         run = await self.run(prefix)
         entries = await self._store.run_history(run.id)
         said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
-        return RunRecord(run, tuple(entries), tuple(reversed(said)))
+        steps = [one for one in await self._store.run_steps(run.id) if one.run == run.id]
+        views = tuple(step_view(one.number, one.step) for one in steps)
+        return RunRecord(run, tuple(entries), tuple(reversed(said)), views)
 
     async def outbox(
         self,

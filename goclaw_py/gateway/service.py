@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
+from goclaw_py.gateway import forks
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only, session_named
 from goclaw_py.gateway.session_messages import Submissions
@@ -34,7 +35,14 @@ from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.pairing_codes import code_hash
 from goclaw_py.model.session_keys import peer_of
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import NodesView, PairingApplicant, QueueView, Resized, Submitted
+from goclaw_py.ports.control import (
+    NodesView,
+    PairingApplicant,
+    QueueView,
+    Resized,
+    SessionFork,
+    Submitted,
+)
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
@@ -45,6 +53,7 @@ from goclaw_py.ports.store import (
     StoredRun,
 )
 from goclaw_py.runs.live_events import LiveEvent, LiveNow
+from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport, report, span_of
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
@@ -133,12 +142,26 @@ class StoreControl(GatewayQueries):
         """See ``Control``."""
         await self._store.reset_session(key, now=self._clock.now())
 
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        """See ``Control``."""
+        session = await self.session(key)
+        run = None if at is None else await self.run(at)
+        console = self._chat_rules().get(forks.CONSOLE)
+        return await forks.fork(self._store, self._clock, session, run, console)
+
     async def why(self, about: str | None = None) -> Explanation:
         """See ``Control``."""
         return await explain(self._sources(), about)
 
     def _sources(self) -> Sources:
         return Sources(self, self._store, self._clock, self._chat_rules)
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """Raise ``NoGateway``: agents are in its process."""
+        del prefix, from_step, dry_run
+        raise NoGateway("no gateway is running here to replay a run; start one with: goclaw run")
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """See ``Control``."""
@@ -288,6 +311,7 @@ class GatewayControl(StoreControl):
         self._outbox = container.outbox
         self._calls = container.calls
         self._node = container.node
+        self._replayer = container.replayer
         self._submissions = Submissions(store, clock, container)
         self._look = look
 
@@ -373,6 +397,13 @@ class GatewayControl(StoreControl):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._commands.start_new_session_anywhere(key)
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """See ``Control``."""
+        run = await self.run(prefix)
+        return await self._replayer.replay(run, from_step=from_step, dry_run=dry_run)
 
     def _sources(self) -> Sources:
         return replace(super()._sources(), container=self._container)

@@ -149,6 +149,8 @@ def after(
         return Finish(OccurrenceStatus.CANCELLED, why or Why.STOPPED)
     if attempt.outcome is Outcome.COMPLETED:
         return Finish(OccurrenceStatus.OK)
+    if attempt.outcome is Outcome.LOST:
+        return Finish(OccurrenceStatus.LOST)
     again = policy.retry_on is RetryOn.ANY or attempt.retryable
     spent = why is Why.BUDGET or attempt.outcome is Outcome.ABANDONED
     done = attempt.side_effects and not policy.retry_after_effects

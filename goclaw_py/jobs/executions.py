@@ -326,6 +326,8 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         if end.status is not OccurrenceStatus.LOST:
             log.info("job_skipped", extra={**held.facts, "reason": end.why})
         attempt = NOTHING
+        if end.status is OccurrenceStatus.LOST:
+            attempt = replace(NOTHING, error=texts.crashed(max(1, held.claimed.claims - 1)))
         if end.why is Why.EFFECTS:
             said = texts.not_repeated(held.claimed.called)
             attempt = replace(NOTHING, error=said, friendly=said)

@@ -7,9 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from goclaw_py.common.formatting import sentence
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.delivery.places import where_read
+from goclaw_py.delivery.texts import done_before
 from goclaw_py.jobs import texts
 from goclaw_py.jobs.decisions import Finish, Recipients, failures_with, tells_failure
 from goclaw_py.jobs.execution import EndReport, JobExecution
@@ -27,12 +29,13 @@ from goclaw_py.model.chat_commands import job_buttons
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.owners import chat_of
 from goclaw_py.model.routes import Route
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Place, Store
+from goclaw_py.ports.store import Place, Store, ToolCall
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
 from goclaw_py.scheduled_work.models import Attempt
@@ -79,12 +82,30 @@ class JobNotifications:
         if end.status not in ENDED_BADLY:
             return EndReport()
         told = tells_failure(job, failures_with(held.claimed))
-        if end.why is Why.EFFECTS and told is None:
+        has_effects = end.why is Why.EFFECTS
+        if end.status is OccurrenceStatus.LOST and not has_effects:
+            calls = await self._cut_calls(held)
+            has_effects = bool(attempt.friendly) or any(call.side_effects for call in calls)
+            said = filter(None, [sentence(attempt.error), done_before(calls)])
+            attempt = replace(attempt, friendly=attempt.friendly or " ".join(said))
+        if has_effects and told is None:
             told = Recipients.OWNER
         disabled = update is not None and update.state is JobState.DISABLED
         if told is None and not disabled:
             return EndReport()
         return EndReport(await self._failure(held, end, update, attempt, told))
+
+    async def _cut_calls(self, held: JobExecution) -> list[ToolCall]:
+        """Return the tool calls of its interrupted runs. Raises ``StoreUnavailable``."""
+        row = await self._store.logged(held.id)
+        runs = [await self._store.find_run(run) for run in (() if row is None else row.runs)]
+        return [
+            call
+            for found in runs
+            for run in found
+            if run.outcome in (Outcome.LOST, Outcome.INTERRUPTED)
+            for call in run.tools
+        ]
 
     async def _result(self, held: JobExecution, said: Attempt) -> EndReport:
         job = held.claimed.job
@@ -132,7 +153,7 @@ class JobNotifications:
         if update is not None and update.state is JobState.DISABLED:
             text = texts.job_disabled(title, failures_with(held.claimed), why)
         else:
-            once = told is Recipients.TARGET or end.why is Why.EFFECTS
+            once = told is Recipients.TARGET or end.status is OccurrenceStatus.LOST
             write = texts.job_failed if once else texts.job_failed_thrice
             again = None if update is None else update.next_run_at
             due = await self._due(job, held.claimed.due_at, [target])

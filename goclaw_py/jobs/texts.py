@@ -27,7 +27,7 @@ LATE: Final = timedelta(seconds=60)
 """A reminder that is later than this contains a note about it (SPEC CRON-6)."""
 
 _TITLE_CHARS: Final = 60
-_REASON_CHARS: Final = 200
+_REASON_CHARS: Final = 400
 
 OFF: Final = "Jobs are turned off in the settings (scheduler.enabled), so none of them runs."
 NO_JOBS: Final = (

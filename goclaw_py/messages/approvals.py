@@ -71,8 +71,11 @@ class ToolApprovals:
         places: Sequence[Target] = () if asked is None else (asked,)
         if needed.requests and asked is None:
             places = await retry_until_available(self._owners_chats)
-            if chat is not None and places:
-                say.append(OutboundMessage(chat.target, approval_texts.WAITS_ELSEWHERE))
+            if chat is not None:
+                waits = (
+                    approval_texts.WAITS_ELSEWHERE if places else approval_texts.WAITS_FOR_OPERATOR
+                )
+                say.append(OutboundMessage(chat.target, waits))
         for request in needed.requests:
             shown = replace(request, arguments=self._hide(request.arguments))
             approval_id = ApprovalId(secrets.token_hex(8))

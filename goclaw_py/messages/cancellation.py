@@ -133,6 +133,10 @@ class RunCanceller:
         """Return the running and waiting runs of a session."""
         return [run for run in self._dispatcher.runs() if run.session == session]
 
+    def is_busy(self, session: SessionKey) -> bool:
+        """Return whether something runs or waits in a session, also for a provider."""
+        return bool(self.runs(session)) or self._outages.has_session(session)
+
     def of_others(self, session: SessionKey, by: str) -> tuple[InboundMessage, ...]:
         """Return the messages of running and waiting runs, except this sender's."""
         turns = self._turns([run.id for run in self.runs(session)])

@@ -33,6 +33,7 @@ from goclaw_py.model.run_events import (
     ToolEnded,
     ToolStarted,
 )
+from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.ports.agent import AgentResult, MessagePart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
@@ -53,6 +54,9 @@ from goclaw_py.runs.turn import Turn, maker_in
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
+
+_RUNS_AGAIN = (Reason.SHUTDOWN, Reason.MERGED)
+"""Why a run is cancelled whose messages another run will answer."""
 
 _STOP_SHOWN_S = 1.0
 """How long the answer to a stop waits until the draft shows the stop."""
@@ -101,6 +105,7 @@ class ChatRunExecutor:
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
+        self._drafts.shows_first = self._had_effect
         self.mailboxes = Mailboxes()
         self._abandoned = Abandoned()
         self._told: dict[RunId, asyncio.Event] = {}
@@ -134,6 +139,11 @@ class ChatRunExecutor:
         self._turns[turn.id] = turn
         self._feed.asked(turn)
         self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
+
+    def turn_of(self, row_id: int) -> Turn | None:
+        """Return the turn that answers a row and has no stored end."""
+        turns = self._turns.values()
+        return next((turn for turn in turns if any(r.id == row_id for r in turn.rows)), None)
 
     def answers(self, run_id: RunId, message_id: str) -> bool:
         """Return whether a turn answers this message, or this is its draft (SPEC CMD-2)."""
@@ -179,6 +189,15 @@ class ChatRunExecutor:
         self._outages.lost(request_id, self._turns[into])
         self._feed.joined(younger, into)
 
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """Let a waiting turn answer the messages of a run that ends without an effect."""
+        before, turn = self._turns[run_id], self._turns[into]
+        self._drafts.stop(run_id)
+        turn.rows[:0] = before.rows
+        turn.after = before.ended
+        self.mailboxes.assign(before.rows, turn)
+        self._feed.joined(before, into)
+
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Offer a message to a run."""
         # Files are downloaded at the begin of a run, so a message with files needs its own.
@@ -190,6 +209,8 @@ class ChatRunExecutor:
         turn = self._turns[run_id]
         self._outages.check(turn)
         await self._abandoned.until_stored(turn.session)
+        if turn.after is not None:
+            await turn.after.wait()
         self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
         self._feed.started(turn)
         run = NewRun(
@@ -198,7 +219,7 @@ class ChatRunExecutor:
             agent=turn.agent,
             trigger=Trigger.CHAT,
             lane=MAIN_LANE,
-            inbox=tuple(row.id for row in turn.rows),
+            inbox=tuple(row.id for row in turn.own_rows),
             target=turn.chat,
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
@@ -214,7 +235,10 @@ class ChatRunExecutor:
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
-        rows = list(turn.rows)
+        replayed = {
+            row for step in begun.steps or () if isinstance(step, TakenStep) for row in step.rows
+        }
+        rows = [row for row in turn.rows if row.id not in replayed]
         files = await self._received.fetch(rows)
         sender = turn.rows[0].message.of_whom
         asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender, asks=_asked_chat(turn))
@@ -273,8 +297,11 @@ class ChatRunExecutor:
         because of a bug is stored as a failure; otherwise its messages would never end.
         """
         turn = self._turns[ended.run_id]
-        with self._abandoned.storing(ended, turn.session) as stored:
-            await self._record(turn, ended, error, stored)
+        try:
+            with self._abandoned.storing(ended, turn.session) as stored:
+                await self._record(turn, ended, error, stored)
+        finally:
+            turn.ended.set()
 
     # ------------------------------------------------------------------ inside
 
@@ -282,9 +309,11 @@ class ChatRunExecutor:
         self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
     ) -> None:
         """Store the end of a turn; call ``stored`` when that is done or will never be."""
-        if ended.outcome is Outcome.ABANDONED and ended.reason is Reason.SHUTDOWN:
-            # It ignores the shutdown too, but the process ends: its messages run after the restart.
+        if ended.outcome is Outcome.ABANDONED and ended.reason in _RUNS_AGAIN:
+            # It ignores its cancellation, but its messages run again.
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+        if turn.after is not None:
+            await turn.after.wait()
         ended, error = turn.progress.judge(ended, error)
         ended = self._outages.judge(turn, ended, error)
         questions = Questions()
@@ -430,20 +459,28 @@ class ChatRunExecutor:
         )
         return turn.progress.recorded(stored)
 
-    def _hear(self, turn: Turn, event: AgentEvent) -> None:
+    def _hear(self, turn: Turn, event: AgentEvent | ValueStep) -> None:
         """Show an event of an agent."""
         match event:
             case TextDelta(text):
-                self._drafts.add(turn.id, text)
+                if not self._drafts.add(turn.id, text):
+                    self._had_effect(turn.id)  # a channel without drafts may show it at once
                 self._signal(turn, RunText(turn.id, turn.target, text))
             case ToolStarted():
+                self._had_effect(turn.id)
                 self._drafts.tool(turn.id, event.name, works=True)
                 self._signal(turn, RunTool(turn.id, turn.target, event.name))
             case ToolEnded():
                 self._drafts.tool(turn.id, event.name, works=False)
                 self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+            case ValueStep():
+                self._had_effect(turn.id)
             case _:
                 pass  # what concerns the history
+
+    def _had_effect(self, run_id: RunId) -> None:
+        """Note that a further message must not cancel this run (SPEC QUEUE-6)."""
+        self._dispatcher.had_effect(run_id)
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
         channel = self._channels.get((turn.target.channel, turn.target.account))

@@ -10,6 +10,7 @@ from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
 from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.delivery import approval_texts, texts
+from goclaw_py.delivery.help_text import help_text
 from goclaw_py.messages.approvals import ToolApprovals
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
@@ -96,6 +97,7 @@ class CommandHandlers:
             "status": self._status,
             "usage": self._usage,
             "new": self._new,
+            "undo": self._undo,
             "whoami": self._who,
             "queue": self._queue,
             "approve": services.approvals.answer,
@@ -184,7 +186,7 @@ class CommandHandlers:
         return texts.GREETING
 
     async def _help(self, _row: InboxRow, _command: TypedCommand) -> str:
-        return texts.help_text()
+        return help_text()
 
     async def _usage(self, row: InboxRow, _command: TypedCommand) -> str:
         today = await self._budget_tracker.today(BudgetAccount(row.session, row.agent))
@@ -198,6 +200,31 @@ class CommandHandlers:
             return texts.not_yours(names_of(others))
         await self.start_new_session(row.session)
         return texts.NEW_SESSION
+
+    async def _undo(self, row: InboxRow, _command: TypedCommand) -> str:
+        """Remove the last turn; the answer is stored in the same transaction (SPEC CMD-7)."""
+        message, rights = row.message, self._canceller.rights
+        if rights.limit(message) is not None and not await rights.is_admin_after_all(message):
+            return texts.UNDO_REFUSED
+        if self._canceller.is_busy(row.session):
+            return texts.UNDO_BUSY
+        turn = await self._store.last_turn(row.session)
+        if turn is None:
+            return texts.NOTHING_TO_UNDO
+        if turn.is_summarized:
+            return texts.UNDO_SUMMARIZED
+        did = [
+            texts.did(call.name, call.arguments, ok=call.ok)
+            for call in turn.calls
+            if call.side_effects
+        ]
+        answer = OutboundMessage(message.target, texts.undone(turn.prompt, did))
+        now, node = self._clock.now(), self._node()
+        undone = await self._store.undo_turn(
+            row.session, turn.run, row=row.id, say=answer, now=now, node=node
+        )
+        # False: a run has started meanwhile.
+        return "" if undone else texts.UNDO_BUSY
 
     async def _press(self, row: InboxRow, command: PressedCommand) -> str:
         match command:
@@ -225,7 +252,7 @@ class CommandHandlers:
             for letter in letters
             if letter is not None
             and letter.session == row.session
-            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+            and letter.row.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
         ]
         tried = await self._store.retry_dead_letters(mine, now=self._clock.now()) if mine else 0
         return Pressed("" if tried else texts.NOT_RETRIED, is_used=True)

@@ -283,7 +283,7 @@ class MessageIngestor:
             raise StoreUnavailable("released messages must be claimed first")
         elif self._is_command(row):
             await self._execute(entry, row)
-        else:
+        elif not self._rejoin(row):
             policy = self._policies.policy(row.session, message)
             late = not entry.accepting
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
@@ -350,6 +350,20 @@ class MessageIngestor:
                         quote=edit.quote,
                     )
                     turn.rows[place] = replace(row, message=changed)
+
+    def _rejoin(self, row: InboxRow) -> bool:
+        """Add a message to the turn whose interrupted run had taken it in (SPEC QUEUE-4)."""
+        if row.joined is None:
+            return False
+        turn = self._runner.turn_of(row.joined)
+        if turn is None and row.joined in self._outages.rows():
+            turn = self._mailboxes.turn(row.joined)
+        if turn is None:
+            return False
+        turn.rows.append(row)
+        self._mailboxes.assign([row], turn)
+        self._dispatcher.set_senders(turn.id, turn.senders)
+        return True
 
     def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
         run_id, epoch = new_run_id(self._clock), self._mailboxes.epoch

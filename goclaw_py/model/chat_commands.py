@@ -168,6 +168,7 @@ MENU: tuple[tuple[str, str], ...] = (
     ("approve", "Allow the tool call that waits: once, session or always"),
     ("deny", "Do not allow the tool call that waits"),
     ("new", "Stop everything and forget this conversation"),
+    ("undo", "Remove the last turn from this conversation"),
     ("jobs", "List scheduled jobs and reminders"),
     ("heartbeat", "Background checklist: on, off, now, why, show, add TEXT, done N"),
     ("mute", "Mute the heartbeat: /mute 2h; unmute it: /mute off"),

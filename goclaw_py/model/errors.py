@@ -14,7 +14,9 @@
     │   └── MigrationError      the schema is not the one that this release needs
     ├── AgentError              a run failed; contains a sentence for the person in the chat
     │   ├── ApprovalNeeded      the run waits for the decision of a person
-    │   └── BudgetReached       the run has used up its budget
+    │   ├── BudgetReached       the run has used up its budget
+    │   ├── JournalEnded        a replayed run would request its model, which it may not
+    │   └── NotContinued        it was interrupted, and must not begin again
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
     │   ├── BadSchedule         the schedule is not valid
@@ -48,6 +50,7 @@
     ├── NotAChat                the session has no chat
     ├── ApprovalClosed          the question about a tool call is answered or has expired
     ├── WrongDecision           the question about a tool call has other answers
+    ├── NotRewindable           a run cannot be replayed, or a session not be forked there
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -139,6 +142,18 @@ class ApprovalNeeded(AgentError):
 
 class BudgetReached(AgentError):
     """A run has used up its budget (SPEC AGENT-5). Its reply so far counts."""
+
+
+class JournalEnded(AgentError):
+    """A replayed run would request its model, which it may not (SPEC OPS-8)."""
+
+    def __init__(self) -> None:
+        text = "the journal of the run ends here; the next step would be a model request"
+        super().__init__(text, text)
+
+
+class NotContinued(AgentError):
+    """An interrupted run can neither be continued nor may it begin again: it is lost."""
 
 
 class ToolFailed(GoclawError):
@@ -410,3 +425,7 @@ class ApprovalClosed(GoclawError):
 
 class WrongDecision(GoclawError):
     """A question about a tool call has other possible answers."""
+
+
+class NotRewindable(GoclawError):
+    """A run cannot be replayed, or a session not be forked there; the text says why."""

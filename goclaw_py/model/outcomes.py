@@ -76,7 +76,11 @@ class Reason(StrEnum):
     """The agent's provider is down; it runs again once that is available (SPEC AGENT-8)."""
     APPROVAL = "approval"
     """It waits for the decision of a person about a tool call, and goes on then (SPEC AGENT-11)."""
+    MERGED = "merged"
+    """Its sender wrote more before it had had an effect; one run answers both (SPEC QUEUE-6)."""
     CRASHED = "crashed"
+    NOT_CONTINUED = "not_continued"
+    """Its run was interrupted, and must not begin again (SPEC AGENT-10)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,9 +25,13 @@ class ResponseStep:
 
 @dataclass(frozen=True, slots=True)
 class TakenStep:
-    """New messages of people that were added to a run (SPEC QUEUE-4), joined by newlines."""
+    """New messages of people that were added to a run (SPEC QUEUE-4), joined by newlines.
+
+    ``rows`` are their inbox rows.
+    """
 
     text: str
+    rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from goclaw_py.model.budget import NO_BUDGET, Budget
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
@@ -44,10 +44,12 @@ class TextPart:
     """The text of one message of a person.
 
     ``said`` is the sender's own text if ``text`` also names the sender; None: it is ``text``.
+    ``rows`` are the inbox rows of the message, for ``TakenStep``.
     """
 
     text: str
     said: str | None = field(default=None, compare=False)
+    rows: tuple[int, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,8 @@ class StepFunction(Protocol):
         After a crash the next run for the same messages gets the stored result and does not call
         ``work``. Steps with the same name are told apart by the order in which they end. The result
         must be JSON; it is returned as JSON values, a tuple as a list. Raises ``TypeError`` if it
-        is not, and what ``work`` raises; then nothing is stored.
+        is not, and what ``work`` raises; then nothing is stored. Of a result above a million
+        characters only is stored that there was one; a later run raises ``AgentError``.
         """
 
 
@@ -171,6 +174,14 @@ class RunRequest:
         default=not_granted, repr=False, compare=False
     )
 
+    def begun_again(self) -> RunRequest:
+        """Return the request for a loop that does not replay ``steps``.
+
+        Its parts include the messages that had joined an interrupted run.
+        """
+        joined = [TextPart(step.text) for step in self.steps if isinstance(step, TakenStep)]
+        return replace(self, parts=(*self.parts, *joined)) if joined else self
+
     @property
     def prompt(self) -> str:
         """The texts of all parts, joined by newlines."""
@@ -225,7 +236,12 @@ class ModelStep:
     response: ResponseStep | None = None
 
 
-LoopEvent = AgentEvent | ModelStep | TakenStep | ValueStep
+@dataclass(frozen=True, slots=True)
+class RequestSent:
+    """Reports that a request to a model is about to be sent; its ``ModelStep`` has its usage."""
+
+
+LoopEvent = AgentEvent | ModelStep | RequestSent | TakenStep | ValueStep
 """The events that a loop reports during a run."""
 
 Emit = Callable[[LoopEvent], None]
@@ -247,3 +263,29 @@ class AgentLoop(Protocol):
 
     async def close(self) -> None:
         """Close connections. Called when no run is in progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayMode:
+    """How a run is executed again for debugging, without effects (SPEC OPS-8).
+
+    Args:
+        wrap: Wraps a toolbox, so that its calls are answered from the journal of the run. A loop
+            wraps all toolboxes, also its own, and calls no tool otherwise.
+        may_request: Whether the loop may request its model when the stored responses are used up.
+            If not, it raises ``JournalEnded``.
+    """
+
+    wrap: Callable[[Toolbox], Toolbox]
+    may_request: bool
+
+
+@runtime_checkable
+class ReplayableLoop(AgentLoop, Protocol):
+    """A loop that can execute a stored run again."""
+
+    async def replay(self, request: RunRequest, emit: Emit, mode: ReplayMode) -> AgentResult:
+        """Execute a run with the steps in ``request``; also report events of stored steps.
+
+        Raises what ``run`` raises, and ``NotRewindable`` if the steps cannot be read.
+        """

@@ -36,6 +36,7 @@ from goclaw_py.ports.store import (
     Unanswered,
 )
 from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.runs.step_views import RunReplay, StepView
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (
@@ -79,6 +80,22 @@ class Submitted:
 
     session: SessionKey
     run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFork:
+    """A new session with a copy of another one's history.
+
+    Args:
+        origin: The session that was copied.
+        entries: The number of history entries in the copy.
+        chat: The name of its console chat; None if its agent does not answer at the console.
+    """
+
+    session: SessionKey
+    origin: SessionKey
+    entries: int
+    chat: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,16 +157,18 @@ class TerminalMessage:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A run with its history entries and its messages.
+    """A run with its history entries, its messages and its steps.
 
     Args:
         entries: The entries that it added to the history of its session.
         said: Its outgoing messages, the oldest first.
+        steps: Its steps, in order; empty for a kind of agent whose steps are not stored.
     """
 
     run: StoredRun
     entries: tuple[StoredEntry, ...]
     said: tuple[OutboxRow, ...]
+    steps: tuple[StepView, ...] = ()
 
 
 ChatEvent = RunStarted | RunText | RunTool | RunEnded | TerminalMessage
@@ -237,6 +256,14 @@ class Control(Protocol):
     async def reset(self, key: SessionKey) -> None:
         """Cancel the running and waiting runs of a session, and start a new history."""
 
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        """Copy a session's history, summary and pinned facts into a new session of the console.
+
+        ``at`` is the beginning of the id of a run of the session: the copy is what was remembered
+        when it ended, also if it was undone since. The original is unchanged. Raises ``NotFound``,
+        and ``NotRewindable`` if there is nothing to copy.
+        """
+
     async def runs(
         self,
         *,
@@ -257,7 +284,18 @@ class Control(Protocol):
         """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
 
     async def run_record(self, prefix: str) -> RunRecord:
-        """Return that run with its history entries and messages. Raises ``NotFound``."""
+        """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """Execute an ended run of a language model again, without effects (SPEC OPS-8).
+
+        Its stored steps take the place of model requests and tool calls. With ``from_step`` only
+        those before this step do; then the model is requested, which is paid but counts in no
+        record. No tool is called, nothing is stored or sent. ``dry_run`` only says what would be
+        used. Raises ``NoGateway``, ``NotFound``, also for an unknown step, and ``NotRewindable``.
+        """
 
     async def why(self, about: str | None = None) -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).

@@ -23,6 +23,7 @@ from goclaw_py.ports.agent import (
     LoopEvent,
     MessagePart,
     ModelStep,
+    RequestSent,
     RunRequest,
     TakeMessages,
     no_messages,
@@ -44,7 +45,7 @@ from goclaw_py.runs.turn import Turn
 _ASK_S = 0.5
 """How often a run checks whether its node's lease is valid again, in seconds."""
 
-Hear = Callable[[AgentEvent], None]
+Hear = Callable[[AgentEvent | ValueStep], None]
 """Receives the events of an agent loop, while its run may speak."""
 
 
@@ -155,8 +156,7 @@ class AgentExecutor:
 
     async def _work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
         use, run = self._use, job.run
-        payer = BudgetAccount(run.payer or run.session, run.agent)
-        budget = await use.budget_tracker.open(run.id, payer, budget=job.budget)
+        budget = await self._open_budget(job, progress)
         workspace = use.workspace(run.agent)
         here = self._context(job, progress, workspace)
         journal = Journal(self._store, run.id, await self._live_node(), progress)
@@ -215,6 +215,12 @@ class AgentExecutor:
         session = run.payer or run.session
         return await retry_until_available(lambda: self._store.is_granted(run.agent, session, tool))
 
+    async def _open_budget(self, job: AgentTask, progress: RunRecorder) -> Budget:
+        run = job.run
+        payer = BudgetAccount(run.payer or run.session, run.agent)
+        before = progress.begun.uncounted
+        return await self._use.budget_tracker.open(run.id, payer, budget=job.budget, before=before)
+
     async def _live_node(self) -> NodeId:
         """Wait until this node's lease is valid, and return it.
 
@@ -247,5 +253,5 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, TakenStep | ValueStep):
+        elif not isinstance(event, RequestSent | TakenStep):
             hear(event)

@@ -58,13 +58,15 @@ class _Account:
     parent: _Account | None
     days: Mapping[_Day, Budget]
     """The daily budgets that it uses."""
+    before: Usage = NO_USAGE
+    """The usage of interrupted attempts at the same work."""
     own: Usage = NO_USAGE
     below: Usage = NO_USAGE
     """The usage of its descendants."""
 
     @property
     def used(self) -> Usage:
-        return self.own.plus(self.below)
+        return self.before.plus(self.own).plus(self.below)
 
     def above(self) -> Iterator[_Account]:
         """Yield its ancestors, the parent first."""
@@ -117,11 +119,17 @@ class BudgetTracker:
             self._bound[run_id] = account
 
     async def open(
-        self, run_id: RunId, payer: BudgetAccount, *, budget: Budget | None = None
+        self,
+        run_id: RunId,
+        payer: BudgetAccount,
+        *,
+        budget: Budget | None = None,
+        before: Usage = NO_USAGE,
     ) -> Budget:
         """Start a run; return its budget.
 
-        ``budget`` replaces the settings' budget of a run. Raises ``BudgetReached`` if nothing is
+        ``budget`` replaces the settings' budget of a run; ``before`` is the usage of interrupted
+        attempts at the same work. Raises ``BudgetReached`` if nothing is
         left; ``close`` it all the same. Waits for the database.
         """
         limits = self._limits.get(payer.agent, Limits())
@@ -130,6 +138,7 @@ class BudgetTracker:
             limits.run if budget is None else budget,
             self._bound.pop(run_id, None),
             self._days_of(payer, limits),
+            before,
         )
         self._accounts[run_id] = account
         for day in account.days:

@@ -56,7 +56,7 @@ class TurnEnd:
     @property
     def may_be_retried(self) -> bool:
         """Return whether a retry may succeed; not after a budget is used up."""
-        failed = self.ended.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        failed = self.ended.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
         return failed and self.ended.reason is not Reason.BUDGET
 
     @property
@@ -65,7 +65,7 @@ class TurnEnd:
         match ended.outcome:
             case Outcome.COMPLETED if turn.progress.result is not None:
                 return conversation_text(turn.progress.result.text)
-            case Outcome.FAILED:
+            case Outcome.FAILED | Outcome.LOST:
                 return error.friendly if isinstance(error, AgentError) else texts.FAILED
             case Outcome.TIMED_OUT:
                 return texts.timed_out(ended.reason)

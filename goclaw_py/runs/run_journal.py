@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 _AWAY_S: Final = 0.5
 """Seconds between two attempts while the database is unavailable."""
 
+MOST_STORED: Final = 1_000_000
+"""The number of characters of a tool's result that are stored for a later run."""
+
 _MOST_CALLS: Final = 50
 _ARGUMENTS: Final = 300
 _RESULT: Final = 1_000
@@ -118,6 +121,9 @@ def step_of(event: LoopEvent) -> RunStep | None:
     match event:
         case ModelStep(response=response):
             return response
+        case ToolEnded(result=result) if len(result) > MOST_STORED:
+            more = f"[{len(result) - MOST_STORED} more characters were not stored]"
+            return replace(event, result=f"{result[:MOST_STORED]}\n{more}")
         case ToolStarted() | ToolEnded() | TakenStep() | ValueStep():
             return event
         case _:

@@ -13,7 +13,7 @@ from typing import Protocol
 from goclaw_py.common.retry import retry_until_available, until_stored
 from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import NodeId, SessionKey
-from goclaw_py.model.outcomes import Ending, Outcome
+from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.store import NewRun, RunEnd, RunStartResult
 from goclaw_py.runs.run_recorder import RunRecorder
 
@@ -51,9 +51,9 @@ async def store_run(
     try:
         await retry_until_available(lambda: store.finish_run(end, node=node()))
     except RunNotStarted:
-        # It was stopped before its begin was stored. It leaves a trace all the same, but one that a
-        # shutdown cut is as if it had never been.
-        if end.outcome is not Outcome.INTERRUPTED:
+        # It was stopped before its begin was stored, which may yet take effect. It leaves a trace
+        # all the same, but one that a shutdown cut is as if it had never been.
+        if end.outcome is not Outcome.INTERRUPTED or end.reason is Reason.MERGED:
             await retry_until_available(lambda: _begin_at_last(store, run, began_as))
             await retry_until_available(lambda: store.finish_run(end, node=began_as))
 

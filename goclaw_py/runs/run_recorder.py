@@ -8,17 +8,18 @@ from datetime import datetime
 
 from goclaw_py.common.text import cut_text
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import ApprovalNeeded, BudgetReached
+from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotContinued
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import (
+    NO_USAGE,
     Compacted,
     TextDelta,
     ToolEnded,
     ToolStarted,
     Usage,
 )
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, RequestSent, Role
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
 
@@ -42,6 +43,8 @@ class RunRecorder:
     result: AgentResult | None = None
     over: BudgetReached | None = None
     """The budget for which the runtime has stopped it, if any."""
+    is_asking: bool = False
+    """Whether a request was sent that ``step`` does not contain."""
     can_continue: bool = False
     """Whether a later run can continue it after its last step (SPEC AGENT-10)."""
     begun: RunStartResult = field(default_factory=RunStartResult)
@@ -58,8 +61,10 @@ class RunRecorder:
                 if text and self.first_text_at is None:
                     self.first_text_at = clock.now()
                 self.said.append(text)
+            case RequestSent():
+                self.is_asking = True
             case ModelStep():
-                self.step = event
+                self.step, self.is_asking = event, False
                 self.can_continue |= event.response is not None
             case ToolStarted():
                 self._begin_call(event, clock.now())
@@ -137,13 +142,20 @@ class RunRecorder:
     def judge(
         self, ended: Ending, error: BaseException | None
     ) -> tuple[Ending, BaseException | None]:
-        """Return the end of a run after its budget, or the need for an answer, has ended it."""
+        """Return the end of a run that a budget or a question has ended, or that is lost."""
         if isinstance(error, ApprovalNeeded) and ended.outcome is Outcome.FAILED:
             return replace(ended, outcome=Outcome.INTERRUPTED, reason=Reason.APPROVAL), error
         if ended.reason is Reason.BUDGET and error is None:
-            return ended, self.over
-        if isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
-            return replace(ended, reason=Reason.BUDGET), self.over or error
+            error = self.over
+        elif isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
+            ended, error = replace(ended, reason=Reason.BUDGET), self.over or error
+        elif isinstance(error, NotContinued) and ended.outcome is Outcome.FAILED:
+            ended = replace(ended, outcome=Outcome.LOST, reason=Reason.NOT_CONTINUED)
+        else:
+            return ended, error
+        if isinstance(error, AgentError) and self.begun.cut_calls:
+            done = texts.done_before((*self.begun.cut_calls, *self.calls))
+            error = type(error)(f"{error.friendly} {done}", str(error))
         return ended, error
 
     def told(self, error: BaseException | None) -> str | None:
@@ -152,9 +164,13 @@ class RunRecorder:
 
     def recorded(self, end: RunEnd) -> RunEnd:
         """Return an end with everything that was recorded."""
+        usage = self.usage
+        if end.reason is Reason.MERGED and self.is_asking:
+            # Cancelled by the runtime itself, and paid for all the same.
+            usage = (usage or NO_USAGE).plus(Usage(requests=1))
         return replace(
             end,
-            usage=self.usage,
+            usage=usage,
             model=self.model,
             tools=self.calls,
             first_text_at=self.first_text_at,

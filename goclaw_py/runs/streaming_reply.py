@@ -120,6 +120,8 @@ class StreamingReplies:
         self._clock = clock
         self._channels = channels
         self._pacing = pacing
+        self.shows_first: Callable[[RunId], None] = lambda _: None
+        """Called before the chat shows anything of a run."""
         self._drafts: dict[RunId, _Draft] = {}
         self._late: set[asyncio.Task[None]] = set()
         """Drafts of runs that have ended while a request was in progress."""
@@ -142,13 +144,14 @@ class StreamingReplies:
                 kept=begun.draft is not None,
             )
 
-    def add(self, run_id: RunId, text: str) -> None:
-        """Add text of the agent."""
+    def add(self, run_id: RunId, text: str) -> bool:
+        """Add text of the agent; return whether the run has a draft."""
         draft = self._drafts.get(run_id)
         if draft is None:
-            return
+            return False
         draft.said.append(text)
         self._change(draft)
+        return True
 
     def tool(self, run_id: RunId, name: str, *, works: bool) -> None:
         """Add or remove a tool in use."""
@@ -290,6 +293,7 @@ class StreamingReplies:
     async def _show_once(self, draft: _Draft) -> float | None:
         """Update a draft; return the seconds until the next update, None to stop."""
         await self._pacing.draft(draft.target)
+        self.shows_first(draft.run_id)
         if draft.id is None and not draft.unsure:
             await retry_until_available(
                 lambda: self._store.open_draft(draft.run_id, draft.target, now=self._clock.now())

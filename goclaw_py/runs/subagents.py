@@ -28,6 +28,7 @@ from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Sender, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.model.session_keys import announcement_id, child_session, peer_of
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
@@ -287,6 +288,10 @@ class ChildRuns:
         """Never called: children do not join other runs."""
         raise AssertionError(f"child {request_id} joined {into}")
 
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """Never called: children do not join other runs."""
+        raise AssertionError(f"run {run_id} restarted in {into}")
+
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Never called: there are no messages in the session of a child."""
         raise AssertionError(f"{request_id} was offered to child {run_id}")
@@ -411,7 +416,7 @@ async def _stored_or_logged(
     return True
 
 
-def _hear_nothing(event: AgentEvent) -> None:
+def _hear_nothing(event: AgentEvent | ValueStep) -> None:
     """Ignore an event: a child is not shown in a chat."""
 
 

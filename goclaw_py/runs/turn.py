@@ -55,6 +55,10 @@ class Turn:
     """Set once the commit of the ``/stop`` that cancelled it has been tried."""
     former: RunId | None = None
     """The run for the same messages that failed in this outage."""
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set once its end is stored, or never will be."""
+    after: asyncio.Event | None = None
+    """The end of the run that was cancelled for its last message, and whose messages it has."""
     offers: list[RunId] = field(default_factory=list)
     """Waiting messages that this turn may take (mode ``steer``)."""
     context_messages: int = 0
@@ -125,7 +129,7 @@ class Turn:
         parts: list[MessagePart] = []
         for said in _said(rows):
             if text := speakers.told(said.first, said.text):
-                parts.append(TextPart(text, said.text))
+                parts.append(TextPart(text, said.text, tuple(said.rows)))
             parts += [part for row in said.rows for part in files.get(row, ())]
         return tuple(parts)
 
@@ -143,6 +147,12 @@ class Turn:
         """Return the ids of the rows that joined its run after its start."""
         begun_with = () if self.run is None else self.run.inbox
         return tuple(row.id for row in self.rows if row.id not in begun_with)
+
+    @property
+    def own_rows(self) -> tuple[InboxRow, ...]:
+        """Return its rows without those that an interrupted run for it had taken in."""
+        mine = {row.id for row in self.rows}
+        return tuple(row for row in self.rows if row.joined not in mine)
 
     @property
     def has_files(self) -> bool:

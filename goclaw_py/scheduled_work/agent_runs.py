@@ -17,6 +17,7 @@ from goclaw_py.model.errors import AgentError, Fenced, StoreUnavailable
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, RunEnd, Store
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
@@ -174,6 +175,10 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         """Never called: these runs do not join others."""
         raise AssertionError(f"scheduled run {request_id} joined {into}")
 
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """Never called: these runs do not join others."""
+        raise AssertionError(f"run {run_id} restarted in {into}")
+
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Never called: these runs take no messages of their chats."""
 
@@ -203,5 +208,5 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
     )
 
 
-def _hear_nothing(event: AgentEvent) -> None:
+def _hear_nothing(event: AgentEvent | ValueStep) -> None:
     """Ignore an event: nothing is shown in a chat before the run has ended (SPEC HB-6)."""

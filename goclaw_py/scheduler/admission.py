@@ -8,7 +8,14 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import NestingLimits, host_of, patient, refusal, where_stuck
 from goclaw_py.scheduler.debounce import CUT_WINDOW_S, DebounceBuffer
-from goclaw_py.scheduler.models import LaneState, Mode, Request, SessionQueue
+from goclaw_py.scheduler.models import (
+    Debounce,
+    LaneState,
+    Mode,
+    QueuePolicy,
+    Request,
+    SessionQueue,
+)
 from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import QUEUED, READY
 from goclaw_py.scheduler.views import RunState
@@ -32,6 +39,7 @@ class Admission:
         if burst is not None and not burst.leader.has_room_for(request):
             # A full turn waits for nothing more; the message begins the next one.
             request.overflowed, request.alone = True, burst.leader.alone
+            burst.leader.speculative = False
             machine.enqueue(machine.collector.close(burst), now)
             burst = None
         if request.policy.mode is Mode.INTERRUPT:
@@ -46,20 +54,38 @@ class Admission:
             if into is not None and into.has_room_for(request):
                 self._join(request, into, now)
                 return
-            request.overflowed |= into is not None
+            run = None if into is not None else _speculative(session, request, lane, now)
+            if run is not None and run.has_room_for(request):
+                self._restart(run, request, lane, now)
+                return
+            if run is not None:
+                run.speculative = False
+            request.overflowed |= into is not None or run is not None
         machine.enter(request, lane, now)
         window_s = _window_s(request)
-        if window_s and (session is None or _goes_on_typing(session, request, now)):
+        request.speculative = _starts_at_once(request.policy)
+        if window_s and _waits_for_more(session, request, now):
             machine.collector.begin(request, window_s, now)
         else:
             machine.enqueue(request, now)
 
+    def _restart(self, run: Request, request: Request, lane: LaneState, now: float) -> None:
+        """Cancel a speculative run, and collect its messages with those that may follow.
+
+        From now on the window is fixed, so a burst wastes one request at most.
+        """
+        machine = self._machine
+        machine.enter(request, lane, now)
+        machine.restart(run, request, now)
+        machine.collector.begin(request, _window_s(request), now, since=run.started_at)
+
     def _prolong(self, request: Request, burst: DebounceBuffer, now: float) -> None:
         """Add a message to an open burst."""
         machine = self._machine
-        was_cut = burst.leader.cut
-        self._join(request, burst.leader, now)
-        if was_cut and not request.cut and not request.policy.debounce_s:
+        leader = burst.leader
+        was_cut = leader.cut
+        self._join(request, leader, now)
+        if was_cut and not request.cut and (leader.speculative or not request.policy.debounce_s):
             # Only the rest of a text was waited for, and here it is.
             machine.enqueue(machine.collector.close(burst), now)
         else:
@@ -90,7 +116,7 @@ class Admission:
                 machine.collector.extend(burst, now)
             else:
                 machine.collector.close(burst)
-        leader.alone = True
+        leader.alone, leader.speculative = True, False
         if not goes_on:
             machine.enqueue(leader, now)
 
@@ -182,13 +208,31 @@ def _joinable(
     return into if into.cut or (window_s and now - into.last_at <= window_s) else None
 
 
-def _goes_on_typing(session: SessionQueue, request: Request, now: float) -> bool:
-    """Return whether a message continues what its sender is typing (SPEC QUEUE-6).
+def _speculative(
+    session: SessionQueue, request: Request, lane: LaneState, now: float
+) -> Request | None:
+    """Return the sender's run that this message cancels and joins (QUEUE-6)."""
+    run = session.speculative_of(request.sender)
+    if run is None or run.place is not lane or not request.policy.debounce_s:
+        return None
+    return run if now - run.last_at <= request.policy.debounce_s else None
 
-    Then it is debounced. Otherwise each short run would be followed by another run for the few
-    messages that came during it.
+
+def _starts_at_once(policy: QueuePolicy) -> bool:
+    return policy.debounce is Debounce.SPECULATIVE and policy.debounce_s > 0
+
+
+def _waits_for_more(session: SessionQueue | None, request: Request, now: float) -> bool:
+    """Return whether a message is debounced before it goes to its session (SPEC QUEUE-6).
+
+    In a busy session only what continues its sender's messages is. Otherwise each short run would
+    be followed by another run for the few messages that came during it.
     """
     if request.cut or request.overflowed:
+        return True
+    if request.speculative:
+        return False
+    if session is None:
         return True
     last_at = session.last_active_at(request.sender)
     return last_at is not None and now - last_at <= request.policy.debounce_s

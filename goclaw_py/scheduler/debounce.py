@@ -22,10 +22,10 @@ class DebounceBuffer:
 
     __slots__ = ("ends_at", "latest_at", "leader", "next", "open", "timer_at", "window_s")
 
-    def __init__(self, leader: Request, window_s: float, now: float) -> None:
+    def __init__(self, leader: Request, window_s: float, now: float, since: float) -> None:
         self.leader = leader
         self.window_s = window_s
-        self.latest_at = now + MAX_WINDOWS * window_s
+        self.latest_at = since + MAX_WINDOWS * window_s
         self.ends_at = now + window_s
         self.timer_at = self.ends_at
         self.open = True
@@ -43,9 +43,14 @@ class Debouncer:
         self._sessions: dict[SessionKey, DebounceBuffer] = {}
         self.timers: Timers[DebounceBuffer] = Timers(_is_open)
 
-    def begin(self, leader: Request, window_s: float, now: float) -> None:
-        """Open a burst with its first message. The sender must not have an open burst."""
-        burst = DebounceBuffer(leader, window_s, now)
+    def begin(
+        self, leader: Request, window_s: float, now: float, since: float | None = None
+    ) -> None:
+        """Open a burst. The sender must not have an open burst.
+
+        ``since``: when it began, if ``leader`` is not its first message.
+        """
+        burst = DebounceBuffer(leader, window_s, now, now if since is None else since)
         earlier = self.of(leader.session)
         if earlier:
             earlier[-1].next = burst

@@ -22,6 +22,7 @@ from goclaw_py.scheduler.effects import (
     LaneWaitExceeded,
     MergeIntoRun,
     OfferToRun,
+    Restart,
     Start,
 )
 from goclaw_py.scheduler.loop_timer import LoopTimer
@@ -47,6 +48,9 @@ class RunHandler(Protocol):
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """A request became part of another one, which waits or has just taken it."""
+
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """A run ends as interrupted; its messages come first in a request that waits."""
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """A run may take a waiting request: see ``Dispatcher.take_in``."""
@@ -79,12 +83,20 @@ class Dispatcher:
         """Submit a request; see ``RunScheduler.submit``."""
         self._carry_out(self._scheduler.submit(request, self._loop.time()))
 
+    def set_senders(self, run_id: RunId, senders: Set[str]) -> None:
+        """Set the people who may stop a request as their own."""
+        self._scheduler.set_senders(run_id, senders)
+
     def take_in(self, request_id: RunId, run_id: RunId) -> None:
         """Let a run take a message that was offered to it.
 
         ``RunHandler.joined`` is called if it may.
         """
         self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
+
+    def had_effect(self, run_id: RunId) -> None:
+        """See ``RunScheduler.had_effect``."""
+        self._scheduler.had_effect(run_id)
 
     def resize_lane(self, name: LaneName, concurrency: int) -> None:
         """Resize a lane (SPEC LANE-9). Raises ``UnknownLane``."""
@@ -192,6 +204,8 @@ class Dispatcher:
                     self._tasks[request.id].cancel()
                 case MergeIntoRun(request, into):
                     self._host.joined(request.id, into.id)
+                case Restart(request, into):
+                    self._host.restarted(request.id, into.id)
                 case OfferToRun(request, run):
                     self._host.offered(request.id, run.id)
                 case Ended():

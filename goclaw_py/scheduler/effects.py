@@ -37,6 +37,17 @@ class MergeIntoRun:
 
 
 @dataclass(slots=True)
+class Restart:
+    """A run begins again with a further message: ``into`` has its messages first (SPEC QUEUE-6).
+
+    The run is cancelled next, and ends as interrupted.
+    """
+
+    request: Request
+    into: Request
+
+
+@dataclass(slots=True)
 class OfferToRun:
     """The request waits, and this run may take it (mode ``steer``; SPEC QUEUE-4)."""
 
@@ -64,4 +75,4 @@ class Ended:
     reason: Reason | None = None
 
 
-Effect = Start | Cancel | MergeIntoRun | OfferToRun | LaneWaitExceeded | Ended
+Effect = Start | Cancel | MergeIntoRun | Restart | OfferToRun | LaneWaitExceeded | Ended

@@ -48,6 +48,15 @@ class Drop(StrEnum):
     NEW = "new"
 
 
+class Debounce(StrEnum):
+    """When a message starts its run although its sender may write more (SPEC QUEUE-6)."""
+
+    FIXED = "fixed"
+    """After the debounce window."""
+    SPECULATIVE = "speculative"
+    """At once; a message within the window cancels a run that has had no effect, and joins it."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
     """How a session queues.
@@ -59,6 +68,7 @@ class QueuePolicy:
         concurrency: The number of concurrent runs of the session.
         turn_messages: The number of messages in a turn.
         turn_chars: The number of characters in a turn; a longer message is a turn of its own.
+        debounce: What happens during the quiet time.
 
     Raises ``ValueError`` for other values. Source: SPEC QUEUE-1, QUEUE-3 to QUEUE-6.
     """
@@ -70,11 +80,13 @@ class QueuePolicy:
     concurrency: int = 1
     turn_messages: int = 50
     turn_chars: int = 100_000
+    debounce: Debounce = Debounce.FIXED
 
     def __post_init__(self) -> None:
         # Names are welcome too, and become members: comparisons are by identity.
         object.__setattr__(self, "mode", _choice("mode", self.mode, Mode))
         object.__setattr__(self, "drop", _choice("drop", self.drop, Drop))
+        object.__setattr__(self, "debounce", _choice("debounce", self.debounce, Debounce))
         check_count("capacity", self.capacity)
         check_count("concurrency", self.concurrency)
         check_count("turn_messages", self.turn_messages)
@@ -166,7 +178,10 @@ class Request:
     joined: list[RunId] | None = field(default=None, init=False)
     """The requests that joined it."""
     overflowed: bool = field(default=False, init=False)
-    """It belongs to a waiting request that had no room for it (SPEC QUEUE-6)."""
+    """It belongs to an earlier request that had no room for it (SPEC QUEUE-6)."""
+    speculative: bool = field(default=False, init=False)
+    """Its run may be cancelled for a further message: it did not wait for one, and has had no
+    effect so far as is known."""
     stop_outcome: Outcome | None = field(default=None, init=False)
     reason: Reason | None = field(default=None, init=False)
     timers: int = field(default=0, init=False)
@@ -263,6 +278,13 @@ class SessionQueue:
                 return request
         return None
 
+    def speculative_of(self, sender: str) -> Request | None:
+        """Return the sender's newest run if a further message may cancel it."""
+        for request in reversed(self.active.values()):
+            if request.sender == sender and request.state is RunState.RUNNING:
+                return request if request.speculative and request.family is None else None
+        return None
+
     def last_active_at(self, sender: str) -> float | None:
         """Return when the sender's newest active message came, except children."""
         active = self.active.values()
@@ -277,8 +299,12 @@ class SessionQueue:
         return min(running, key=lambda r: r.started, default=ready)
 
     def is_stopping(self, sender: str | None) -> bool:
-        """Return whether a stopped run of this sender has not been released yet."""
-        return any(r.stop_outcome is not None and r.is_of(sender) for r in self.active.values())
+        """Return whether a stopped run of this sender has not been released yet.
+
+        The messages of a cancelled speculative run still wait, and a stop ends them there.
+        """
+        stopped = (r for r in self.active.values() if r.stop_outcome is not None)
+        return any(r.reason is not Reason.MERGED and r.is_of(sender) for r in stopped)
 
 
 class AgentSlots:

@@ -38,6 +38,10 @@ class RunHandlers:
         """Only chat messages join others."""
         self._of(into).joined(request_id, into)
 
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """Only runs of chats begin again."""
+        self._of(into).restarted(run_id, into)
+
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Only chat messages are offered."""
         self._of(run_id).offered(request_id, run_id)

@@ -112,6 +112,11 @@ class RunScheduler:
             machine.enqueue(request, now)
         return self._take(now)
 
+    def set_senders(self, request_id: RunId, senders: Set[str]) -> None:
+        """Set the people who may stop a request as their own; nothing happens after its end."""
+        if (request := self._machine.requests.get(request_id)) is not None:
+            request.senders = senders
+
     def take_in(self, request_id: RunId, run_id: RunId, now: float) -> list[Effect]:
         """Let a run take a message that was offered to it (mode ``steer``, SPEC QUEUE-4).
 
@@ -128,6 +133,12 @@ class RunScheduler:
         if machine.absorb(request, run):
             machine.admit(session, now)
         return self._take(now)
+
+    def had_effect(self, run_id: RunId) -> None:
+        """Note that a run did something that cannot be undone: no message cancels it to join it."""
+        request = self._machine.requests.get(run_id)
+        if request is not None:
+            request.speculative = False
 
     def finish(self, run_id: RunId, outcome: Outcome, now: float) -> list[Effect]:
         """Decide the outcome of a run whose task has ended; it keeps its slots until ``release``.
@@ -191,7 +202,8 @@ class RunScheduler:
     def stop_one(self, run_id: RunId, now: float, sender: str | None = None) -> StopResult:
         """Cancel a request in any state, with its descendants (SPEC CMD-2)."""
         machine = self._machine
-        request = machine.requests.get(run_id) or machine.aliases.get(run_id)
+        # A run that was cancelled for a further message has the other request as its alias.
+        request = machine.aliases.get(run_id) or machine.requests.get(run_id)
         if request is None:
             return StopResult()
         if not request.is_of(sender):
@@ -254,6 +266,7 @@ class RunScheduler:
             if (alarm := machine.timers.pop_due(now)) is not None:
                 machine.ring(alarm, now)
             elif (leader := machine.collector.pop_due(now)) is not None:
+                leader.speculative = False
                 machine.enqueue(leader, now)
             else:
                 return self._take(now)

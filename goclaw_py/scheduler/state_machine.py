@@ -28,7 +28,15 @@ from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import Kin, bind, unbind, with_awaited
 from goclaw_py.scheduler.debounce import Debouncer
-from goclaw_py.scheduler.effects import Cancel, Effect, Ended, MergeIntoRun, OfferToRun, Start
+from goclaw_py.scheduler.effects import (
+    Cancel,
+    Effect,
+    Ended,
+    MergeIntoRun,
+    OfferToRun,
+    Restart,
+    Start,
+)
 from goclaw_py.scheduler.lanes import LaneQueues
 from goclaw_py.scheduler.models import AgentSlots, Drop, LaneState, Mode, Request, SessionQueue
 from goclaw_py.scheduler.states import (
@@ -258,13 +266,25 @@ class RequestStateMachine:
     def join(self, request: Request, into: Request) -> None:
         """Make a request that is not in the session's queue a part of another one."""
         request.state = DONE
+        self._add(request, into)
+        self.effects.append(MergeIntoRun(request, into))
+
+    def restart(self, run: Request, into: Request, now: float) -> None:
+        """Cancel a run, and make its messages a part of a new request."""
+        joined, run.joined = run.joined or (), None
+        self._add(run, into)
+        for run_id in joined:
+            self.alias(run_id, into)
+        self.effects.append(Restart(run, into))
+        self._cancel(run, Outcome.INTERRUPTED, Reason.MERGED, now)
+
+    def _add(self, request: Request, into: Request) -> None:
         into.pieces += request.pieces
         into.chars += request.chars
         if request.senders or into.senders or request.sender != into.sender:
             mine, others = into.senders or {into.sender}, request.senders or {request.sender}
             into.senders = mine | others
         self.alias(request.id, into)
-        self.effects.append(MergeIntoRun(request, into))
 
     def alias(self, run_id: RunId, into: Request) -> None:
         """Store that this request is a part of another one."""

@@ -28,7 +28,9 @@ _REASONS = {
     Reason.BUDGET: "a budget was used up (agents.NAME.budget)",
     Reason.OUTAGE: "the provider of its model is unavailable",
     Reason.APPROVAL: "it waited for a person to approve a tool call",
+    Reason.MERGED: "its sender wrote more before it had answered; one run answers both",
     Reason.CRASHED: "the gateway crashed at each attempt",
+    Reason.NOT_CONTINUED: "it was interrupted (agents.NAME.command.on_interrupted)",
 }
 
 _OUTCOMES = {

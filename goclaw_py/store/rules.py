@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -24,7 +24,15 @@ from goclaw_py.model.outcomes import FAILURES, Outcome, Reason
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import LaneShare, NewInbox, NewPairing, PairingRequest, SeenChat
+from goclaw_py.ports.store import (
+    LaneShare,
+    NewInbox,
+    NewPairing,
+    PairingRequest,
+    RunBasis,
+    SeenChat,
+    ToolCall,
+)
 from goclaw_py.store.text import storable
 
 CRASHES_UNTIL_LAST: Final = 2
@@ -120,17 +128,34 @@ def stopped_while_waiting(said: Sequence[str]) -> list[HistoryEntry]:
     return [HistoryEntry(role, text) for role, text in roles] if said else []
 
 
+@dataclass(frozen=True, slots=True)
+class LostMessage:
+    """An inbox row whose attempts are used up, with its last run."""
+
+    id: int
+    session: SessionKey
+    message: InboundMessage
+    run: RunId
+
+
 def apologies(
-    lost: Sequence[tuple[int, SessionKey, InboundMessage]], text: str
+    lost: Iterable[LostMessage], text: str, calls: Mapping[RunId, Sequence[ToolCall]]
 ) -> list[tuple[SessionKey, OutboundMessage]]:
-    """Return one apology per sender and session, as a reply to the last lost message."""
-    last: dict[tuple[SessionKey, str], InboundMessage] = {}
-    for _, session, message in sorted(lost, key=lambda row: row[0]):
-        last[session, message.sender.id] = message
-    return [
-        (session, OutboundMessage(message.target, text, reply_to=message.message_id))
-        for (session, _), message in last.items()
-    ]
+    """Return one apology per sender and session, as a reply to the last lost message.
+
+    It says what was done; ``calls`` are the tool calls of each run and of those that it follows.
+    """
+    groups: dict[tuple[SessionKey, str], list[LostMessage]] = {}
+    for row in sorted(lost, key=lambda row: row.id):
+        groups.setdefault((row.session, row.message.sender.id), []).append(row)
+    said: list[tuple[SessionKey, OutboundMessage]] = []
+    for (session, _), rows in groups.items():
+        runs = dict.fromkeys(row.run for row in rows)
+        done = texts.done_before([call for run in runs for call in calls.get(run, ())])
+        whole = "\n".join(filter(None, [text, done]))
+        last = rows[-1].message
+        said.append((session, OutboundMessage(last.target, whole, reply_to=last.message_id)))
+    return said
 
 
 def closing(
@@ -267,3 +292,20 @@ def asked_of_lane(share: LaneShare, granted: Sequence[int], waiting: Sequence[in
     gone = [place for place in granted if place in share.gone]
     over = [*gone, *fresh[len(had) :], *waiting[still:]]
     return LaneAsk(had, over, max(still - len(waiting), 0))
+
+
+def run_basis(
+    read: Sequence[tuple[int, HistoryEntry]],
+    now: tuple[str, int, Sequence[str]],
+    prompt: str | None,
+) -> RunBasis:
+    """Return what a run began from.
+
+    ``read`` has the entries that it read, with their places; ``now`` the present summary of its
+    conversation, the place up to which it stands, and the pinned facts.
+    """
+    summary, upto, pinned = now
+    if all(place != upto for place, _ in read):
+        summary, upto = "", 0
+    history = tuple(entry for place, entry in read if place > upto)
+    return RunBasis(history, summary, tuple(pinned), prompt)

@@ -47,7 +47,7 @@ PURE = {
     "common": (
         "datetimes dst durations formatting histogram jitter redaction text time_texts timezones"
     ),
-    "delivery": "approval_texts ok_token rate_limit texts",
+    "delivery": "approval_texts help_text ok_token rate_limit texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals "
         "checklist.lines checklist.parser decisions models mute "
@@ -63,7 +63,7 @@ PURE = {
         "pairing_codes routes run_events run_steps session_keys targets workspace_paths"
     ),
     "observability": "readiness",
-    "runs": "event_buffer live_events speakers usage_report",
+    "runs": "event_buffer live_events speakers step_views usage_report",
     "scheduler": (
         "admission child_runs debounce effects lanes models run_views scheduler snapshots "
         "state_machine states texts timeouts timer_heap views"

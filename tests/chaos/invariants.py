@@ -75,7 +75,7 @@ def _one_outcome(facts: Facts) -> Iterator[Breach]:
 def _answered(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-2, IO-3."""
     answers = _answers(facts)
-    told = {post.chat for post in facts.posts if post.text == texts.LOST}
+    told = {post.chat for post in facts.posts if post.text.startswith(texts.LOST)}
     spoke = {post.run for post in facts.posts if post.text and post.run is not None}
     for row in facts.messages:
         if row.command or not names(row.text):

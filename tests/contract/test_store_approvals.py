@@ -13,7 +13,7 @@ from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
 from goclaw_py.model.messages import Button
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import Usage
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep
+from goclaw_py.model.run_steps import DecisionStep, ResponseStep, TakenStep
 from goclaw_py.ports.store import InboxRow, NewApproval, RunEnd, RunSoFar
 from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, new_run, say
 
@@ -206,6 +206,17 @@ async def test_the_messages_of_the_run_above_wait_for_the_answer_to_a_child(worl
     assert await pending(world) == []
     await world.a.decide_approval(asked.id, Decision.ONCE, by="Ann", now=at(12))
     assert await pending(world) == [row.id]
+
+
+async def test_what_the_run_has_taken_in_waits_with_its_message(world: World) -> None:
+    row, taken = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    step = TakenStep("and Bob", (taken.id,))
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(RESPONSE, step)), node=A)
+    await world.a.finish_run(asking("r1", question()), node=A)
+    assert await pending(world) == []
+    await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
+    assert await pending(world) == [row.id, taken.id]
 
 
 async def test_an_answer_that_comes_before_the_run_above_ends_leaves_nothing_waiting(

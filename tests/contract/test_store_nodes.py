@@ -20,7 +20,9 @@ from goclaw_py.ports.store import (
     OutboxState,
     RecoveryReport,
     Renewed,
+    RunSoFar,
     Store,
+    ToolCall,
 )
 from tests.support.stores import (
     ANN,
@@ -34,6 +36,7 @@ from tests.support.stores import (
     World,
     a_node,
     at,
+    crash,
     end,
     inbox,
     key_of,
@@ -47,6 +50,9 @@ from tests.support.stores import (
 )
 
 pytestmark = pytest.mark.real_time
+
+PAID = ToolCall("pay", "{}", T0, seconds=1.0, ok=True, result="paid")
+SENT = ToolCall("send", "{}", T0)
 
 
 async def test_nodes_are_listed_oldest_first(world: World) -> None:
@@ -185,6 +191,24 @@ async def test_a_sender_is_told_once_for_all_messages_of_a_lost_run(world: World
     recovery = await world.b.recover(now=now, max_attempts=1, apology=APOLOGY)
     assert recovery.gave_up == 2
     assert [row.message.reply_to for row in await world.b.outbox()] == ["2"]
+
+
+async def test_who_is_told_of_a_lost_message_reads_once_what_was_done(world: World) -> None:
+    """IO-2: the tool calls of all interrupted runs; two nodes recover at once."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar((PAID, SENT)), node=A)
+    await crash(world)
+    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    await world.a.note_run(RunId("r2"), RunSoFar((replace(PAID, name="book"),)), node=A)
+    now = await world.kill(A)
+    both = await asyncio.gather(
+        *(one.recover(now=now, max_attempts=2, apology=APOLOGY) for one in (world.a, world.b))
+    )
+    assert sum(recovery.gave_up for recovery in both) == 1
+    (told,) = await world.b.outbox()
+    done = "Before that I had called tools (completed: pay, book; outcome unknown: send)."
+    assert told.message.text == f"{APOLOGY}\n{done}"
 
 
 async def test_what_a_dead_node_was_sending_goes_back_marked(world: World) -> None:

@@ -12,7 +12,15 @@ from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.jobs.models import JobState
 from goclaw_py.model.ids import JobId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import InboxKind, InboxRow, OutboxRow, OutboxState, RetentionReport
+from goclaw_py.model.run_events import ToolEnded, ToolStarted
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    OutboxRow,
+    OutboxState,
+    RetentionReport,
+    RunSoFar,
+)
 from goclaw_py.store import upkeep_rules
 from tests.support import store_heartbeats, store_jobs
 from tests.support.store_heartbeats import alert, alerted, manual, planned
@@ -25,6 +33,7 @@ from tests.support.stores import (
     World,
     an_id,
     at,
+    crash,
     end,
     entry,
     inbox,
@@ -38,6 +47,8 @@ from tests.support.stores import (
 )
 
 pytestmark = pytest.mark.real_time
+
+STEPS = (ToolStarted("c", "pay", "{}"), ToolEnded("c", "pay", ok=True, result="paid"))
 
 DAY = timedelta(days=1)
 TICK = timedelta(microseconds=1)
@@ -323,6 +334,32 @@ async def test_runs_are_kept_for_ninety_days(world: World) -> None:
     (left,) = await world.b.runs()
     assert (left.id, left.parent, left.outcome) == ("works", "old", Outcome.COMPLETED)
     assert [one.entry.text for one in await world.b.history(key_of(ANN))] == ["hello"]
+
+
+async def test_the_steps_of_a_run_are_deleted_with_its_record(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=STEPS), node=A)
+    await crash(world)
+    assert await world.a.sweep_runs(now=YEARS) == 1
+    begun = await world.a.begin_run(new_run("r2", row), node=A)
+    assert (begun.steps, begun.cut_calls) == ((), ())
+
+
+async def test_the_steps_of_a_conversation_are_deleted_with_its_history(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = SessionKey(OF_ONE_RUN[1])
+    begun = replace(new_run("r"), session=session, target=None)
+    await world.a.begin_run(begun, node=A)
+    await world.a.note_run(RunId("r"), RunSoFar(steps=STEPS), node=A)
+    last = replace(end("r"), history=(entry("hello"),), finished_at=T0)
+    await world.a.finish_run(last, node=A)
+    await world.a.release_sessions(A, [session])
+    assert await world.a.sweep_sessions(now=T0 + 30 * DAY) == 0
+    monkeypatch.setattr(upkeep_rules, "MOST_SWEPT", 1)
+    assert [await world.a.sweep_sessions(now=YEARS) for _ in range(3)] == [2, 2, 0]
+    assert [run.id for run in await world.a.runs()] == ["r"]
 
 
 async def test_one_sweep_of_runs_deletes_only_so_many_the_first_ones_first(

@@ -10,7 +10,7 @@ import pytest
 
 from tests.botapi.control import Control
 from tests.e2e.loopback_model import Model, use
-from tests.support.process import Home, wait_for
+from tests.support.process import ROOT, Home, wait_for
 
 ANN = 1001
 
@@ -39,6 +39,13 @@ def test_stop_closes_the_stream_to_the_model(bot: Home, api: Control, model: Mod
     wait_for(lambda: model.seen()[0]["hung_up_at"], "the hang-up")
 
 
+def use_mcp_server(bot: Home) -> None:
+    """Let the agent have the tools of a real MCP server, as ``calc_…``."""
+    command = json.dumps([sys.executable, "-m", "tests.support.mcp_server"])
+    settings = f"[agents.main.mcp.calc]\ncommand = {command}\nenv = {{ PYTHONPATH = '{ROOT}' }}\n"
+    (bot.folder / "goclaw.toml").write_text(settings)
+
+
 def tool(name: str, **arguments: object) -> str:
     return f"tool {name} {json.dumps(arguments)}"
 
@@ -65,20 +72,21 @@ def test_after_a_crash_a_run_continues_after_its_last_finished_step(
 ) -> None:
     """AGENT-10: nothing is requested, paid or done twice; a call that was cut is not repeated."""
     use(bot, model)
+    use_mcp_server(bot)
     gateway = bot.start()
     calls = [
         ["write_file", {"path": "paid.txt", "text": "100"}],
-        ["spawn_subagent", {"task": "hang", "wait": True}],
+        ["calc_wait", {"path": str(bot.folder / "called")}],
     ]
     api.say(ANN, f"tools {json.dumps(calls)}")
     wait_for((bot.folder / "workspace/paid.txt").is_file, "the file")
-    wait_for(lambda: len(model.seen()) == 2, "a child")
+    wait_for((bot.folder / "called").is_file, "the call")
     (bot.folder / "workspace/paid.txt").unlink()
     gateway.kill()
     bot.start()
-    wait_for(lambda: len(model.seen()) == 3, "the next request")
+    wait_for(lambda: len(model.seen()) == 2, "the next request")
     wait_for(lambda: len(api.texts(ANN)) == 1, "the answer")
-    results = [one for one in model.seen()[2]["body"]["messages"] if one["role"] == "tool"]
+    results = [one for one in model.seen()[1]["body"]["messages"] if one["role"] == "tool"]
     assert [("is unknown" in one["content"]) for one in results] == [False, True]
     assert not (bot.folder / "workspace/paid.txt").exists()
     wait_for(lambda: bot.rows("runs", "list")[0]["outcome"] == "completed", "the end")
@@ -88,7 +96,30 @@ def test_after_a_crash_a_run_continues_after_its_last_finished_step(
         ("lost", 1),
     ]
     assert [call["ok"] for call in runs[1]["tools"]] == [True, None]
-    assert [call["name"] for call in runs[0]["tools"]] == ["spawn_subagent"]
+    assert [(call["name"], call["uncertain"]) for call in runs[0]["tools"]] == [("calc_wait", True)]
+
+
+def test_a_call_that_waits_for_an_approval_is_made_after_a_restart(
+    bot: Home, api: Control, model: Model
+) -> None:
+    """AGENT-11: the run holds nothing while it waits, and other messages are answered."""
+    use(bot, model)
+    settings = f'[channels.telegram]\nallow = ["{ANN}"]\n[agents.main.approval]\nask = ["write*"]\n'
+    (bot.folder / "goclaw.toml").write_text(settings)
+    gateway = bot.start()
+    api.say(ANN, tool("write_file", path="paid.txt", text="100"))
+    (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "the question")
+    assert "write_file" in asks.text
+    api.say(ANN, "say hello")
+    wait_for(lambda: "hello" in api.texts(ANN), "another answer")
+    assert not (bot.folder / "workspace/paid.txt").exists()
+    gateway.kill()
+    bot.start()
+    api.press(ANN, asks.message_id, asks.buttons[0][0].data)
+    wait_for((bot.folder / "workspace/paid.txt").is_file, "the file")
+    wait_for(lambda: "tool gave" in api.texts(ANN)[-1], "the answer")
+    wait_for(lambda: not [seen for seen in api.view(ANN) if seen.buttons], "no more buttons")
+    assert len(model.seen()) == 3
 
 
 PROGRAM = """

@@ -16,8 +16,16 @@ from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, Role, RunRequest
-from goclaw_py.runs.run_journal import step_of
+from goclaw_py.ports.agent import (
+    AgentResult,
+    HistoryEntry,
+    LoopEvent,
+    ModelStep,
+    Role,
+    RunRequest,
+    TextPart,
+)
+from goclaw_py.runs.run_journal import MOST_STORED, step_of
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, request
@@ -169,6 +177,22 @@ async def test_a_harmless_or_idempotent_call_with_an_unknown_outcome_is_repeated
     assert tools.calls == [("look_up", {"word": "owl"})]
 
 
+async def test_two_messages_with_the_same_text_are_told_apart(
+    agent: ModelAgent, server: ModelServer
+) -> None:
+    """SPEC QUEUE-4: one that the interrupted run had taken in, and one that came later."""
+    waiting = [TextPart(STEERED, rows=(2,))]
+    asked = request(ORDER, take=lambda: (waiting.pop(),) if waiting else ())
+    steps = (await execute(agent, asked)).journal.steps
+    taken = next(number for number, step in enumerate(steps, 1) if isinstance(step, TakenStep))
+    assert steps[taken - 1] == TakenStep(STEERED, (2,))
+    for new in ((), (STEERED,)):
+        server.seen.clear()
+        rest = await execute(agent, request(ORDER, take=Coming(*new)), steps[:taken])
+        texts = [entry.text for entry in rest.result.entries]
+        assert sum(text.count(STEERED) for text in texts) == 1 + len(new)
+
+
 async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent) -> None:
     asked = request("many look_up", budget=Budget(turns=2))
     with pytest.raises(BudgetReached):
@@ -179,6 +203,34 @@ async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent
     # What is stored already is not refused.
     used_up = request('tool look_up {"word": "owl"}', budget=Budget(turns=2))
     assert "meaning of owl" in (await execute(agent, used_up, steps)).result.text
+
+
+async def test_a_crash_loop_ends_at_the_budget(agent: ModelAgent, server: ModelServer) -> None:
+    """Each run is cut after its first new call; all attempts together have one budget."""
+
+    async def order() -> str:
+        """Order something."""
+        return "ordered"
+
+    asked = request("many order", budget=Budget(turns=3))
+    steps: list[RunStep] = []
+    ordered = 0
+    while True:
+        tools, journal = Functions(order), Journal()
+
+        def until_called(event: LoopEvent, journal: Journal = journal) -> None:
+            journal(event)
+            if isinstance(event, ToolEnded):
+                raise ConnectionAbortedError
+
+        try:
+            await agent.run(replace(asked, tools=tools, steps=tuple(steps)), until_called)
+        except ConnectionAbortedError:
+            steps += journal.steps
+            ordered += len(tools.calls)
+        except BudgetReached:
+            break
+    assert (ordered, len(server.seen)) == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -193,10 +245,16 @@ async def test_budgets_count_what_the_interrupted_run_has_used(agent: ModelAgent
 async def test_steps_that_cannot_be_read_are_told_in_words(
     agent: ModelAgent, server: ModelServer, damaged: list[RunStep]
 ) -> None:
-    asked = replace(request("say yes"), interrupted="It had paid Ann.")
-    done = await execute(agent, asked, damaged)
-    assert done.result.text == "yes"
+    asked = replace(request("hello"), interrupted="It had paid Ann.")
+    done = await execute(agent, asked, [*damaged, TakenStep("and Bob")])
+    assert done.result.text == "you said: hello\nand Bob"
     assert "It had paid Ann." in str(server.seen[0].texts[0])
+
+
+async def test_a_budget_counts_steps_that_cannot_be_read(agent: ModelAgent) -> None:
+    damaged = [ResponseStep(b"{", Usage(1))]
+    with pytest.raises(BudgetReached):
+        await execute(agent, request("say yes", budget=Budget(turns=1)), damaged)
 
 
 async def test_a_tool_that_no_longer_exists_gives_its_stored_result(
@@ -218,6 +276,38 @@ async def test_a_tool_that_acts_on_the_run_is_called_again(agent: ModelAgent) ->
     result = await agent.run(replace(asked, tools=attach, steps=tuple(steps[:3])), Journal())
     assert attach.calls == [("pay", {"to": "Ann"})]
     assert "paid Ann" in result.text
+
+
+async def test_a_run_goes_on_after_a_huge_result_and_continues_with_what_was_stored(
+    agent: ModelAgent,
+) -> None:
+    calls = []
+
+    async def read() -> str:
+        """Read everything."""
+        calls.append("read")
+        return "word " * 10_000_000
+
+    asked, journal = request("tool read {}"), Journal()
+    whole = await agent.run(replace(asked, tools=Functions(read)), journal)
+    (stored,) = [step for step in journal.steps if isinstance(step, ToolEnded)]
+    assert len(stored.result) < MOST_STORED + 100
+    rest = await agent.run(
+        replace(asked, tools=Functions(read), steps=tuple(journal.steps[:3])), Journal()
+    )
+    assert calls == ["read"]
+    assert whole.text[:1_000] == rest.text[:1_000] != ""
+
+
+async def test_no_key_is_in_a_step(server: ModelServer) -> None:
+    """SPEC SEC-2."""
+    key = "sk-live-4242424242424242"
+    spec = AgentSpec(AgentName("main"), base_url=server.base_url, api_key=key)
+    agent = ModelAgent(spec, Provider.OPENAI, "gpt-4o", environ={})
+    done = await execute(agent, steered())
+    await agent.close()
+    assert key in str(server.seen[0].headers)
+    assert key not in str(done.journal.steps)
 
 
 async def test_a_summary_is_not_requested_again(agent: ModelAgent, server: ModelServer) -> None:

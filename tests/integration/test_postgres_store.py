@@ -16,15 +16,29 @@ import asyncpg
 import pytest
 
 from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Notice
+from goclaw_py.model.run_steps import TakenStep
+from goclaw_py.ports.store import Notice, RunSoFar, StoredStep
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener, pool
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
 from tests.support.postgres import Database, run_sql
-from tests.support.stores import ANN, PATIENCE_S, PLACES, T0, A, Heard, a_node, inbox, say, until
+from tests.support.stores import (
+    ANN,
+    PATIENCE_S,
+    PLACES,
+    T0,
+    A,
+    Heard,
+    a_node,
+    inbox,
+    new_run,
+    say,
+    until,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -326,3 +340,19 @@ async def test_what_waits_in_a_session_is_read_once_however_many_messages_come(
     first, second = ([row["before"] for row in found if row["before"]] for found in asked)
     assert first == []
     assert [sorted(ids) for ids in second] == [[row["id"] for row in asked[0]]]
+
+
+async def test_a_damaged_step_is_told_from_the_others(postgres_database: Database) -> None:
+    """SPEC OPS-8: the others are still shown."""
+    run = RunId("r1")
+    step = TakenStep("and Bob")
+    async with opened(postgres_database) as store:
+        await store.begin_run(new_run(run), node=A)
+        await store.note_run(run, RunSoFar(steps=(step, step, step)), node=A)
+        for damage in ("payload = '{' where seq = 1", "kind = 'x' where seq = 2"):
+            await run_sql(postgres_database.address, f"update run_steps set {damage}")
+        assert await store.run_steps(run) == (
+            StoredStep(run, 1, step),
+            StoredStep(run, 2, None),
+            StoredStep(run, 3, None),
+        )

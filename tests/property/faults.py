@@ -111,11 +111,30 @@ chats / state_machine: capacity counts running ones
 -full = len(waiting) >= policy.capacity
 +full = bool(waiting) and len(waiting) + len(session.active) >= policy.capacity
 chats / admission: a follow-up to a busy session is debounced again
--if window_s and (session is None or _goes_on_typing(session, request, now)):
+-if window_s and _waits_for_more(session, request, now):
 +if window_s:
 typing / admission: who types on during a short run is not collected again
 -return last_at is not None and now - last_at <= request.policy.debounce_s
 +return False
+speculative / admission: a message begins no run at once
+-    if request.speculative:
+-        return False
++    if request.speculative and session is not None:
++        return False
+speculative / scheduler: a run that has had an effect begins again
+-            request.speculative = False
++            pass
+speculative / admission: a run begins again although the window is over
+-return run if now - run.last_at <= request.policy.debounce_s else None
++return run
+speculative / state_machine: the messages of a run that begins again do not count
+-        self._add(run, into)
+-        for run_id
++        self.alias(run.id, into)
++        for run_id
+speculative / models: a run that begins again looks stopped
+-return any(r.reason is not Reason.MERGED and r.is_of(sender) for r in stopped)
++return any(r.is_of(sender) for r in stopped)
 typing / debounce: a steady typist is never served
 -burst.ends_at = min(now + burst.window_s, burst.latest_at)
 +burst.ends_at = now + burst.window_s

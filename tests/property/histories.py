@@ -45,6 +45,7 @@ class Setting:
     senders: Sequence[str] = ("",)
     modes: Sequence[str] = ("queue",)
     windows_s: Sequence[float] = (0.0,)
+    debounces: Sequence[str] = ("fixed",)
     capacities: Sequence[int] = (10,)
     time_limits_s: Sequence[float | None] = (None,)
     turn_messages: Sequence[int] = (50,)
@@ -136,6 +137,26 @@ PATIENT = Setting(
     windows_s=[0.0, 0.0, 0.5],
     patient=True,
 )
+SPECULATIVE = Setting(
+    name="speculative",
+    happenings=often(
+        "message*14 end*5 store*4 time*8 effect*2 take_in*2 child stop stop_one stop_all late "
+        "set_concurrency interrupt_all drain"
+    ),
+    lanes={"main": 2, "cron": 1},
+    agents={"main": 2},
+    sessions={"direct": (1,), "group": (3,), "moving": (2, 2, 2, 1, 3)},
+    asks_lanes=["main"] * 6 + ["cron"],
+    senders=["ann", "ann", "bob", ""],
+    modes=["queue"] * 4 + ["collect", "steer", "steer", "interrupt"],
+    windows_s=[1.0, 1.0, 0.5, 0.0],
+    debounces=["speculative"] * 5 + ["fixed"],
+    capacities=[10, 1, 2],
+    time_limits_s=[None] * 12 + [0.5, 2.0],
+    turn_messages=[50, 50, 50, 2, 3],
+    turn_chars=[1000, 1000, 4],
+    delays_s=[0.25, 0.25, 0.5, 1.0, 4.0],
+)
 ENDINGS = Setting(
     name="endings",
     happenings=often(
@@ -153,4 +174,4 @@ ENDINGS = Setting(
     capacities=[10, 1, 2],
     time_limits_s=[None] * 6 + [0.0, 0.5, 2.0, -1.0, float("inf")],
 )
-SETTINGS = [CHATS, TYPING, CROWD, FAMILIES, PATIENT, ENDINGS]
+SETTINGS = [CHATS, TYPING, SPECULATIVE, CROWD, FAMILIES, PATIENT, ENDINGS]

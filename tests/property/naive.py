@@ -91,6 +91,7 @@ class Naive(World):
         burst = self.burst_of(wish)
         if burst is None or self.fits(wish.chars, 0, burst):
             return False
+        burst.speculative = False
         self.enqueue(burst)
         return burst.alone
 
@@ -101,7 +102,7 @@ class Naive(World):
         if burst is not None:
             was_cut = burst.cut
             self.join(wish, burst)
-            if was_cut and not wish.cut and not wish.debounce_s:
+            if was_cut and not wish.cut and (burst.speculative or not wish.debounce_s):
                 self.enqueue(burst)
             else:
                 self.wait_for_more(burst)
@@ -110,12 +111,20 @@ class Naive(World):
         if into is not None and self.fits(wish.chars, 0, into):
             self.join(wish, into)
             return
-        too_much = too_much or into is not None
+        run = None if into is not None else self.speculative_run(wish, lane)
+        if run is not None and self.fits(wish.chars, 0, run):
+            self.restart(wish, lane, run)
+            return
+        if run is not None:
+            run.speculative = False
+        too_much = too_much or into is not None or run is not None
+        at_once = wish.debounce == "speculative" and wish.debounce_s > 0
         busy = bool(self.of(wish.session, QUEUED, *ACTIVE))
-        typing = too_much or self.types_on(wish)
+        waits = too_much or (not at_once and (self.types_on(wish) or not busy))
         record = self.enter(wish, lane)
         record.alone = follows_alone
-        if wish.cut or (wish.debounce_s and (typing or not busy)):
+        record.speculative = at_once
+        if wish.cut or (wish.debounce_s and waits):
             self.begin_burst(record)
         else:
             self.enqueue(record)
@@ -134,7 +143,7 @@ class Naive(World):
             self.join(wish, burst)
         else:
             record = self.enter(wish, lane)
-        record.alone = True
+        record.alone, record.speculative = True, False
         if not more_comes:
             self.enqueue(record)
         elif burst is None:
@@ -162,6 +171,30 @@ class Naive(World):
         """Whether the sender's last message that is active came within the window."""
         mine = [r for r in self.active(wish.session) if r.wish.sender == wish.sender]
         return any(self.now - r.last_at <= wish.debounce_s for r in mine if not r.ancestors)
+
+    def speculative_run(self, wish: Wish, lane: str) -> Record | None:
+        """The sender's newest run, if this message cancels it to begin again with both."""
+        running = [r for r in self.of(wish.session, RUNNING) if r.wish.sender == wish.sender]
+        run = max(running, key=lambda r: r.ready, default=None)
+        if run is None or not run.speculative or run.lane != lane or run.was_parent:
+            return None
+        in_time = wish.debounce_s and self.now - run.last_at <= wish.debounce_s
+        return run if in_time else None
+
+    def restart(self, wish: Wish, lane: str, run: Record) -> None:
+        record = self.enter(wish, lane)
+        record.joined, run.joined = (run.id, *run.joined), ()
+        record.chars += run.chars
+        self.senders[record.number] |= self.senders[run.number]
+        self.told.append(("restart", run.id, record.id))
+        self.cancel(run, Outcome.INTERRUPTED, Reason.MERGED)
+        self.begin_burst(record)
+        record.latest_at = run.began_at + 4 * record.window_s
+
+    def had_effect(self, run_id: str) -> None:
+        run = self.find(run_id)
+        if run is not None:
+            run.speculative = False
 
     def join(self, wish: Wish, into: Record) -> None:
         into.joined = (*into.joined, wish.id)
@@ -193,6 +226,7 @@ class Naive(World):
             self.reject(wish.id, Reason.TOO_MANY_CHILDREN)
         else:
             record = self.enter(wish, lane)
+            parent.was_parent = True
             record.ancestors = (parent.number, *parent.ancestors)
             record.ancestors_sessions = (parent.session, *parent.ancestors_sessions)
             if wish.awaited and not self.finds_a_slot(record):
@@ -283,7 +317,8 @@ class Naive(World):
 
     def stop_one(self, run_id: str, now: float, sender: str | None = None) -> Halt:
         self.now = now
-        found = [r for r in self.live if run_id in (r.id, *r.joined)]
+        found = [r for r in self.live if run_id in r.joined]
+        found += [r for r in self.live if run_id == r.id]
         if not found:
             return Halt()
         if not self.is_of(found[0], sender):
@@ -309,7 +344,8 @@ class Naive(World):
 
     def is_stopping(self, session: str, sender: str | None) -> bool:
         active = self.of(session, *ACTIVE)
-        return any(r.stop is not None and self.is_of(r, sender) for r in active)
+        stopped = [r for r in active if r.stop is not None and r.stop[1] is not Reason.MERGED]
+        return any(self.is_of(r, sender) for r in stopped)
 
     # ------------------------------------------------------------------ time
 
@@ -344,6 +380,7 @@ class Naive(World):
                 self.ring(*self.timers.pop(0)[2:])
             elif bursts:
                 first = min(bursts, key=lambda r: r.ends_at)
+                first.speculative = False
                 self.enqueue(first)
             else:
                 return self.done()

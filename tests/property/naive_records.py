@@ -36,6 +36,7 @@ class Wish:
     capacity: int = 10
     drop: str = "old"
     debounce_s: float = 0.0
+    debounce: str = "fixed"
     concurrency: int = 1
     cut: bool = False
     deadline_s: float | None = None
@@ -68,6 +69,10 @@ class Record:
     started: int = 0
     began_at: float = 0.0
     alone: bool = False
+    speculative: bool = False
+    """A message of its sender within the window cancels its run and begins it again."""
+    was_parent: bool = False
+    """Its run has had a child."""
     needs_agent: bool = True
     host: int | None = None
     joined: tuple[str, ...] = ()

@@ -250,13 +250,16 @@ class World(Register):
             self.told.append(("ended", record.id, outcome, reason))
         stopped = [r for r in listed if r.state is RUNNING]
         for record in stopped:
-            record.state = STOPPING
-            record.since = self.now
-            record.stop = (outcome, reason)
-            self.set_timer(self.now + self.grace_s, "grace", record)
-            self.told.append(("cancel", record.id, reason))
+            self.cancel(record, outcome, reason)
         self.settle([r.session for r in listed], [r.agent for r in listed])
         return [r.id for r in stopped], [r.id for r in dropped]
+
+    def cancel(self, record: Record, outcome: Outcome, reason: Reason) -> None:
+        record.state = STOPPING
+        record.since = self.now
+        record.stop = (outcome, reason)
+        self.set_timer(self.now + self.grace_s, "grace", record)
+        self.told.append(("cancel", record.id, reason))
 
     # ------------------------------------------------------------------ coming in
 

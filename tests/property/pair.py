@@ -10,7 +10,7 @@ from typing import Any
 
 from goclaw_py.common.histogram import HistogramView
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.ids import LaneName
+from goclaw_py.model.ids import LaneName, RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.scheduler import models as requests
 from goclaw_py.scheduler import scheduler
@@ -28,7 +28,10 @@ JITTER_S = 1 / 1024
 All other times are multiples of a quarter second, and all sums are exact.
 """
 
-POLICY = ("mode", "capacity", "drop", "debounce_s", "concurrency", "turn_messages", "turn_chars")
+POLICY = (
+    *("mode", "capacity", "drop", "debounce_s", "debounce", "concurrency"),
+    *("turn_messages", "turn_chars"),
+)
 """What of a wish is its policy."""
 
 
@@ -130,6 +133,14 @@ class Pair:
         if live := [r.id for r in self.naive.live if not r.has_outcome]:
             self.tell("release", dice.pick(live))
 
+    def happens_effect(self, dice: Dice) -> None:
+        """A run does something that cannot be undone, or does so once more."""
+        if live := [r.id for r in self.naive.live]:
+            run_id = dice.pick(live)
+            self.story.append(f"had_effect {run_id}")
+            self.real.had_effect(RunId(run_id))
+            self.naive.had_effect(run_id)
+
     def happens_take_in(self, dice: Dice) -> None:
         if self.offers:
             self.tell("take_in", *dice.pick(self.offers[::-1]))
@@ -214,6 +225,7 @@ class Pair:
             mode=dice.pick(setting.modes),
             capacity=dice.pick(setting.capacities),
             debounce_s=dice.pick(setting.windows_s),
+            debounce=dice.pick(setting.debounces),
             drop=dice.pick(["old", "new"]),
             deadline_s=dice.pick(setting.time_limits_s),
             run_timeout_s=dice.pick(setting.time_limits_s),
@@ -388,6 +400,8 @@ def in_words(effect: Any) -> Told:
             return ("cancel", run_id, effect.reason)
         case "MergeIntoRun":
             return ("join", run_id, effect.into.id)
+        case "Restart":
+            return ("restart", run_id, effect.into.id)
         case "OfferToRun":
             return ("offer", run_id, effect.run.id)
         case "LaneWaitExceeded":

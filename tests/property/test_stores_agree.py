@@ -35,6 +35,7 @@ from tests.support.stores import (
 pytestmark = pytest.mark.real_time
 
 CHATS = [Target("telegram", "default", chat) for chat in ("100", "200", "300")]
+CONSOLE = Target("console", "default", "fork")
 OUTCOMES = [Outcome.COMPLETED, Outcome.INTERRUPTED, Outcome.CANCELLED, Outcome.FAILED]
 
 
@@ -47,7 +48,7 @@ class Chats(Player):
 
     moves = (
         "accept accept stop begin begin draft draft finish finish settle retry crash "
-        "leave look child pin reset count move sweep"
+        "leave look child pin reset count move sweep undo undo fork"
     )
     steps = 60
 
@@ -172,6 +173,27 @@ class Chats(Player):
         await self.store.reset_session(key_of(self.chat()), now=self.now)
         return None
 
+    async def undo(self) -> object:
+        """The last turn of a chat, by a command that waits, or has ended."""
+        key = key_of(self.chat())
+        turn = await self.store.last_turn(key)
+        if turn is None or not self.rows:
+            return turn
+        row = self.rows[self.chance.choice(list(self.rows))].id
+        undone = await self.store.undo_turn(
+            key, turn.run, row=row, say=say(f"undone {turn.run}"), now=self.now, node=A
+        )
+        return turn, undone
+
+    async def fork(self) -> object:
+        key = key_of(self.chat())
+        new = SessionKey(f"agent:default:console:direct:fork-{self.number()}")
+        run = self.chance.choice([None, *self.began])
+        if run is not None and self.began[run][0] != key:
+            run = None
+        count = await self.store.fork_session(key, new, CONSOLE, run=run, now=self.now)
+        return count, await self.store.history(new), await self.store.last_turn(new)
+
     async def move(self) -> object:
         """A chat gets the id of another one, or a new one. Its old id is used again."""
         old = self.chat()
@@ -249,6 +271,7 @@ class Chats(Player):
                 letter and (replace(letter.row, id=0), letter.session, letter.attempts)
                 for letter in letters
             ],
+            "bases": [await store.run_basis(run) for run in sorted(self.began)],
             "history": [
                 (key, [(one.entry, one.run_id) for one in told]) for key, told in histories.items()
             ],

@@ -439,7 +439,7 @@ def _ways(planned: Plan) -> Ways:
         heartbeat_run = HeartbeatPlan(MAIN_AGENT, policy.interval, timedelta(seconds=3))
         heartbeat_runs = HeartbeatSetup({MAIN_AGENT: policy}, {MAIN_AGENT: heartbeat_run})
     return Ways(
-        direct=QueuePolicy(mode=planned.mode, debounce_s=0.8),
+        direct=QueuePolicy(mode=planned.mode, debounce_s=0.8, debounce=planned.debounce),
         main_lane=planned.main_lane,
         heartbeats=heartbeat_runs,
         shared=frozenset({MAIN_LANE, CRON_LANE}) if planned.shared else frozenset(),

@@ -57,7 +57,7 @@ FAULTS = {
         MemoryRuns,
         "_run_to_end",
         (
-            ("if run.end is not None and run.end.outcome is Outcome.LOST:", "if False:"),
+            ("run.end.outcome is Outcome.LOST is not end.outcome:", "False:"),
             ("!= (node, node, run.fence):", "is None:"),
         ),
         Rule.ANSWERED_ONCE,

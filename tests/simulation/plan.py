@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from goclaw_py.scheduler.models import Mode
+from goclaw_py.scheduler.models import Debounce, Mode
 from tests.simulation.trouble import FOR_EVER, LONGEST_S, MILD, ROUGH, WILD, Fate, Forced
 
 TROUBLE_S = 30.0
@@ -109,6 +109,7 @@ class Plan:
     heartbeat_every_s: float | None
     forced: tuple[Forced, ...] = ()
     job_in_chat: bool = False
+    debounce: Debounce = Debounce.FIXED
     work: Mapping[str, Work] = field(default_factory=dict)
 
 
@@ -128,6 +129,7 @@ def plan(seed: int) -> Plan:
         heartbeat_every_s=chance.choice((None, None, 13.0)),
         forced=_halts(chance),
         job_in_chat=chance.random() < 0.5,
+        debounce=chance.choice(tuple(Debounce)),
     )
 
 

@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
+from goclaw_py.ports.agent import (
+    AgentLoop,
+    AgentResult,
+    Emit,
+    ReplayableLoop,
+    ReplayMode,
+    RunRequest,
+)
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 
 Function = Callable[..., Awaitable[str]]
@@ -84,6 +91,10 @@ class Armed:
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         return await self._agent.run(replace(request, tools=self._tools), emit)
+
+    async def replay(self, request: RunRequest, emit: Emit, mode: ReplayMode) -> AgentResult:
+        assert isinstance(self._agent, ReplayableLoop)
+        return await self._agent.replay(replace(request, tools=self._tools), emit, mode)
 
     async def warm_up(self) -> None:
         await self._agent.warm_up()

@@ -10,18 +10,30 @@ from contextlib import suppress
 
 import orjson
 
-from goclaw_py.agents.command.output import Output, output_of
+from goclaw_py.agents.command.output import output_of
 from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.spec import Call, CommandSpec, ProgramInput
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
-from goclaw_py.model.errors import AgentError
+from goclaw_py.model.errors import AgentError, NotContinued
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import NO_USAGE, TextDelta
+from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, ModelStep, Role, RunRequest
 
 FORMAT = "command"
 """The format of our history entries; their native form contains the conversation's id."""
+
+_STARTED = "program"
+"""The name of the step that says that a program is about to start."""
+
+_SESSION = "session"
+"""The name of the step with the id of the program's conversation."""
+
+_RESUMED = (
+    "[You were interrupted while you worked on this message. Continue where you stopped, and do "
+    "not repeat what you have done.]"
+)
 
 MAX_REPLY = 1_000_000
 """The longest reply in characters; a program that writes more is ended."""
@@ -46,16 +58,28 @@ class CommandAgent:
 
         Raises ``AgentError`` if it cannot be started, fails, or takes too long.
         """
-        known = _conversation(request)
-        is_first = known is None
-        answer = _Answer(request, emit, known or str(uuid.uuid4()), output_of(self._spec))
+        request, spec = request.begun_again(), self._spec
+        known, resumed = _conversation(request), _interrupted(request) if spec.resume else None
+        if resumed is None and spec.ends_interrupted:
+            if _was_started(request):
+                raise NotContinued(
+                    "The agent program was interrupted while it worked on your message, so it may "
+                    "have done a part of it. I did not start it again.",
+                    f"agent {self._name}: its interrupted run cannot be continued",
+                )
+            emit(ValueStep(_STARTED, "null"))
+            await request.recorded()
+        is_first = known is None and resumed is None
+        session = resumed or known or str(uuid.uuid4())
+        answer = _Answer(request, emit, session, spec)
         told = ProgramInput(
-            prompt=_prompt(request, is_first=is_first),
+            prompt=_prompt(request, is_first=is_first, is_resumed=resumed is not None),
             system=_system(request),
-            session=answer.session,
+            session=session,
             workspace=str(request.workspace),
         )
-        call = self._spec.call(told, is_first=is_first)
+        usual = spec.first if is_first else spec.later
+        call = spec.call(told, usual if resumed is None else spec.resume)
         try:
             async with asyncio.timeout(self._spec.timeout_s):
                 await self._answer(call, request, answer)
@@ -121,17 +145,20 @@ class _Answer:
     ends, and continues it until ``/new``.
     """
 
-    def __init__(self, request: RunRequest, emit: Emit, session: str, output: Output) -> None:
+    def __init__(self, request: RunRequest, emit: Emit, session: str, spec: CommandSpec) -> None:
         self.session = session
         self._prompt = request.prompt
         self._emit = emit
-        self._output = output
+        self._output = output_of(spec)
+        self._spec = spec
         self._pieces: list[str] = []
         self._length = 0
+        self._told = ""
 
     def hear(self, data: bytes, *, last: bool = False) -> None:
         """Emit its text. Raises ``AgentError`` if there is too much."""
         piece = self._output.feed(data, last=last)
+        self._tell_session(piece)
         if not piece:
             return
         has_begun = bool(self._pieces)
@@ -142,6 +169,15 @@ class _Answer:
             self._emit(ModelStep(NO_USAGE, entries=self._cut))
         if self._length > MAX_REPLY:
             raise too_much(f"more than {MAX_REPLY:,} characters")
+
+    def _tell_session(self, piece: str) -> None:
+        """Report the conversation once the program has told its id, or uses ours and answers."""
+        session = self._output.session
+        if piece and not self._spec.session:
+            session = self.session
+        if self._spec.resume and session not in ("", self._told):
+            self._told = session
+            self._emit(ValueStep(_SESSION, orjson.dumps(session).decode()))
 
     def report(self) -> None:
         """Report its usage, at or before its end."""
@@ -180,6 +216,19 @@ def _conversation(request: RunRequest) -> str | None:
     return None
 
 
+def _interrupted(request: RunRequest) -> str | None:
+    """Return the id of the conversation of the interrupted run, if it is known."""
+    for step in reversed(request.steps):
+        if isinstance(step, ValueStep) and step.name == _SESSION:
+            return str(orjson.loads(step.value))
+    return None
+
+
+def _was_started(request: RunRequest) -> bool:
+    """Return whether an interrupted run for the same messages had started a program."""
+    return any(isinstance(step, ValueStep) for step in request.steps)
+
+
 def _system(request: RunRequest) -> str:
     """Return the instructions of each run. The program has its own memory, without pinned facts."""
     lines = [request.interrupted, *request.system]
@@ -188,8 +237,10 @@ def _system(request: RunRequest) -> str:
     return "\n\n".join(line for line in lines if line.strip())
 
 
-def _prompt(request: RunRequest, *, is_first: bool) -> str:
+def _prompt(request: RunRequest, *, is_first: bool, is_resumed: bool) -> str:
     """Return the prompt; the first one contains the earlier conversation (SPEC AGENT-7)."""
+    if is_resumed:
+        return f"{_RESUMED}\n\n{request.prompt}"
     if not is_first or not request.summary:
         return request.prompt
     return f"[What was said before this, in short]\n{request.summary}\n\n{request.prompt}"

@@ -71,6 +71,10 @@ class CommandSpec:
         run: The program and its arguments.
         first: Additional arguments for the first run of a conversation.
         later: Additional arguments for later runs, which continue it.
+        resume: Additional arguments, in place of ``first`` and ``later``, for a run that continues
+            an interrupted one; empty: the program cannot do that.
+        ends_interrupted: Whether a message ends ``lost`` if its interrupted run cannot be
+            continued; otherwise the program begins again.
         text: With ``jsonl``, paths to pieces of the reply. A path is keys separated by dots, ``*``
             for each element of a list; conditions may precede it, as in ``type=assistant
             message.content.*.text``.
@@ -86,6 +90,8 @@ class CommandSpec:
     run: tuple[str, ...] = ()
     first: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
+    resume: tuple[str, ...] = ()
+    ends_interrupted: bool = False
     output: OutputKind = OutputKind.TEXT
     text: tuple[str, ...] = ()
     join: str = ""
@@ -95,9 +101,9 @@ class CommandSpec:
     env: tuple[str, ...] = ()
     timeout_s: float | None = None
 
-    def call(self, told: ProgramInput, *, is_first: bool) -> Call:
-        """Return the arguments for a run; values are inserted unchanged."""
-        written = (*self.run, *(self.first if is_first else self.later))
+    def call(self, told: ProgramInput, more: tuple[str, ...]) -> Call:
+        """Return the arguments for a run, ``run`` and ``more``; values are inserted unchanged."""
+        written = (*self.run, *more)
         prompt = told.prompt if _has(written, SYSTEM) else _below(told.system, told.prompt)
         values = {
             PROMPT: prompt,

@@ -13,7 +13,7 @@ from goclaw_py.agents.models.run import ModelRun, RunInputs
 from goclaw_py.agents.models.toolset import REPEATS
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.model.errors import AgentError
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.ports.agent import AgentResult, Emit, ReplayMode, RunRequest
 
 if TYPE_CHECKING:
     from goclaw_py.agents.models.mcp import Servers
@@ -53,9 +53,13 @@ class Engine:
         )
         self._servers = servers
 
-    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """See ``ModelAgent.run``."""
-        servers = None if self._servers is None else await self._servers.tools()
+    async def run(
+        self, request: RunRequest, emit: Emit, mode: ReplayMode | None = None
+    ) -> AgentResult:
+        """See ``ModelAgent.run``. A run that is only replayed needs no servers."""
+        servers = None
+        if self._servers is not None and (mode is None or mode.may_request):
+            servers = await self._servers.tools()
         asked = RunInputs(
             agent=self._agent,
             model=self._access.model,
@@ -65,6 +69,7 @@ class Engine:
             servers=servers,
             missing=() if servers is None else servers.missing,
             approval=self._spec.approval,
+            mode=mode,
         )
         answer = await ModelRun(asked, request, emit).answer()
         if isinstance(answer, AgentError):

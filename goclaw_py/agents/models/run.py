@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from pydantic_ai import Agent, AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import (
@@ -45,11 +46,19 @@ from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.delivery import texts
 from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
-from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached
+from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
-from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
+from goclaw_py.ports.agent import (
+    AgentResult,
+    Emit,
+    ModelStep,
+    ReplayMode,
+    RequestSent,
+    RunRequest,
+    TextPart,
+)
 from goclaw_py.ports.tools import Toolbox
 
 _log = logging.getLogger(__name__)
@@ -74,6 +83,7 @@ class RunInputs:
         servers: The toolbox of its MCP servers, if it has any.
         missing: The names of servers that cannot be used now.
         approval: The tools whose calls people must approve.
+        mode: How a stored run is executed again; None: it is no such run.
     """
 
     agent: Agent[None, str | None]
@@ -84,6 +94,7 @@ class RunInputs:
     servers: Toolbox | None = None
     missing: tuple[str, ...] = ()
     approval: ApprovalPolicy = NO_APPROVALS
+    mode: ReplayMode | None = None
 
 
 class ModelRun:
@@ -92,24 +103,40 @@ class ModelRun:
     def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
         self._agent = asked.agent
         self._asked = asked
-        self._request = request
         self._emit = emit
         turns = request.budget.turns
-        self._budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
+        budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
         self._used = RunUsage()
         self._stored = NO_USAGE
         replay = Replay.read(request.steps)
+        mode = asked.mode
+        if replay is None and mode is not None:
+            raise NotRewindable(f"the steps of run {request.run_id} cannot be read")
         if replay is None:
             _log.warning("run_not_continued", extra={"run_id": request.run_id})
+            request = request.begun_again()
+            for step in request.steps:
+                budget = budget.less(step.usage) if isinstance(step, ResponseStep) else budget
+        self._budget, self._request = budget, request
         self._replay = replay or Replay()
-        self._model = ReplayModel(asked.model, self._replay) if request.steps else None
-        boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        judge = CallJudge(
-            asked.approval, self._replay, can_ask=request.can_ask, is_granted=request.is_granted
+        self._may_request = mode is None or mode.may_request
+        self._model = (
+            ReplayModel(asked.model, self._replay, may_request=self._may_request)
+            if request.steps
+            else None
         )
-        self._tools = RunTools(boxes, request.recorded, self._replay, request.call_key, judge)
+        boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
+        wrapped = boxes if mode is None else tuple(map(mode.wrap, boxes))
+        judge = CallJudge(
+            asked.approval if mode is None else NO_APPROVALS,
+            self._replay,
+            can_ask=request.can_ask,
+            is_granted=request.is_granted,
+        )
+        self._tools = RunTools(wrapped, request.recorded, self._replay, request.call_key, judge)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
-        self._reply = Reply(emit, self._tools, self._replay)
+        # A replayed run reports stored results too.
+        self._reply = Reply(emit, self._tools, self._replay if mode is None else Replay())
         self._trace = Trace(request.prompt)
         self._has_answered = False
 
@@ -141,7 +168,9 @@ class ModelRun:
     async def _answer(self) -> AgentResult:
         prompt = await prompt_of(self._request.parts)
         context = self._context(prompt)
-        if context.units and (context.is_full or self._replay.has_summary):
+        needs_room = context.units and (context.is_full or self._replay.has_summary)
+        # Stored responses need no room, and the history may be longer than it was then.
+        if needs_room and self._may_request:
             await self._compact(context, KEPT * context.window)
         may_compact = True
         while True:
@@ -241,6 +270,8 @@ class ModelRun:
         async for node in run:
             if Agent.is_model_request_node(node):
                 await self._prepare(run, node.request)
+                if self._replay.is_over:
+                    self._emit(RequestSent())
                 async with node.stream(run.ctx) as events:
                     trace.stream = events
                     async for event in events:
@@ -277,12 +308,16 @@ class ModelRun:
         its own run.
         """
         stored = self._replay.taken()
+        if stored and self._asked.mode is not None:
+            self._emit(TakenStep("\n".join(stored)))
         if not self._replay.is_over:
             return "\n".join(stored)
-        new = [part.text for part in self._request.take_messages() if part.text not in stored]
+        new = self._request.take_messages()
+        text = "\n".join(part.text for part in new)
         if new:
-            self._emit(TakenStep("\n".join(new)))
-        return "\n".join([*stored, *new])
+            rows = (part.rows for part in new if isinstance(part, TextPart))
+            self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
+        return "\n".join(filter(None, [*stored, text]))
 
     @property
     def _new_usage(self) -> Usage:

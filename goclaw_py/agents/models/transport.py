@@ -23,8 +23,9 @@ _log = logging.getLogger(__name__)
 
 CONNECT_S = 10.0
 
-_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-"""A stream holds a connection. The default would fail the 101st concurrent run."""
+_LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=50.0)
+"""A stream holds a connection. The default would fail the 101st concurrent run, and close idle
+connections after 5 s, so that most messages of people would wait for a new one."""
 
 _LONGEST_WAIT_S = 86_400.0
 _TRANSIENT = frozenset(

@@ -1,4 +1,4 @@
-"""``goclaw sessions`` and ``send``: list, show and reset conversations; send a message to one."""
+"""``goclaw sessions`` and ``send``: list, show, reset, fork conversations; send to one."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, SessionName, answer
+from goclaw_py.cli import completion
+from goclaw_py.cli.context import AsJson, Limit, SessionName, answer, maybe_named
 from goclaw_py.cli.output import Printer, clock, plain, show_facts, show_table
-from goclaw_py.ports.control import Control, Submitted
+from goclaw_py.common.text import count
+from goclaw_py.ports.control import Control, SessionFork, Submitted
 from goclaw_py.ports.store import Session, StoredEntry
 
-app = typer.Typer(help="List, show and reset sessions (conversations).", no_args_is_help=True)
+app = typer.Typer(help="List, show, reset and fork sessions (conversations).", no_args_is_help=True)
 
 
 @app.command("list")
@@ -78,6 +80,40 @@ def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) 
         typer.echo(f"reset {plain(done['reset'])}")
 
     answer(ctx, ask, Printer(dict[str, str], show, as_json))
+
+
+@app.command()
+def fork(
+    ctx: typer.Context,
+    session: SessionName,
+    *,
+    at: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            callback=maybe_named,
+            autocompletion=completion.runs,
+            help="Copy what was remembered when this run ended (default: now).",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a conversation into a new session, to try another way.
+
+    The original is unchanged. Prints how to continue the copy.
+    """
+
+    async def ask(control: Control) -> SessionFork:
+        return await control.fork((await control.session(session)).key, at=at)
+
+    answer(ctx, ask, Printer(SessionFork, _show_fork, as_json))
+
+
+def _show_fork(made: SessionFork) -> None:
+    copied = count(made.entries, "entry", "entries")
+    typer.echo(f"copied {copied} of {plain(made.origin)} to {plain(made.session)}")
+    how = f'send {made.session} "TEXT"' if made.chat is None else f"chat --chat {made.chat}"
+    typer.echo(f"to continue: goclaw {plain(how)}")
 
 
 def send(

@@ -16,6 +16,7 @@ from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
 from goclaw_py.model.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.ports.control import ChatEvent, Control, Submitted
 from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import UsageQuery, UsageReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, error_of
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 """Timeout of a request. A chat message is answered only after its database commit."""
+
+REPLAY_S = 3600.0
+"""Timeout of a replay, which may request a model many times."""
 
 STREAM_SILENCE_S = 3 * wire.PING_S
 """An event stream without any data for this long is considered broken."""
@@ -93,6 +97,7 @@ class RemoteControl(Remote):
     queue = call(Control.queue, "GET /api/sessions/{key}/queue")
     stop = call(Control.stop, "POST /api/sessions/{session}/stop")
     reset = call(Control.reset, "POST /api/sessions/{key}/reset")
+    fork = call(Control.fork, "POST /api/sessions/{key}/fork")
     runs = call(Control.runs, "GET /api/runs")
     runs_between = call(Control.runs_between, "GET /api/runs/timeline")
     run = call(Control.run, "GET /api/runs/{prefix}")
@@ -127,6 +132,14 @@ class RemoteControl(Remote):
         raw = await self.send("POST", path, {"prompt": text}, {"queue": queue})
         sent = wire.read(dict[str, Any], raw)
         return Submitted(sent["sessionId"], sent["runId"])
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """Execute a run again. The response comes when it has ended."""
+        body = {"from_step": from_step, "dry_run": dry_run}
+        path = f"/api/runs/{segment(prefix)}/replay"
+        return wire.read(RunReplay, await self.send("POST", path, body, timeout_s=REPLAY_S))
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""
@@ -218,14 +231,20 @@ class RemoteControl(Remote):
         return response
 
     async def send(
-        self, method: str, path: str, body: object = None, params: Params | None = None
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        params: Params | None = None,
+        *,
+        timeout_s: float = TIMEOUT_S,
     ) -> bytes:
         """Send a request; returns the body of the response."""
         content = None if body is None else wire.dump(type(body), body)
         headers = {} if body is None else {"content-type": "application/json"}
         with _translated():
             response = await self._client.request(
-                method, path, content=content, headers=headers, params=params
+                method, path, content=content, headers=headers, params=params, timeout=timeout_s
             )
         _raise_for(response)
         return response.content

@@ -1,4 +1,4 @@
-"""``goclaw runs``: list, show and follow runs of agents."""
+"""``goclaw runs``: list, show, follow and replay runs of agents."""
 
 from __future__ import annotations
 
@@ -32,10 +32,12 @@ from goclaw_py.cli.output import (
     show_table,
     since,
 )
+from goclaw_py.common.text import count
 from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, RunRecord
 from goclaw_py.ports.store import OutboxRow, RunFilter, StoredRun, ToolCall
+from goclaw_py.runs.step_views import RunReplay, StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns
 
@@ -52,13 +54,13 @@ def runs(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List, show and follow runs of agents."""
+    """List, show, follow and replay runs of agents."""
     if ctx.invoked_subcommand is not None:
         if active or as_json:
             raise typer.BadParameter("put options after the subcommand: runs list --active")
         return
     if not active:
-        raise typer.BadParameter("give a subcommand (list, show or follow) or --active")
+        raise typer.BadParameter("give a subcommand (list, show, follow or replay) or --active")
     answer(ctx, lambda control: control.active(), Printer(ActiveRuns, _show_active, as_json))
 
 
@@ -159,7 +161,7 @@ def _name(run: RunId) -> str:
 
 @app.command()
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
-    """Show the details of a run: messages, tool calls, cost, delivery."""
+    """Show a run: messages, steps, tool calls, cost, delivery."""
     answer(ctx, lambda control: control.run_record(run), Printer(RunRecord, show_record, as_json))
 
 
@@ -188,18 +190,76 @@ def follow(
     follow_runs(cli(ctx).settings(), session, as_json=as_json)
 
 
+@app.command()
+def replay(
+    ctx: typer.Context,
+    run: RunName,
+    *,
+    from_step: Annotated[
+        int | None,
+        typer.Option(
+            "--from",
+            metavar="STEP",
+            min=1,
+            help="Request the model from this step on (default: request nothing).",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show which stored steps would be used.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Execute a run again for debugging, without effects.
+
+    Stored steps take the place of model requests and tool calls. No tool is called, and nothing is
+    stored or sent. New model requests are paid.
+    """
+
+    async def ask(control: Control) -> RunReplay:
+        return await control.replay(run, from_step=from_step, dry_run=dry_run)
+
+    answer(ctx, ask, Printer(RunReplay, show_replay, as_json))
+
+
+def show_replay(done: RunReplay) -> None:
+    """Print a replay. Steps are cut to a line; ``--json`` has more."""
+    stored = count(len(done.steps) if done.new_from is None else done.new_from - 1, "step")
+    if done.dry_run:
+        then = "request the model" if done.requests_model else "request nothing"
+        typer.echo(f"would replay {stored} of run {done.run}, then {then}\n")
+    else:
+        requests = count(done.usage.requests, "model request") if done.usage.requests else "none"
+        tokens = f"{done.usage.input_tokens} in, {done.usage.output_tokens} out"
+        new = f"{requests} ({tokens})" if done.usage.requests else requests
+        show_facts([("run", done.run), ("replayed", stored), ("new", new)])
+        typer.echo()
+    rows = [
+        ("new" if done.new_from and step.number >= done.new_from else "stored", *_step(step))
+        for step in done.steps
+    ]
+    show_table(("FROM", *_STEPS), rows, empty="no steps")
+    if done.text:
+        typer.echo(f"\n{plain(done.text)}")
+    if done.error:
+        typer.echo(f"\nended without an answer: {plain(done.error)}")
+
+
+_STEPS = ("STEP", "KIND", "TOOL", "TOKENS", "TEXT")
 _TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
 _SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")
 _CELL = 200
 
 
 def show_record(record: RunRecord) -> None:
-    """Print a run. Arguments and results of tools are cut to a line; ``--json`` has all."""
+    """Print a run. Steps, arguments and results are cut to a line; ``--json`` has more."""
     run = record.run
     show_facts(_facts(run))
     if run.tools:
         typer.echo()
         show_table(_TOOLS, [_call(call) for call in run.tools], empty="")
+    if record.steps:
+        typer.echo()
+        show_table(_STEPS, [_step(step) for step in record.steps], empty="")
     for stored in record.entries:
         typer.echo(f"\n{clock(stored.at)}  {stored.entry.role.value}\n{plain(stored.entry.text)}")
     if not record.entries:
@@ -255,6 +315,14 @@ def _usage(run: StoredRun) -> Iterator[tuple[str, str]]:
     cached = f"{usage.input_tokens} in ({usage.cached_tokens} cached)"
     yield "tokens", f"{cached}, {usage.output_tokens} out"
     yield "cost", "unknown" if usage.cost_usd is None else f"{usage.cost_usd} USD"
+
+
+def _step(step: StepView) -> tuple[str, ...]:
+    used = step.usage
+    tokens = "" if used is None else f"{used.input_tokens} in, {used.output_tokens} out"
+    text = one_line(step.text, _CELL)
+    failed = "failed: " if step.ok is False else ""
+    return str(step.number), step.kind.value, step.name, tokens, f"{failed}{text}"
 
 
 def _call(call: ToolCall) -> tuple[str, ...]:

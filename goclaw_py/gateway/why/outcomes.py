@@ -89,7 +89,13 @@ _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
     Reason.OUTAGE: (
         Cure("It runs again when the provider answers; check its key", "goclaw doctor"),
     ),
+    Reason.MERGED: (
+        Cure('Wait for further messages before each run: debounce = "fixed" under [queue]'),
+    ),
     Reason.CRASHED: _CRASH,
+    Reason.NOT_CONTINUED: (
+        Cure('Begin again by itself: on_interrupted = "retry" under [agents.NAME.command]'),
+    ),
     Reason.SHUTDOWN: _START,
     Reason.DRAINING: _START,
     Reason.TOO_DEEP: _LIMITS,

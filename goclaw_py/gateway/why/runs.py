@@ -26,6 +26,7 @@ from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import job_of
 from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState, StoredRun
+from goclaw_py.scheduler.models import Debounce
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT: Final = timedelta(seconds=2)
@@ -134,8 +135,12 @@ def _window_s(src: Sources, letters: Sequence[DeadLetter]) -> float:
     if not letters:
         return 0.0
     message = letters[-1].row.message
-    rules = src.rules_of(message.target)
-    return 0.0 if rules is None else rules.policy(message.peer).debounce_s
+    if (rules := src.rules_of(message.target)) is None:
+        return 0.0
+    policy = rules.policy(message.peer)
+    # A single message did not wait; a further one has made the run wait.
+    starts_at_once = policy.debounce is Debounce.SPECULATIVE and len(letters) == 1
+    return 0.0 if starts_at_once else policy.debounce_s
 
 
 def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:

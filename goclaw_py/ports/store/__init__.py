@@ -59,6 +59,7 @@ from goclaw_py.ports.store.people import (
     Standing,
     unapproved,
 )
+from goclaw_py.ports.store.rewind import LastTurn, RewindStore, RunBasis, StoredStep
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
     NewRun,
@@ -106,6 +107,7 @@ __all__ = [
     "LaneShare",
     "LaneStore",
     "LastActivity",
+    "LastTurn",
     "NewApproval",
     "NewInbox",
     "NewPairing",
@@ -126,6 +128,8 @@ __all__ = [
     "RecoveryReport",
     "Renewed",
     "RetentionReport",
+    "RewindStore",
+    "RunBasis",
     "RunEnd",
     "RunFilter",
     "RunSoFar",
@@ -139,6 +143,7 @@ __all__ = [
     "Store",
     "StoredEntry",
     "StoredRun",
+    "StoredStep",
     "StoredWorkItem",
     "Summary",
     "ToolCall",
@@ -172,6 +177,7 @@ class Store(
     BackgroundStore,
     RunStore,
     ApprovalStore,
+    RewindStore,
     DraftStore,
     OutboxStore,
     PeopleStore,

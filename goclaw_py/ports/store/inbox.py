@@ -73,7 +73,8 @@ class InboxRow:
     """A committed, unfinished inbox row. ``attempts`` counts runs that started with it.
 
     ``mode`` is the queue mode chosen in its chat, None for that of the settings. ``dropped`` is set
-    if the row was dropped and its sender has not been notified yet; no run answers it.
+    if the row was dropped and its sender has not been notified yet; no run answers it. ``joined``
+    is the row whose run had taken in this one before it was interrupted (SPEC QUEUE-4).
     """
 
     id: int
@@ -85,6 +86,7 @@ class InboxRow:
     received_at: datetime
     mode: Mode | None = None
     dropped: DroppedMessage | None = None
+    joined: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

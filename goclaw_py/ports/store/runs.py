@@ -22,8 +22,8 @@ from goclaw_py.model.ids import (
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.run_steps import RunStep
+from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_steps import ResponseStep, RunStep
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store.approvals import NewApproval
 from goclaw_py.ports.store.inbox import DroppedMessage
@@ -93,6 +93,7 @@ class RunStartResult:
         ended: Inbox rows of this run that have ended already; it does not answer them.
         cut_calls: Tool calls of earlier runs for the same inbox rows that a crash or a shutdown
             interrupted, in order.
+        cut_usage: What those runs have used.
         steps: The steps of those runs, in order. None if one of them cannot be read.
     """
 
@@ -104,7 +105,14 @@ class RunStartResult:
     pinned: tuple[str, ...] = ()
     ended: frozenset[int] = frozenset()
     cut_calls: tuple[ToolCall, ...] = ()
+    cut_usage: Usage = NO_USAGE
     steps: tuple[RunStep, ...] | None = ()
+
+    @property
+    def uncounted(self) -> Usage:
+        """Return ``cut_usage``, unless the run of a model replays those runs and counts it."""
+        replays = any(isinstance(step, ResponseStep) for step in self.steps or ())
+        return NO_USAGE if replays else self.cut_usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,13 @@ from goclaw_py.scheduler.embedded.failures import Failures, RunFailure
 from goclaw_py.scheduler.embedded.run import M, More, R, Run, SubmitOptions, WouldDeadlock
 from goclaw_py.scheduler.embedded.waits import InnerWait
 from goclaw_py.scheduler.loop_timer import LoopTimer
-from goclaw_py.scheduler.models import DEFAULT_POLICY, QueuePolicy, check_count, check_type
+from goclaw_py.scheduler.models import (
+    DEFAULT_POLICY,
+    Debounce,
+    QueuePolicy,
+    check_count,
+    check_type,
+)
 from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import LaneView, RunView, StopReport
 
@@ -87,7 +93,7 @@ class Scheduler(Generic[M, R]):
     ) -> None:
         check_type("work", work, Callable)  # type: ignore[arg-type]
         check_type("lanes", lanes, Iterable)
-        check_type("policy", policy, QueuePolicy)
+        _check_policy(policy)
         check_type("agents", agents, Mapping | None)
         check_type("nesting", nesting, NestingLimits)
         sizes: dict[LaneName, int] = {}
@@ -241,7 +247,7 @@ class Scheduler(Generic[M, R]):
             raise TypeError(f"no such option: {names}; there are {', '.join(sorted(_OPTIONS))}")
         parent = options.get("parent")
         check_type("parent", parent, Run | None)
-        check_type("policy", policy := options.get("policy", self._policy), QueuePolicy)
+        _check_policy(policy := options.get("policy", self._policy))
         if parent is not None and parent.keeper is not self:
             raise ValueError(f"{parent!r} cannot be a parent here: it has another scheduler")
         if parent is None and "awaited" in options:
@@ -344,3 +350,10 @@ class Scheduler(Generic[M, R]):
         while self._core.busy:
             self._changed.clear()
             await self._changed.wait()
+
+
+def _check_policy(policy: QueuePolicy) -> None:
+    check_type("policy", policy, QueuePolicy)
+    if policy.debounce is Debounce.SPECULATIVE:
+        # Only a gateway knows which runs have had an effect.
+        raise ValueError('debounce "speculative" is for chats of the gateway; use "fixed"')

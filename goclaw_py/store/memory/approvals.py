@@ -7,15 +7,16 @@ from datetime import datetime
 from functools import partial
 
 from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_approval
-from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
+from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.store import Notice, RunEnd, StoredEntry
 from goclaw_py.store import rules
 from goclaw_py.store.memory.access_requests import show
+from goclaw_py.store.memory.approval_tables import ApprovalRecord
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import ApprovalRecord, MemoryDatabase, MemoryPart
+from goclaw_py.store.memory.tables import InboxRecord, MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 
 
@@ -35,22 +36,22 @@ def ask(db: MemoryDatabase, end: RunEnd) -> None:
             end.finished_at,
             one.expires_at,
         )
-        db.approvals.setdefault(one.id, ApprovalRecord(approval, root.id))
-    if not db.is_answered(end.id):
-        db.park_rows(end.id)
+        db.approvals.questions.setdefault(one.id, ApprovalRecord(approval, root.id))
+    if not db.approvals.is_answered(end.id):
+        _park_rows(db, end.id)
 
 
 class MemoryApprovals(MemoryPart):
     """Implements ``ApprovalStore``."""
 
     async def approval(self, approval_id: ApprovalId) -> Approval | None:
-        record = self._db.approvals.get(approval_id)
+        record = self._db.approvals.questions.get(approval_id)
         return None if record is None else record.approval
 
     async def find_approvals(self, prefix: str) -> list[Approval]:
         prefix = storable(prefix)
-        found = sorted(one for one in self._db.approvals if one.startswith(prefix))
-        return [self._db.approvals[one].approval for one in found[:2]]
+        found = sorted(one for one in self._db.approvals.questions if one.startswith(prefix))
+        return [self._db.approvals.questions[one].approval for one in found[:2]]
 
     async def approvals(
         self,
@@ -62,7 +63,7 @@ class MemoryApprovals(MemoryPart):
     ) -> list[Approval]:
         found = (
             record.approval
-            for record in self._db.approvals.values()
+            for record in self._db.approvals.questions.values()
             if session in (None, record.approval.session)
             and not (waiting and record.approval.decision)
         )
@@ -71,7 +72,7 @@ class MemoryApprovals(MemoryPart):
     async def decide_approval(
         self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
     ) -> Approval | None:
-        record = self._db.approvals.get(approval_id)
+        record = self._db.approvals.questions.get(approval_id)
         if record is None or record.approval.decision is not None:
             return None
         if (record.approval.expires_at <= now) != (decision is Decision.EXPIRED):
@@ -82,8 +83,8 @@ class MemoryApprovals(MemoryPart):
         if decision.grants:
             session = None if decision is Decision.ALWAYS else done.session
             grant = ToolGrant(done.agent, done.request.tool, session, now, by)
-            self._db.grants.setdefault((done.agent, session, done.request.tool), grant)
-        if self._db.is_answered(record.root) and self._db.unpark_rows(record.root):
+            self._db.approvals.grants.setdefault((done.agent, session, done.request.tool), grant)
+        if self._db.approvals.is_answered(record.root) and _unpark_rows(self._db, record.root):
             self._db.notify(Notice.INBOX)
         return done
 
@@ -100,7 +101,7 @@ class MemoryApprovals(MemoryPart):
     async def expire_approvals(self, *, now: datetime) -> int:
         over = [
             record.approval.id
-            for record in self._db.approvals.values()
+            for record in self._db.approvals.questions.values()
             if record.approval.decision is None and record.approval.expires_at <= now
         ]
         for approval_id in over:
@@ -112,7 +113,7 @@ class MemoryApprovals(MemoryPart):
     ) -> int:
         waiting = [
             record
-            for record in self._db.approvals.values()
+            for record in self._db.approvals.questions.values()
             if record.approval.session == session
             and record.approval.decision is None
             and sender in (None, self._db.runs[record.root].asked.sender)
@@ -123,7 +124,7 @@ class MemoryApprovals(MemoryPart):
         for record in waiting:
             if record.root in turns:
                 await self._answer(record, Decision.STOPPED, "", now)
-        rows = [row for run in turns for row in self._db.unpark_rows(run)]
+        rows = [row for run in turns for row in _unpark_rows(self._db, run)]
         for row in rows:
             reason = rules.stop_reason(everything=everything)
             self._db.end_row(row, Outcome.CANCELLED, reason, now)
@@ -136,11 +137,35 @@ class MemoryApprovals(MemoryPart):
         return len(turns)
 
     async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
-        return any((agent, key, tool) in self._db.grants for key in (None, session))
+        return any((agent, key, tool) in self._db.approvals.grants for key in (None, session))
 
     async def grants(self) -> list[ToolGrant]:
-        grants = self._db.grants.values()
+        grants = self._db.approvals.grants.values()
         return sorted(grants, key=lambda one: (one.agent, one.tool, one.session or ""))
 
     async def revoke_grant(self, agent: AgentName, tool: str, session: SessionKey | None) -> bool:
-        return self._db.grants.pop((agent, session, tool), None) is not None
+        return self._db.approvals.grants.pop((agent, session, tool), None) is not None
+
+
+def _park_rows(db: MemoryDatabase, run: RunId) -> None:
+    """Let the messages of a run, with those that it has taken in, wait for answers."""
+    rows = db.rows_of({run})
+    own = {row.id for row in rows}
+    taken = [row for row in db.pending.values() if row.joined in own]
+    db.free_rows({run}, attempts_back=1)
+    for row in (*rows, *taken):
+        row.last_run = run
+        del db.pending[row.id], db.sessions[row.session].pending[row.id]
+        db.approvals.parked[row.id] = row
+        row.is_parked = True
+
+
+def _unpark_rows(db: MemoryDatabase, run: RunId) -> list[InboxRecord]:
+    """Make the messages of a run pending again, in order, and return them."""
+    parked = db.approvals.parked
+    rows = [row for row in parked.values() if row.last_run == run]
+    for row in rows:
+        del parked[row.id]
+        row.is_parked = False
+        db.pending[row.id] = db.sessions[row.session].pending[row.id] = row
+    return rows

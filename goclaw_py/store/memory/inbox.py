@@ -96,8 +96,13 @@ class MemoryInbox(MemoryPart):
             for row in self._db.pending.values()
             if self._db.sessions[row.session].owner == node and row.id not in known
         ]
-        mine.sort(key=lambda row: (row.attempts >= rules.CRASHES_UNTIL_LAST, row.id))
+        mine.sort(key=lambda row: (self._crashes(row) >= rules.CRASHES_UNTIL_LAST, row.id))
         return [row.row(self._db.sessions[row.session].mode) for row in mine]
+
+    def _crashes(self, row: InboxRecord) -> int:
+        """Return the attempts of a row, or of the one whose run has taken it in."""
+        head = None if row.joined is None else self._db.pending.get(row.joined)
+        return (head or row).attempts
 
     async def ended(self, rows: Collection[int]) -> set[int]:
         return {row for row in rows if row in self._db.inbox and row not in self._db.pending}
@@ -132,7 +137,8 @@ class MemoryInbox(MemoryPart):
         if ended:
             found = sorted(record.unanswered, key=lambda row: row.id, reverse=True)
         else:
-            parked = (row for row in self._db.parked.values() if row.session == record.key)
+            all_parked = self._db.approvals.parked.values()
+            parked = [row for row in all_parked if row.session == record.key]
             waiting = sorted((*record.pending.values(), *parked), key=lambda row: row.id)
             found = [row for row in waiting if row.kind is InboxKind.MESSAGE]
         return [row.unanswered() for row in found[:limit]]

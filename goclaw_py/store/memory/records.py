@@ -54,12 +54,9 @@ class MemoryRunRecords(MemoryPart):
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         run = storable(run)
-        found = [
-            one
-            for session in self._db.sessions.values()
-            for one in session.history
-            if one.entry.run_id == run
-        ]
+        known = self._db.runs.get(run)
+        session = None if known is None else self._db.sessions.get(known.new.session)
+        found = [] if session is None else [s for s in session.history if s.entry.run_id == run]
         return [one.entry for one in sorted(found, key=lambda one: one.id)]
 
     async def find_run(self, prefix: str) -> list[StoredRun]:

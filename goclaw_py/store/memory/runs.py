@@ -10,7 +10,7 @@ from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_steps import RunStep
+from goclaw_py.model.run_steps import RunStep, TakenStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
@@ -21,16 +21,13 @@ from goclaw_py.ports.store import (
     RunStartResult,
     StoredEntry,
     Summary,
-    ToolCall,
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.approvals import ask
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
-from goclaw_py.store.memory.tables import MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import CUT, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
-
-_CUT = (Outcome.LOST, Outcome.INTERRUPTED)
 
 
 class MemoryRuns(MemoryPart):
@@ -67,6 +64,8 @@ class MemoryRuns(MemoryPart):
         elif known.node != node or known.end is not None:
             raise Fenced(f"run {run.id} is not this node's any more")
         draft = self._db.drafts.get(run.id)
+        follows = self._db.runs[run.id].follows
+        calls, used = self._db.cut_work(follows)
         read = [one for one in session.current() if one.id > session.summarized_upto]
         return RunStartResult(
             tuple(one.entry.entry for one in read),
@@ -76,8 +75,9 @@ class MemoryRuns(MemoryPart):
             summary=session.summary,
             pinned=session.pinned,
             ended=ended,
-            cut_calls=self._cut_calls(self._db.runs[run.id].follows),
-            steps=self._cut_steps(self._db.runs[run.id].follows),
+            cut_calls=calls,
+            cut_usage=used,
+            steps=self._cut_steps(follows),
         )
 
     def _last(self, run: NewRun) -> RunId | None:
@@ -93,25 +93,19 @@ class MemoryRuns(MemoryPart):
             known = [each.new.id for each in runs if each.new.call_key == run.call_key]
         return max(known, default=None)
 
-    def _cut_calls(self, run: RunId | None) -> tuple[ToolCall, ...]:
-        """Return the interrupted tool calls of a run and its predecessors."""
-        cut: tuple[ToolCall, ...] = ()
-        while run is not None and (record := self._db.runs.get(run)) is not None:
-            if record.end is not None and record.end.outcome in _CUT:
-                cut = (*record.end.tools, *cut)
-            run = record.follows
-        return cut
-
     def _cut_steps(self, run: RunId | None) -> tuple[RunStep, ...]:
         """Return the steps of a run and its predecessors, up to the first not interrupted one.
 
         The caller of a tool does not know how a run for the call ended, so that one is continued.
+        A run that was cancelled for a further message had another prompt.
         """
         steps: tuple[RunStep, ...] = ()
         while run is not None and (record := self._db.runs.get(run)) is not None:
             if record.end is None:
                 break
-            if record.end.outcome not in _CUT and not record.new.call_key:
+            if record.end.outcome not in CUT and not record.new.call_key:
+                break
+            if record.end.reason in (Reason.MERGED, Reason.NOT_CONTINUED):
                 break
             steps, run = (*record.steps, *steps), record.follows
         return steps
@@ -125,6 +119,12 @@ class MemoryRuns(MemoryPart):
             known.tools, known.usage or before.usage, known.model or before.model
         )
         record.steps += known.steps[max(0, len(record.steps) - known.seq) :]
+        own = [row.id for row in self._db.rows_of({record.new.id})]
+        for step in known.steps:
+            for row_id in step.rows if isinstance(step, TakenStep) else ():
+                taken = self._db.pending.get(row_id)
+                if taken is not None and taken.run_id is None:
+                    taken.joined = min(own, default=None)
 
     def _has_ended(self, row_id: int, run: RunId) -> bool:
         """Return whether a row had ended before this run started."""
@@ -180,8 +180,8 @@ class MemoryRuns(MemoryPart):
             record.last_active_at = max(record.last_active_at, now)
             record.summary, record.summarized_upto, record.summaries = "", 0, 0
             record.pinned = ()
-            for grant in [one for one in self._db.grants if one[1] == record.key]:
-                del self._db.grants[grant]
+            for grant in [one for one in self._db.approvals.grants if one[1] == record.key]:
+                del self._db.approvals.grants[grant]
         self._db.move_unmentioned(storable(key), None)
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
@@ -225,7 +225,7 @@ class MemoryRuns(MemoryPart):
         run = self._db.runs.get(end.id)
         if run is None or run.new.session not in self._db.sessions:
             raise RunNotStarted(f"run {end.id} never began")
-        if run.end is not None and run.end.outcome is Outcome.LOST:
+        if run.end is not None and run.end.outcome is Outcome.LOST is not end.outcome:
             raise Fenced(f"run {end.id} was given up: {run.end.error or 'its node was dead'}")
         if run.end is not None and run.node == node and node in self._db.nodes:
             return None

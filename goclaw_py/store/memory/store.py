@@ -24,6 +24,7 @@ from goclaw_py.store.memory.jobs.work import MemoryWorkItems
 from goclaw_py.store.memory.outbox import MemoryOutbox
 from goclaw_py.store.memory.people import MemoryPeople
 from goclaw_py.store.memory.records import MemoryRunRecords
+from goclaw_py.store.memory.rewind import MemoryRewind
 from goclaw_py.store.memory.runs import MemoryRuns
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
@@ -40,6 +41,7 @@ class MemoryStore(
     MemoryRuns,
     MemoryRunRecords,
     MemoryApprovals,
+    MemoryRewind,
     MemoryDrafts,
     MemoryOutbox,
     MemoryPeople,
@@ -62,6 +64,7 @@ class MemoryStore(
 
     async def backlog(self) -> Backlog:
         states = Counter(row.state for row in self._db.outbox.values())
+        questions = self._db.approvals.questions.values()
         return Backlog(
             inbox=len(self._db.pending),
             outbox=states[OutboxState.PENDING] + states[OutboxState.SENDING],
@@ -70,7 +73,7 @@ class MemoryStore(
                 row.kind is InboxKind.MESSAGE and row.outcome in FAILURES and not row.dismissed
                 for row in self._db.inbox.values()
             ),
-            approvals=sum(one.approval.decision is None for one in self._db.approvals.values()),
+            approvals=sum(one.approval.decision is None for one in questions),
         )
 
     async def ping(self) -> None:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 
-from goclaw_py.model.approvals import Approval, ToolGrant
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, ApprovalId, NodeId, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import (
     Chat,
@@ -33,6 +32,7 @@ from goclaw_py.ports.store import (
     RunEnd,
     RunSoFar,
     StoredEntry,
+    ToolCall,
     Topic,
     Unanswered,
     UnmentionedRow,
@@ -40,9 +40,13 @@ from goclaw_py.ports.store import (
 from goclaw_py.ports.store.work import StoredWorkItem
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
+from goclaw_py.store.memory.approval_tables import ApprovalTables
 from goclaw_py.store.memory.cluster.tables import CallTable, LeaseRecord, PlaceTable
 from goclaw_py.store.memory.heartbeat.tables import HeartbeatTables
 from goclaw_py.store.memory.jobs.tables import JobTables
+
+CUT = (Outcome.LOST, Outcome.INTERRUPTED)
+"""The outcomes of runs that later runs may continue."""
 
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
@@ -60,7 +64,9 @@ class HistoryRecord:
 
     id: int
     epoch: int
+    """That of its session when it was said; ``-1 - epoch`` once it was undone."""
     entry: StoredEntry
+    undone_at: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -122,6 +128,7 @@ class InboxRecord:
     dismissed: bool = False
     is_parked: bool = False
     """Whether it waits for the answer of a person."""
+    joined: int | None = None
 
     @property
     def is_unanswered(self) -> bool:
@@ -141,6 +148,7 @@ class InboxRecord:
             received_at=self.received_at,
             mode=mode,
             dropped=self.dropped,
+            joined=self.joined,
         )
 
     def unanswered(self) -> Unanswered:
@@ -170,14 +178,6 @@ class RunRow:
     """The progress stored by ``note_run``."""
     steps: list[RunStep] = field(default_factory=list)
     follows: RunId | None = None
-
-
-@dataclass(slots=True)
-class ApprovalRecord:
-    """A row of ``approvals``. ``root`` is the run whose messages wait for the answer."""
-
-    approval: Approval
-    root: RunId
 
 
 @dataclass(slots=True)
@@ -251,11 +251,7 @@ class MemoryDatabase:
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
         self.pending: dict[int, InboxRecord] = {}
-        self.parked: dict[int, InboxRecord] = {}
-        """Messages whose run waits for an answer."""
-        self.approvals: dict[ApprovalId, ApprovalRecord] = {}
-        self.grants: dict[tuple[AgentName, SessionKey | None, str], ToolGrant] = {}
-        """By agent, session (None: all) and tool."""
+        self.approvals: ApprovalTables[InboxRecord] = ApprovalTables()
         self.unmentioned: dict[ExternalKey, UnmentionedRow] = {}
         self.last_unmentioned_id = 0
         self.last_history_id = 0
@@ -329,36 +325,22 @@ class MemoryDatabase:
         ]
         return [row for run, row in rows if row is not None and row.run_id == run]
 
+    def cut_work(self, run: RunId | None) -> tuple[tuple[ToolCall, ...], Usage]:
+        """Return the tool calls and the usage of a run and its predecessors, if interrupted."""
+        calls: tuple[ToolCall, ...] = ()
+        used = NO_USAGE
+        while run is not None and (record := self.runs.get(run)) is not None:
+            if record.end is not None and record.end.outcome in CUT:
+                calls = (*record.end.tools, *calls)
+                used = used.plus(record.end.usage or NO_USAGE)
+            run = record.follows
+        return calls, used
+
     def free_rows(self, runs: Collection[RunId], *, attempts_back: int) -> None:
         """Make the pending rows of some runs free, so that they run again."""
         for row in self.rows_of(runs):
             row.run_id = None
             row.attempts = max(0, row.attempts - attempts_back)
-
-    def is_answered(self, run: RunId) -> bool:
-        """Return whether a run and its child runs wait for no answer."""
-        return not any(
-            record.root == run and record.approval.decision is None
-            for record in self.approvals.values()
-        )
-
-    def park_rows(self, run: RunId) -> None:
-        """Let the messages of a run wait for answers; no attempt is counted."""
-        rows = self.rows_of({run})
-        self.free_rows({run}, attempts_back=1)
-        for row in rows:
-            del self.pending[row.id], self.sessions[row.session].pending[row.id]
-            self.parked[row.id] = row
-            row.is_parked = True
-
-    def unpark_rows(self, run: RunId) -> list[InboxRecord]:
-        """Make the messages of a run pending again, in order, and return them."""
-        rows = [row for row in self.parked.values() if row.last_run == run]
-        for row in rows:
-            del self.parked[row.id]
-            row.is_parked = False
-            self.pending[row.id] = self.sessions[row.session].pending[row.id] = row
-        return rows
 
     def remember(self, session: SessionRecord, epoch: int, entries: Iterable[StoredEntry]) -> None:
         """Append entries to one epoch of a session's history."""
@@ -390,7 +372,7 @@ class MemoryDatabase:
 
     def is_wanted(self, draft: DraftRecord) -> bool:
         """Return whether another run will answer a draft's messages."""
-        return bool(draft.inbox & (self.pending.keys() | self.parked.keys()))
+        return bool(draft.inbox & (self.pending.keys() | self.approvals.parked.keys()))
 
     def _became_of(self, draft: DraftRecord) -> Outcome:
         """Return the outcome of a draft's messages, or of its run if it had none."""

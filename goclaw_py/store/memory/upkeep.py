@@ -68,17 +68,22 @@ class MemoryUpkeep(MemoryPart):
             and not ((end := last.get(session.key)) and end.finished_at >= before)
         ]
         idle.sort(key=lambda session: (session.last_active_at, session.key))
-        left = upkeep_rules.MOST_SWEPT
+        left = left_steps = upkeep_rules.MOST_SWEPT
         sessions = 0
         for session in idle[: upkeep_rules.MOST_SESSIONS]:
             session.history.sort(key=lambda record: (record.epoch, record.id))
             entries = min(left, len(session.history))
             del session.history[:entries]
             left -= entries
-            if not session.history:
+            mine = [run for run in runs if run.new.session == session.key]
+            for run in mine:
+                steps = min(left_steps, len(run.steps))
+                del run.steps[:steps]
+                left_steps -= steps
+            if not session.history and not any(run.steps for run in mine):
                 del self._db.sessions[session.key]
                 sessions += 1
-        return upkeep_rules.MOST_SWEPT - left + sessions
+        return 2 * upkeep_rules.MOST_SWEPT - left - left_steps + sessions
 
     async def sweep_requests(self, *, now: datetime) -> int:
         old = [

@@ -27,6 +27,7 @@ from goclaw_py.store.postgres.messages.people import PostgresPeople
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.runs.approvals import PostgresApprovals
 from goclaw_py.store.postgres.runs.records import PostgresRunRecords
+from goclaw_py.store.postgres.runs.rewind import PostgresRewind
 from goclaw_py.store.postgres.runs.runs import PostgresRuns
 from goclaw_py.store.postgres.runs.usage import PostgresUsageSums
 from goclaw_py.store.postgres.upkeep import PostgresUpkeep
@@ -52,6 +53,7 @@ class PostgresStore(
     PostgresRuns,
     PostgresRunRecords,
     PostgresApprovals,
+    PostgresRewind,
     PostgresDrafts,
     PostgresOutbox,
     PostgresPeople,

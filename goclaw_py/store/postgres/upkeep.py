@@ -29,7 +29,7 @@ class PostgresUpkeep(PostgresPart):
         return len(rows)
 
     async def sweep_sessions(self, *, now: datetime) -> int:
-        """Lock only sessions that were idle for a month, for three short statements."""
+        """Lock only sessions that were idle for a month, for four short statements."""
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(
                 _SQL["lock_idle_sessions"],
@@ -42,8 +42,9 @@ class PostgresUpkeep(PostgresPart):
                 return 0
             keys = [row["key"] for row in locked]
             entries = await connection.fetch(_SQL["forget_history"], keys, upkeep_rules.MOST_SWEPT)
+            steps = await connection.fetch(_SQL["forget_steps"], keys, upkeep_rules.MOST_SWEPT)
             sessions = await connection.fetch(_SQL["forget_sessions"], keys)
-        return len(entries) + len(sessions)
+        return len(entries) + len(steps) + len(sessions)
 
     async def sweep_requests(self, *, now: datetime) -> int:
         before = now - upkeep_rules.REQUESTS_KEPT

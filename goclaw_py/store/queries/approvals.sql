@@ -30,11 +30,18 @@ on conflict (id) do nothing;
 
 -- name: park
 -- Let the messages of runs that end wait for the answers to their questions, if there are any
--- without one. No attempt is counted.
+-- without one, with the messages that these runs have taken in. No attempt is counted.
+with parked as (
+    update inbox as i
+    set state = 'waiting', run_id = null, attempts = greatest(i.attempts - 1, 0)
+    where i.run_id = any ($1::text[]) and i.state = 'pending'
+      and exists (select from approvals as a where a.root_run = i.run_id and a.decision is null)
+    returning i.id, i.session, i.last_run
+)
 update inbox as i
-set state = 'waiting', run_id = null, attempts = greatest(i.attempts - 1, 0)
-where i.run_id = any ($1::text[]) and i.state = 'pending'
-  and exists (select from approvals as a where a.root_run = i.run_id and a.decision is null);
+set state = 'waiting', last_run = parked.last_run
+from parked
+where i.session = parked.session and i.state = 'pending' and i.joined = parked.id;
 
 -- name: lock_session
 -- Lock the session of a question.

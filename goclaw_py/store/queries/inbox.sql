@@ -146,15 +146,17 @@ order by s.key
 for update of s skip locked;
 
 -- name: pending_of
--- The unfinished rows of all sessions of a node, without some; what crashed its run twice comes last.
+-- The unfinished rows of all sessions of a node, without some; what crashed its run twice comes last,
+-- with what that run had taken in.
 select
     i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, i.outcome, i.reason,
-    s.queue_mode
+    i.joined, s.queue_mode
 from sessions as s
 join inbox as i on i.session = s.key and i.state = 'pending'
+left join inbox as head on head.id = i.joined and head.state = 'pending'
 where s.owner = $1
   and not exists (select from unnest($2::bigint[]) as known (id) where known.id = i.id)
-order by i.attempts >= 2, i.id;
+order by coalesce(head.attempts, i.attempts) >= 2, i.id;
 
 -- name: ended
 -- Those of some rows that are done.

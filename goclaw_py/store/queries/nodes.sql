@@ -117,12 +117,19 @@ returning
     runs.outcome;
 
 -- name: end_crashed_rows
--- End the messages of some runs that have no attempts left; returns them, so that their senders can
--- be notified.
-update inbox
-set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3
-where run_id = any ($1::text[]) and state = 'pending' and attempts >= $2
-returning id, session, message;
+-- End the messages of some runs that have no attempts left, with those that these runs have taken in;
+-- returns them, so that their senders can be notified.
+with crashed as (
+    select id, session, run_id
+    from inbox
+    where run_id = any ($1::text[]) and state = 'pending' and attempts >= $2
+)
+update inbox as i
+set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3, run_id = crashed.run_id
+from crashed
+where i.session = crashed.session and i.state = 'pending'
+  and (i.id = crashed.id or i.joined = crashed.id)
+returning i.id, i.session, i.message, i.run_id;
 
 -- name: free_rows
 -- Make the unfinished messages of some runs pending again, and subtract the given number of

@@ -107,10 +107,10 @@ order by started_at, id
 limit $3;
 
 -- name: history_of_run
--- Return the history entries of a run, in order.
+-- Return the history entries of a run, in order; without the copies in forks of its session.
 select role, text, native, format, run_id, at
 from history
-where run_id = $1
+where run_id = $1 and session = (select session from runs where id = $1)
 order by id;
 
 -- name: sessions

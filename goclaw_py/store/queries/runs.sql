@@ -275,35 +275,40 @@ left join history as h
 where r.id = $1
 order by h.id;
 
--- name: cut_calls
--- What some runs, and those that they follow, had called before they were cut, the oldest run first.
-with recursive earlier as (
-    select id, follows, outcome, tools, 1 as depth
-    from runs
-    where id = $1
-    union all
-    select r.id, r.follows, r.outcome, r.tools, e.depth + 1
-    from earlier as e
-    join runs as r on r.id = e.follows
-    where e.depth < 1000
-)
-select tools
-from earlier
-where outcome in ('lost', 'interrupted') and tools is not null
-order by depth desc;
-
--- name: steps
--- The steps of an interrupted run and of the interrupted runs that it continues, in order. A run for
--- a tool call is continued whatever its outcome: its caller does not know it.
+-- name: cut_work
+-- What a run, and those that it follows, had called and used before they were cut, the oldest first.
 with recursive earlier as (
     select id, follows, 1 as depth
     from runs
-    where id = $1 and (outcome in ('lost', 'interrupted') or call_key is not null)
+    where id = $1
     union all
     select r.id, r.follows, e.depth + 1
     from earlier as e
     join runs as r on r.id = e.follows
-    where (r.outcome in ('lost', 'interrupted') or r.call_key is not null) and e.depth < 1000
+    where e.depth < 1000
+)
+select r.tools, r.requests, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost_usd
+from earlier
+join runs as r on r.id = earlier.id
+where r.outcome in ('lost', 'interrupted')
+order by earlier.depth desc;
+
+-- name: steps
+-- The steps of an interrupted run and of the interrupted runs that it continues, in order. A run for
+-- a tool call is continued whatever its outcome: its caller does not know it. A run that was
+-- cancelled for a further message had another prompt, and the messages of one that could not be
+-- continued begin again if they are retried.
+with recursive earlier as (
+    select id, follows, 1 as depth
+    from runs
+    where id = $1 and (outcome in ('lost', 'interrupted') or call_key is not null)
+      and (reason is null or reason not in ('merged', 'not_continued'))
+    union all
+    select r.id, r.follows, e.depth + 1
+    from earlier as e
+    join runs as r on r.id = e.follows
+    where (r.outcome in ('lost', 'interrupted') or r.call_key is not null)
+      and (r.reason is null or r.reason not in ('merged', 'not_continued')) and e.depth < 1000
 )
 select s.kind, s.payload
 from earlier
@@ -312,7 +317,8 @@ order by earlier.depth desc, s.seq;
 
 -- name: note
 -- Stores what is known of runs that work, and their new steps; returns the ids of those that do so
--- and are the node's. $2 holds the runs, $3 their ids, $4 to $7 the steps.
+-- and are the node's. $2 holds the runs, $3 their ids, $4 to $7 the steps, $8 and $9 the messages that
+-- runs have taken in.
 with known as (
     select *
     from jsonb_to_recordset($2::jsonb) as (
@@ -335,6 +341,14 @@ with known as (
     from unnest($4::text[], $5::integer[], $6::text[], $7::bytea[]) as s (run_id, seq, kind, payload)
     join noted on noted.id = s.run_id
     on conflict (run_id, seq) do nothing
+), taken_in as (
+    update inbox as i
+    set joined = (
+        select min(own.id) from inbox as own where own.run_id = t.run_id and own.state = 'pending'
+    )
+    from unnest($8::text[], $9::bigint[]) as t (run_id, id)
+    join noted on noted.id = t.run_id
+    where i.id = t.id and i.id = any ($9::bigint[]) and i.state = 'pending' and i.run_id is null
 )
 select id
 from noted;

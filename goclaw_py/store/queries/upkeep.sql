@@ -146,11 +146,28 @@ where id = any (array(
 ))
 returning id;
 
+-- name: forget_steps
+-- Delete some of the steps of the runs in locked sessions: they contain what the history does.
+delete from run_steps
+where (run_id, seq) in (
+    select one.run_id, one.seq
+    from runs as r
+    join run_steps as one on one.run_id = r.id
+    where r.session = any ($1::text[])
+    limit $2
+)
+returning seq;
+
 -- name: forget_sessions
--- Delete those of some locked sessions that have no history any more.
+-- Delete those of some locked sessions that have neither history nor steps any more.
 delete from sessions as s
 where s.key = any ($1::text[])
   and not (select exists (select from history where session = s.key))
+  and not (
+      select exists (
+          select from runs as r join run_steps as one on one.run_id = r.id where r.session = s.key
+      )
+  )
 returning s.key;
 
 -- name: sweep_requests

@@ -22,6 +22,7 @@ from goclaw_py.model.errors import (
     NoGateway,
     NotAChat,
     NotFound,
+    NotRewindable,
     NotYours,
     SessionBusy,
     SlugTaken,
@@ -53,6 +54,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NotAChat, 409),
     (ApprovalClosed, 409),
     (WrongDecision, 422),
+    (NotRewindable, 409),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
     (UnknownJob, 404),
@@ -72,6 +74,7 @@ _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "SESSION_BUSY": SessionBusy,
     "NOT_A_CHAT": NotAChat,
     "APPROVAL_CLOSED": ApprovalClosed,
+    "NOT_REWINDABLE": NotRewindable,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {

@@ -11,11 +11,12 @@ from pydantic import AwareDatetime
 
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import Control, QueueView, RunRecord
+from goclaw_py.ports.control import Control, QueueView, RunRecord, SessionFork
 from goclaw_py.ports.store import RunFilter, RunSpan, Session, StoredEntry, StoredRun
+from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
-from goclaw_py.web.api.wire import StopBody
+from goclaw_py.web.api.wire import ForkBody, ReplayBody, StopBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000
@@ -121,9 +122,20 @@ def _one_run(api: APIRouter, control: Control) -> None:
         """Get everything that is stored about a run.
 
         `run` has its facts, tool calls and usage, `entries` the history entries that it added,
-        `said` its outgoing messages.
+        `said` its outgoing messages, `steps` what it did step by step, also before a crash.
         """
         return await control.run_record(prefix)
+
+    @api.post("/{prefix}/replay")
+    async def replay(prefix: RunPath, body: ReplayBody) -> RunReplay:
+        """Execute an ended run of a language model again, without effects.
+
+        Its stored steps take the place of model requests and tool calls. With `from_step` only
+        those before this step do; then the model is requested again, which is paid. No tool is
+        called, nothing is stored or sent. The response comes when the run has ended. 409 with the
+        code `NOT_REWINDABLE` says why a run cannot be replayed.
+        """
+        return await control.replay(prefix, from_step=body.from_step, dry_run=body.dry_run)
 
 
 def session_routes(control: Control) -> APIRouter:
@@ -159,6 +171,15 @@ def session_routes(control: Control) -> APIRouter:
     async def reset(key: KeyPath) -> None:
         """Cancel the running and waiting runs of a session, and start a new history."""
         await control.reset(SessionKey(key))
+
+    @api.post("/{key:path}/fork")
+    async def fork(key: KeyPath, body: ForkBody) -> SessionFork:
+        """Copy the history of a session into a new session of the console.
+
+        With `at`, a run of the session, the copy is what was remembered when it ended. 409 with
+        the code `NOT_REWINDABLE` says why there is nothing to copy.
+        """
+        return await control.fork(SessionKey(key), at=body.at)
 
     @api.get("/{key:path}")
     async def session(key: KeyPath) -> Session:

@@ -24,6 +24,7 @@ LOOKED_AT: Final = 1000
 """The number of most recently active sessions in which a chat's session is searched."""
 
 _SHOWN_TOOLS: Final = 200
+_SHOWN_STEPS: Final = 500
 
 
 def routes(service: PageServices) -> list[Route]:
@@ -73,6 +74,7 @@ def _run_routes(service: PageServices) -> list[Route]:
             "run": run,
             "record": record,
             "tools": run.tools[:_SHOWN_TOOLS],
+            "steps": record.steps[-_SHOWN_STEPS:],
             "waited": run.started_at - run.submitted_at,
             "lasted": None if run.finished_at is None else run.finished_at - run.started_at,
         }

@@ -12,6 +12,7 @@ from goclaw_py.ports.agent import (
     HistoryEntry,
     LoopEvent,
     ModelStep,
+    RequestSent,
     RunRequest,
     TakeMessages,
     TextPart,
@@ -28,6 +29,8 @@ class Events(list[LoopEvent]):
         self.steps: list[ModelStep] = []
 
     def __call__(self, event: LoopEvent | ModelStep) -> None:
+        if isinstance(event, RequestSent):
+            return
         if isinstance(event, ModelStep):
             self.steps.append(event)
         else:

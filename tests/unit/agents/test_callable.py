@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.agents.callable import CallableAgent
+from goclaw_py.agents.callable import MOST_VALUE, CallableAgent
 from goclaw_py.model.errors import AgentError, SettingError
 from goclaw_py.model.run_events import TextDelta
 from goclaw_py.model.run_steps import ValueStep
@@ -92,6 +92,25 @@ async def test_a_stored_step_is_not_done_again() -> None:
         asked = replace(request("you"), steps=(paid,) * stored)
         assert await agent.run(asked, Events()) == whole
         assert len(done) == 2 - stored
+
+
+async def test_a_result_that_is_too_large_to_be_stored_is_not_asked_for_again() -> None:
+    """The run goes on with it; a later one cannot."""
+    made, emitted = list[str](), list[object]()
+
+    async def load() -> str:
+        made.append("load")
+        return "x" * MOST_VALUE
+
+    async def answer(request: RunRequest, emit: Emit) -> str:
+        return str(await request.step("load", load))
+
+    agent, asked = CallableAgent(answer), request("you")
+    assert len((await agent.run(asked, emitted.append)).text) == MOST_VALUE
+    assert emitted == [ValueStep("load", "")]
+    with pytest.raises(AgentError, match="step load is done"):
+        await agent.run(replace(asked, steps=(ValueStep("load", ""),)), emitted.append)
+    assert made == ["load"]
 
 
 async def test_the_result_of_a_step_must_be_json() -> None:

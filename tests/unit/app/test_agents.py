@@ -117,6 +117,8 @@ def test_all_that_is_set_reaches_the_program(tmp_path: Path) -> None:
 run = ["agent", "--system", "{system}"]
 first = ["--new"]
 later = ["--resume", "{session}"]
+resume_args = ["--go-on", "{session}"]
+on_interrupted = "end"
 output = "jsonl"
 text = ["type=assistant text"]
 join = "\\n"
@@ -135,6 +137,8 @@ turns = "turns"
         run=("agent", "--system", "{system}"),
         first=("--new",),
         later=("--resume", "{session}"),
+        resume=("--go-on", "{session}"),
+        ends_interrupted=True,
         output=OutputKind.JSONL,
         text=("type=assistant text",),
         join="\n",
@@ -168,6 +172,19 @@ def test_a_usage_that_cannot_be_read_is_refused(tmp_path: Path, usage: str, allo
 def test_usage_in_plain_text_would_never_be_found(tmp_path: Path) -> None:
     error = refused(tmp_path, 'command = { run = ["agent"], usage = { cost = "usd" } }')
     assert 'text, result, session and usage need "jsonl"' in error
+
+
+@pytest.mark.parametrize(("settings", "allowed"), [
+    ('resume_args = ["--resume"]', "needs {session}"),
+    ('resume_args = ["{session}"]', "needs session, or {session} in run or first"),
+    ('on_interrupted = "resume"', "retry"),
+])  # fmt: skip
+def test_a_program_can_be_resumed_only_if_its_conversation_is_known(
+    tmp_path: Path, settings: str, allowed: str
+) -> None:
+    error = refused(tmp_path, f'command = {{ run = ["agent"], {settings} }}')
+    assert "agents.main.command." in error
+    assert allowed in error
 
 
 def test_all_settings_of_the_guide_are_accepted(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from tests.unit.bench.reports import wanted
 
 pytestmark = pytest.mark.real_time
 
-TINY = replace(telegram.QUICK, load=Load(2, 3), flood=CAPACITY + 5)
+TINY = replace(telegram.QUICK, load=Load(2, 3), flood=CAPACITY + 5, requests=2)
 
 
 def sizes(library: Library, mode: Mode) -> telegram.Sizes:
@@ -69,6 +69,15 @@ def test_a_flood_leaves_the_first_message_and_the_last_ones() -> None:
     notices = line.figures[-1]
     assert notices.name == "notices"
     assert notices.median >= 1
+
+
+def test_a_request_is_waited_for_with_and_without_the_window() -> None:
+    """SPEC QUEUE-6."""
+    report = telegram.requesting(TINY)
+    assert [line.label for line in report.lines] == ["fixed", "speculative"]
+    assert [*wanted(report).values()] == ["≤ 10", "≤ 30"]
+    (fixed, _), (speculative, _) = (line.figures for line in report.lines)
+    assert fixed.median >= 800 > fixed.median - speculative.median > 0
 
 
 def test_a_gateway_tells_what_it_works_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,8 +65,20 @@ WATCHED = {
 
 VERBS = {
     *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
-    *("import", "export", "follow", "reset", "allow", "deny", "approve", "revoke", "mute"),
-    "answer",
+    *(
+        "import",
+        "export",
+        "follow",
+        "reset",
+        "fork",
+        "replay",
+        "allow",
+        "deny",
+        "approve",
+        "revoke",
+        "mute",
+        "answer",
+    ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("runs", "people", "events", "grants"),
 }
@@ -115,8 +127,10 @@ GATEWAY = dict.fromkeys(
     "event": "the build is red",
     "sessions show": "console",
     "sessions reset": "console",
+    "sessions fork": "console",
     "runs": "--active",
     "runs show": "0190-a",
+    "runs replay": "0190-a",
     "inbox show": "8",
     "inbox retry": "8",
     "inbox drop": "8 --yes",

@@ -203,6 +203,18 @@ def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:
     assert database.calls[-1] == ("reset", fakes.SESSION)
 
 
+def test_a_fork_says_how_it_goes_on(goclaw: Shell, database: FakeControl) -> None:
+    """SPEC OPS-8."""
+    copied, how = goclaw("sessions", "fork", "console").out.splitlines()
+    assert copied == f"copied 2 entries of {fakes.SESSION} to {fakes.FORK}"
+    assert how == "to continue: goclaw chat --chat fork-1"
+    _, how = goclaw("sessions", "fork", "console", "--at", "0190-a").out.splitlines()
+    assert how == f'to continue: goclaw send {fakes.FORK} "TEXT"'
+    assert database.calls[-1] == ("fork", fakes.SESSION, "0190-a")
+    got = goclaw("sessions", "fork", "console", "--at", "0190-zzzz")
+    assert (got.code, got.err) == (1, "goclaw: run 0190-zzzz added nothing\n")
+
+
 def test_a_run_is_shown_with_everything_that_is_known(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:

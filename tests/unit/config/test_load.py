@@ -142,7 +142,7 @@ def test_the_real_environment_is_read_by_default_but_not_by_settings_made_in_cod
     ("[queue]\ncapacity = 10001", "queue.capacity = 10001: must be a whole number, at least 1"),
     ("[queue]\nmode = 'lifo'",
      "queue.mode = 'lifo': must be 'queue', 'followup', 'interrupt', 'collect' or 'steer'"),
-    ("[queue]\ndebounce = 5", "queue.debounce = 5: unknown key; known here: capacity, "),
+    ("[queue]\ndebouncing = 5", "queue.debouncing = 5: unknown key; known here: capacity, "),
     ("[queue]\ndebounce_m = 5", "did you mean debounce_ms?"),
     ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, channels"),
     ("home = '/x'", "home = '/x': unknown key; known here: lanes, queue"),

@@ -21,7 +21,7 @@ from goclaw_py.config.types import parse_duration
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, AgentName, LaneName
 from goclaw_py.model.messages import PeerKind
-from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
 from tests.unit.config.loading import refused, settings
 
 MAIN = AgentName("main")
@@ -51,6 +51,20 @@ def test_every_mode_can_be_set_and_the_setting_explains_it(tmp_path: Path, mode:
 ])  # fmt: skip
 def test_stop_words_are_on_unless_a_level_says_no(tmp_path: Path, text: str, knows: bool) -> None:
     assert knows_stop_words(settings(tmp_path, text), MAIN, "telegram", "default") is knows
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("", Debounce.FIXED),
+    ('[agents.main]\nmodel = "openai:gpt-4o"\n', Debounce.SPECULATIVE),
+    ('[agents.main]\nmodel = "python:module:run"\n', Debounce.FIXED),
+    ('[agents.main]\nmodel = "openai:gpt-4o"\n[queue]\ndebounce = "fixed"\n', Debounce.FIXED),
+    ('[agents.main.queue]\ndebounce = "speculative"\n', Debounce.SPECULATIVE),
+])  # fmt: skip
+def test_only_language_models_start_at_once_by_default(
+    tmp_path: Path, text: str, expected: Debounce
+) -> None:
+    got = queue_policy(settings(tmp_path, text), MAIN, "telegram", "default", PeerKind.DIRECT)
+    assert got.debounce is expected
 
 
 LEVELS = """

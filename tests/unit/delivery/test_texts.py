@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
 from goclaw_py.delivery import texts
+from goclaw_py.delivery.help_text import help_text
 from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.messages import (
@@ -18,6 +20,7 @@ from goclaw_py.model.messages import (
     Target,
 )
 from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.ports.store import ToolCall
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState, RunView
 
@@ -51,7 +54,7 @@ def test_a_stop_says_what_it_did(runs: int, dropped: int, more: dict[str, int], 
 
 def test_help_names_every_command_of_the_menu() -> None:
     """SPEC CMD-5."""
-    lines = [line for line in texts.help_text().splitlines() if " - " in line]
+    lines = [line for line in help_text().splitlines() if " - " in line]
     assert {f"/{name} - {what}" for name, what in MENU} <= set(lines)
     assert len(lines) == len(set(lines))
 
@@ -147,6 +150,35 @@ def test_a_cut_reply_is_marked_in_the_history(text: str, outcome: Outcome, kept:
 
 def view(state: RunState, for_s: float = 0) -> RunView:
     return RunView(RunId("a"), SessionKey("s"), AgentName("main"), LaneName("main"), state, for_s)
+
+
+PAID = ToolCall("pay", "1", datetime(2026, 1, 1, tzinfo=UTC), ok=True)
+SENT = replace(PAID, name="send", ok=None)
+REFUSED = replace(SENT, ok=False)
+READ = replace(PAID, name="read", side_effects=False)
+
+
+@pytest.mark.parametrize(
+    ("calls", "words"),
+    [
+        ((), ""),
+        ((PAID, SENT), "Before that I had called tools (completed: pay; outcome unknown: send)."),
+        ((SENT, REFUSED), "Before that I had called tools (outcome unknown: send)."),
+        ((SENT, SENT, REFUSED, replace(PAID, ok=False)),
+         "Before that I had called tools (failed: pay; outcome unknown: send)."),
+        ((replace(READ, ok=None), READ, READ),
+         "Before that I had called tools (completed: read 2 times)."),
+        ((SENT, replace(SENT, ok=True)),
+         "Before that I had called tools (completed: send; outcome unknown: send)."),
+        (tuple(replace(PAID, name=name) for name in "abcdefghijkl"),
+         "Before that I had called tools (completed: a, b, c, d, e, f, g, h, i, j, 2 more)."),
+    ],
+)  # fmt: skip
+def test_a_message_that_is_given_up_says_what_was_done(
+    calls: tuple[ToolCall, ...], words: str
+) -> None:
+    """SPEC IO-2."""
+    assert texts.done_before(calls) == words
 
 
 def test_the_status_of_an_idle_session_shows_zeros() -> None:

@@ -265,6 +265,18 @@ async def test_a_guest_may_not_answer_so_the_owners_are_asked() -> None:
         assert waits.decision is None
 
 
+async def test_without_an_owner_the_operator_is_named() -> None:
+    async with nodes(trusted=False) as (gateway,):
+        await approve(gateway, "ann", guest=False)
+        await approve(gateway, "bob", guest=True)
+        await gateway.store.revoke("telegram", "default", "ann")
+        await gateway.access_control.refresh()
+        await asyncio.sleep(15)
+        await gateway.say("pay Bob", chat="bob")
+        await until(lambda: approval_texts.WAITS_FOR_OPERATOR in texts(gateway, "bob"))
+        assert len(await gateway.store.approvals()) == 1
+
+
 @pytest.mark.parametrize("members", [False, True])
 async def test_in_a_group_owners_answer_or_everybody(*, members: bool) -> None:
     agent = agent_that_asks(replace(PAY, members=members))

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.delivery import texts as wording
+from goclaw_py.delivery.help_text import help_text
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.store import NewInbox
@@ -65,7 +66,7 @@ async def test_a_session_is_held_up_no_longer_than_its_row_although_the_answer_w
         gateway.store.lose_answer["settle"] = 1
         await gateway.say("/help", "after")
         await gateway.channel.until_sent(2)
-        assert sorted(gateway.channel.texts()) == sorted([wording.help_text(), "re: after"])
+        assert sorted(gateway.channel.texts()) == sorted([help_text(), "re: after"])
         assert await gateway.ask("later") == "re: later"
 
 
@@ -168,7 +169,7 @@ async def test_a_command_that_was_cancelled_half_way_is_taken_up_again() -> None
         await asyncio.sleep(1)
         accepting.cancel()
         await gateway.channel.until_sent(1)
-        assert gateway.channel.texts() == [wording.help_text()]
+        assert gateway.channel.texts() == [help_text()]
 
 
 async def test_a_long_run_is_not_begun_again_however_much_comes_after_it() -> None:

@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.delivery import texts as wording
+from goclaw_py.delivery.help_text import help_text
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind
 from goclaw_py.model.outcomes import Outcome
@@ -149,7 +149,7 @@ async def test_an_edit_of_a_command_and_one_into_a_command_execute_nothing() -> 
         command, one = message("/help"), message("/shop")
         await arrive(gateway, command, edit(command, "/new"))
         await asyncio.sleep(30)
-        assert gateway.channel.texts() == [wording.help_text()]
+        assert gateway.channel.texts() == [help_text()]
         assert gateway.scripted.prompts == []
         assert gateway.pending == []
         await arrive(gateway, one, edit(one, "/stop"))

@@ -274,6 +274,9 @@ class Endless:
     def joined(self, request_id: RunId, into: RunId) -> None:
         raise AssertionError
 
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        raise AssertionError
+
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         raise AssertionError
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.delivery import texts as wording
+from goclaw_py.delivery.help_text import help_text
 from goclaw_py.model.chat_commands import stop_data
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import RunId
@@ -159,7 +160,7 @@ async def test_a_message_that_is_already_worked_on_is_not_counted_as_dropped() -
         assert not accepting.done()
         await gateway.say("/stop")
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == ["re: hi", wording.NOTHING_RUNNING, wording.help_text()]
+        assert gateway.channel.texts() == ["re: hi", wording.NOTHING_RUNNING, help_text()]
         await accepting
 
 

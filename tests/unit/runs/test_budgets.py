@@ -230,6 +230,18 @@ async def test_nothing_is_asked_where_no_day_has_a_budget() -> None:
     assert books.asked == 0
 
 
+async def test_interrupted_attempts_at_the_same_work_count() -> None:
+    stopped: list[RunId] = []
+    book = budget_tracker(Books(), Limits(Budget(turns=5)), stopped)
+    assert await book.open(A, ANN, before=turns(3)) == Budget(turns=2)
+    book.note(A, turns(1))
+    assert stopped == []
+    book.note(A, turns(2))
+    assert stopped == [A]
+    with pytest.raises(BudgetReached, match="turns"):
+        await book.open(B, ANN, before=turns(5))
+
+
 async def test_a_run_that_ends_while_the_database_is_asked_is_counted() -> None:
     """Its answer may be from before that run was stored."""
     books, stopped = Books(), list[RunId]()

@@ -7,18 +7,23 @@ from decimal import Decimal
 
 import pytest
 
+from goclaw_py.delivery import texts
 from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Notify
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.errors import NotContinued
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
+from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.runs.run_journal import MOST_STORED
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
 from tests.support.harness import Ways, a_process, here, message, until
 from tests.support.jobs import Wanted, at, every, make, setup
 
-USED = Usage(1, 100, 10, 0, Decimal("0.25"))
+USED = Usage(1, 100, 10, 0, Decimal("0.1"))
 
 
 async def pay(request: RunRequest, emit: Emit) -> str:
@@ -50,11 +55,13 @@ async def paying(
 async def test_the_next_attempt_is_told_what_the_one_before_had_called() -> None:
     """And the record of the one before has its tools, its model and what it used."""
     database, agent = MemoryDatabase(), ScriptedAgent(Do(pay))
-    await paying(agent, database, Ways())
-    async with a_process(agent, database=database) as process:
+    limited = Ways(limits=Limits(Budget(turns=8)))
+    await paying(agent, database, limited)
+    async with a_process(agent, limited, database=database) as process:
         await process.channel.until_sent(1)
         told = agent.requests[1].interrupted
         assert '- pay({"bill": 1}) -> done: receipt 77' in told
+        assert agent.requests[1].budget.turns == 7
         assert '- pay({"bill": 2}) -> outcome unknown' in told
         assert "Do not repeat any of them blindly" in told
         second, first = await process.store.runs()
@@ -81,6 +88,27 @@ async def test_the_record_of_a_run_is_bounded_and_its_steps_are_whole() -> None:
         whole = ToolEnded("0", "read", ok=True, result="x" * (MOST_CHARS + 1))
         steps = agent.requests[1].steps
         assert (len(steps), steps[1]) == (2 * (MOST_CALLS + 1), whole)
+
+
+async def test_of_a_result_that_is_too_large_to_be_stored_the_beginning_is_kept() -> None:
+    """The run itself has the whole result."""
+    size = 50_000_000
+
+    async def work(request: RunRequest, emit: Emit) -> str:
+        emit(ToolStarted("1", "read", "{}", side_effects=False))
+        emit(ToolEnded("1", "read", ok=True, result="x" * size))
+        await request.recorded()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(work))
+    await paying(agent, database, Ways())
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        stored = agent.requests[1].steps[1]
+        assert isinstance(stored, ToolEnded)
+        more = f"\n[{size - MOST_STORED} more characters were not stored]"
+        assert stored.result == "x" * MOST_STORED + more
 
 
 async def test_who_follows_no_cut_run_is_told_nothing() -> None:
@@ -112,6 +140,100 @@ async def test_a_job_that_may_be_repeated_is_run_again_and_told_of_the_calls() -
     async with a_process(agent, ways, database=database) as process:
         await process.channel.until_sent(1)
         assert "receipt 77" in agent.requests[1].interrupted
+
+
+async def test_a_message_that_crashes_every_run_ends_with_one_message_of_what_was_done() -> None:
+    """SPEC IO-2: also if two gateways see the last crash."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(pay), Do(pay))
+    await paying(agent, database, Ways())
+    for attempt in (2, 3):
+        async with a_process(agent, database=database) as process:
+            await until(lambda attempt=attempt: len(agent.requests) == attempt)  # type: ignore[misc]
+            await asyncio.sleep(1)
+            process.kill()
+    async with a_process(agent, database=database) as one, a_process(database=database) as two:
+        await until(lambda: bool(one.channel.texts() + two.channel.texts()))
+        await asyncio.sleep(60)
+        (text,) = one.channel.texts() + two.channel.texts()
+        assert text.startswith(texts.LOST)
+        assert "completed: pay 3 times; outcome unknown: pay)" in text
+        assert len(agent.requests) == 3
+        assert two.scripted.requests == []
+
+
+async def test_a_message_that_crashes_every_run_ends_at_the_budget() -> None:
+    """SPEC AGENT-5, AGENT-9: what was done is told then too."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(pay))
+    limited = Ways(limits=Limits(Budget(turns=2)))
+    await paying(agent, database, limited)
+    async with a_process(agent, limited, database=database) as process:
+        await process.channel.until_sent(1)
+        (text,) = process.channel.texts()
+        assert "reached its limit of 2 model requests" in text
+        assert "(completed: pay; outcome unknown: pay)" in text
+        assert await process.outcomes() == [Outcome.LOST, Outcome.FAILED]
+
+
+@pytest.mark.parametrize("notify", [Notify.ALWAYS, Notify.NEVER])
+async def test_a_job_that_crashes_every_run_ends_with_one_message_of_what_was_done(
+    notify: Notify,
+) -> None:
+    """SPEC CRON-5, CRON-13."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(pay), Do(pay))
+    ways = Ways(jobs=setup(retry_after_effects=True))
+    await paying(agent, database, ways, Wanted(every(60), notify=notify))
+    for attempt in (2, 3):
+        async with a_process(agent, ways, database=database) as process:
+            await until(lambda attempt=attempt: len(agent.requests) == attempt)  # type: ignore[misc]
+            await asyncio.sleep(1)
+            process.kill()
+    async with a_process(agent, ways, database=database) as process:
+        await process.channel.until_sent(1)
+        await asyncio.sleep(30)
+        (text,) = process.channel.texts()
+        assert "The program crashed 3 times while it ran." in text
+        assert "completed: pay 3 times; outcome unknown: pay)" in text
+        assert len(agent.requests) == 3
+        (row,) = await process.store.log_of()
+        assert (row.status, row.error) == (OccurrenceStatus.LOST, texts.crashed(3))
+
+
+async def refuse(request: RunRequest, emit: Emit) -> str:
+    """What an agent does that must not begin again."""
+    raise NotContinued("I did not start it again.", "interrupted")
+
+
+async def test_a_run_that_must_not_begin_again_ends_lost_with_one_message() -> None:
+    """SPEC AGENT-10: its messages can be retried, and then nothing is continued."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(refuse))
+    await paying(agent, database, Ways())
+    async with a_process(agent, database=database) as process:
+        await process.channel.until_sent(1)
+        await asyncio.sleep(60)
+        (said,) = process.channel.sent
+        done = "Before that I had called tools (completed: pay; outcome unknown: pay)."
+        assert said.text == f"I did not start it again. {done}"
+        assert said.buttons
+        assert await process.outcomes() == [Outcome.LOST, Outcome.LOST]
+        (letter,) = await process.store.dead_letters(ended=True)
+        assert letter.row.reason is Reason.NOT_CONTINUED
+        await process.store.retry_dead_letters([letter.row.id], now=process.clock.now())
+        await process.channel.until_sent(2)
+        assert len(agent.requests) == 3
+        assert agent.requests[2].steps == ()
+
+
+async def test_a_job_that_must_not_begin_again_is_reported_once() -> None:
+    database, agent = MemoryDatabase(), ScriptedAgent(Do(pay), Do(refuse))
+    ways = Ways(jobs=setup(retry_after_effects=True, retry_on="any"))
+    await paying(agent, database, ways, Wanted(every(60), notify=Notify.NEVER))
+    async with a_process(agent, ways, database=database) as process:
+        await process.channel.until_sent(1)
+        await asyncio.sleep(30)
+        (text,) = process.channel.texts()
+        assert "I did not start it again. Before that" in text
+        (row,) = await process.store.log_of()
+        assert row.status is OccurrenceStatus.LOST
 
 
 async def test_no_tool_is_called_before_that_is_stored() -> None:

@@ -15,6 +15,7 @@ from goclaw_py.scheduler.effects import (
     LaneWaitExceeded,
     MergeIntoRun,
     OfferToRun,
+    Restart,
     Start,
 )
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy, Request
@@ -46,6 +47,8 @@ def told(effects: Iterable[Effect]) -> list[str]:
                 lines.append(f"cancel {request.id}: {reason}")
             case MergeIntoRun(request, into):
                 lines.append(f"{request.id} joins {into.id}")
+            case Restart(request, into):
+                lines.append(f"{request.id} again in {into.id}")
             case OfferToRun(request, run):
                 lines.append(f"offer {request.id} to {run.id}")
             case LaneWaitExceeded(request, lane, _, occupants):
@@ -96,6 +99,7 @@ class Shell:
         self.started: list[str] = []
         self.cancelled: dict[str, Reason] = {}
         self.joined: dict[str, str] = {}
+        self.restarted: dict[str, str] = {}
         self.offered: list[tuple[str, str]] = []
         self.slow: list[tuple[str, str, list[str]]] = []
         self.ended: dict[str, tuple[Outcome, Reason | None]] = {}
@@ -199,6 +203,8 @@ class Shell:
                 case MergeIntoRun(request, into):
                     assert request.id not in self.joined
                     self.joined[request.id] = into.id
+                case Restart(request, into):
+                    self.restarted[request.id] = into.id
                 case OfferToRun(request, run):
                     self.offered.append((request.id, run.id))
                 case LaneWaitExceeded(request, lane, _, occupants):

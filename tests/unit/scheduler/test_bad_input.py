@@ -45,6 +45,11 @@ WRONG: list[tuple[Callable[[Any], object], list[Any], str]] = [
         "debounce_s is from 0 to 3600",
     ),
     (
+        lambda word: QueuePolicy(debounce=word),
+        ["", "eager", "FIXED", None, 1],
+        "debounce must be one of fixed, speculative",
+    ),
+    (
         lambda word: QueuePolicy(mode=word),
         ["", "queued", "INTERRUPT", "drop", None, 1],
         "mode must be one of queue, followup, interrupt",

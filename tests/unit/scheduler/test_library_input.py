@@ -15,6 +15,8 @@ import goclaw_py
 from goclaw_py import Lane, QueuePolicy, Scheduler
 from tests.unit.scheduler.library_parts import nothing
 
+EAGER = QueuePolicy(debounce="speculative")  # type: ignore[arg-type]  # names are welcome too
+
 
 @pytest.mark.parametrize(
     ("make", "says"),
@@ -35,6 +37,7 @@ async def test_a_wrong_setting_is_refused_when_it_is_made(
     ("options", "kind", "says"),
     [
         ({"deadline_s": -1}, ValueError, "deadline_s is a number of seconds, at least 0: -1"),
+        ({"policy": EAGER}, ValueError, 'debounce "speculative" is for chats of the gateway'),
         ({"policy": "collect"}, TypeError, "policy must be of type QueuePolicy, not str"),
         ({"prioriy": 3}, TypeError, "no such option: prioriy; there are agent, awaited, context"),
         ({"awaited": True}, ValueError, "awaited says that a parent waits: name it, parent=run"),

@@ -9,7 +9,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 from goclaw_py.common.histogram import Histogram, HistogramView
-from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
+from goclaw_py.model.errors import (
+    NoGateway,
+    NotAChat,
+    NotFound,
+    NotRewindable,
+    SessionBusy,
+    StoreUnavailable,
+)
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
@@ -24,11 +31,13 @@ from goclaw_py.ports.control import (
     QueueView,
     Resized,
     RunRecord,
+    SessionFork,
     Submitted,
 )
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.runs import live_events as live
+from goclaw_py.runs.step_views import RunReplay, StepKind, StepView
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_approvals import FakeApprovals
@@ -137,6 +146,16 @@ HISTORY = [
         HistoryEntry(Role.ASSISTANT, "yes", b'{"a": "\xc3\xa4"}', "native"), NOW, RUN_ID
     ),
 ]
+FORK = SessionKey("agent:main:console:direct:fork-1")
+STEPS = (
+    StepView(1, StepKind.RESPONSE, text="calls pay \x1b[2J", usage=Usage(1, 10, 5)),
+    StepView(2, StepKind.CALL, "pay", '{"to": "ann"}'),
+    StepView(3, StepKind.RESULT, "pay", "no money", ok=False),
+)
+REPLAYED = RunReplay(
+    RUN_ID, (*STEPS, StepView(4, StepKind.RESPONSE, text="no")), requests_model=True,
+    dry_run=False, new_from=4, error="boom \x1b[2J", usage=Usage(1, 20, 6),
+)  # fmt: skip
 DEAD = store.OutboxRow(
     id=2**40, message=OutboundMessage(LOCAL, "hello", None, RUN_ID), session=SESSION,
     state=store.OutboxState.DEAD, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
@@ -274,6 +293,13 @@ class FakeControl(FakeApprovals):
     async def reset(self, key: SessionKey) -> None:
         self._called("reset", key)
 
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        await self.session(key)
+        self._called("fork", key, at)
+        if at == "0190-zzzz":
+            raise NotRewindable("run 0190-zzzz added nothing")
+        return SessionFork(FORK, key, 2, None if at else "fork-1")
+
     async def runs(
         self,
         *,
@@ -294,7 +320,7 @@ class FakeControl(FakeApprovals):
         return [span for span in found if span.started_at < until][:limit]
 
     async def run_record(self, prefix: str) -> RunRecord:
-        return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,))
+        return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,), STEPS)
 
     async def run(self, prefix: str) -> store.StoredRun:
         self._called("run", prefix)
@@ -302,6 +328,17 @@ class FakeControl(FakeApprovals):
         if len(found) != 1:
             raise NotFound(f"no run, or several, with {prefix!r}")
         return found[0]
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        await self.run(prefix)
+        self._here("replay", prefix, from_step, dry_run)
+        if prefix == ACTIVE.id:
+            raise NotRewindable(f"run {prefix} is in progress")
+        if from_step is None:
+            return RunReplay(RUN_ID, STEPS, requests_model=False, dry_run=dry_run, text="done")
+        return replace(REPLAYED, dry_run=dry_run)
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None

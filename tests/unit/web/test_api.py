@@ -9,10 +9,17 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import GoclawError, NodeSilent, NoGateway, NotFound, StoreUnavailable
+from goclaw_py.model.errors import (
+    GoclawError,
+    NodeSilent,
+    NoGateway,
+    NotFound,
+    NotRewindable,
+    StoreUnavailable,
+)
 from goclaw_py.model.ids import AgentName, LaneName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import NodesView
+from goclaw_py.ports.control import NodesView, SessionFork
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
@@ -64,6 +71,12 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     stopped = await remote.stop(fakes.SESSION, everything=True)
     again = await remote.stop(fakes.SESSION, everything=False)
     await remote.reset(fakes.SESSION)
+    fork = await remote.fork(fakes.SESSION)
+    with pytest.raises(NotRewindable, match="run 0190-zzzz added nothing"):
+        await remote.fork(fakes.SESSION, at="0190-zzzz")
+    assert await remote.replay("0190-a", from_step=4) == fakes.REPLAYED
+    with pytest.raises(NotRewindable, match="is in progress"):
+        await remote.replay(fakes.ACTIVE.id, dry_run=True)
     assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
     assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
     assert await remote.retry_dead_letters([8, 1]) == 1
@@ -75,11 +88,14 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     await remote.revoke("telegram", "default", "42")
     assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
     assert again == StopReport(already_stopping=True)
+    assert fork == SessionFork(fakes.FORK, fakes.SESSION, 2, "fork-1")
     assert (resized.before, resized.lane.concurrency) == (1, 4)
     assert guest.standing is Standing.GUEST
     assert made.control.calls[-1] == ("revoke", "telegram", "default", "42")
     for call in (
         *(("reset", fakes.SESSION), ("resize_lane", "main", 4)),
+        *(("replay", "0190-a", 4, False), ("replay", fakes.ACTIVE.id, None, True)),
+        *(("fork", fakes.SESSION, None), ("fork", fakes.SESSION, "0190-zzzz")),
         ("retry_outbox", (fakes.DEAD.id, 1)),
         ("drop_outbox", (fakes.DEAD.id, 1)),
         ("retry_dead_letters", (8, 1)),

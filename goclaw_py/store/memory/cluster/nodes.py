@@ -95,14 +95,23 @@ class MemoryNodes(MemoryPart):
         cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)
         ids = {run.new.id for run in cut}
         lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
+        for row in lost[:]:
+            for taken in [one for one in self._db.pending.values() if one.joined == row.id]:
+                taken.run_id = row.run_id
+                lost.append(taken)
+        gave_up = [
+            rules.LostMessage(row.id, row.session, row.message, row.run_id)
+            for row in lost
+            if row.run_id is not None
+        ]
         for row in lost:
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
         release_claims(self._db, dead, now, died=True)
         self._db.free(dead)
-        rows = [(row.id, row.session, row.message) for row in lost]
-        for session, message in rules.apologies(rows, apology):
+        calls = {run: self._db.cut_work(run)[0] for run in ids}
+        for session, message in rules.apologies(gave_up, apology, calls):
             self._db.enqueue([message], session=session, now=now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
 

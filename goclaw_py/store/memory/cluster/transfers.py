@@ -68,7 +68,7 @@ class MemoryTransfers:
         for session in (old, new):
             self._realign_runs(session, merged)
         self._merge_history(old, new, merged.epoch)
-        parked = [row for row in self._db.parked.values() if row.session == old.key]
+        parked = [row for row in self._db.approvals.parked.values() if row.session == old.key]
         for row in (*old.pending.values(), *old.unanswered, *parked):
             row.session = new.key
         self._move_approvals(old.key, new.key)
@@ -95,13 +95,13 @@ class MemoryTransfers:
         self._remember_move(old.key, new.key)
 
     def _move_approvals(self, old: SessionKey, new: SessionKey) -> None:
-        for record in self._db.approvals.values():
+        for record in self._db.approvals.questions.values():
             one = record.approval
             if one.session == old:
                 there = one.target is not None and self._is_here(one.target)
                 target = self._moved(one.target) if one.target and there else one.target
                 record.approval = replace(one, session=new, target=target)
-        grants = self._db.grants
+        grants = self._db.approvals.grants
         for agent, session, tool in [key for key in grants if key[1] == old]:
             grant = grants.pop((agent, session, tool))
             grants.setdefault((agent, new, tool), replace(grant, session=new))

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
@@ -17,18 +15,10 @@ from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
+from goclaw_py.store.postgres.runs.beginnings import cut_work
 from goclaw_py.store.sql import queries
 
 _SQL = queries("nodes")
-
-
-@dataclass(frozen=True, slots=True)
-class _GaveUp:
-    """An inbox row whose attempts are used up."""
-
-    id: int
-    session: SessionKey
-    message: InboundMessage
 
 
 class PostgresNodes(PostgresPart):
@@ -129,7 +119,7 @@ class PostgresNodes(PostgresPart):
             await close_forsaken(connection, now=now)
             await release_claims(connection, dead, now, died=True)
             await _free(connection, dead)
-            await _apologise(connection, [_gave_up(row) for row in ended], apology, now)
+            await _apologise(connection, [_lost(row) for row in ended], apology, now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
 
 
@@ -138,8 +128,9 @@ def _cut_run(row: Row) -> InterruptedRun:
     return InterruptedRun(RunId(row["id"]), session, rows.target(row), outcome)
 
 
-def _gave_up(row: Row) -> _GaveUp:
-    return _GaveUp(row["id"], SessionKey(row["session"]), inbound(row["message"]))
+def _lost(row: Row) -> rules.LostMessage:
+    session, run = SessionKey(row["session"]), RunId(row["run_id"])
+    return rules.LostMessage(row["id"], session, inbound(row["message"]), run)
 
 
 async def _end_runs(
@@ -170,9 +161,8 @@ async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
 
 
 async def _apologise(
-    connection: Connection, ended: Sequence[_GaveUp], apology: str, now: datetime
+    connection: Connection, lost: Sequence[rules.LostMessage], apology: str, now: datetime
 ) -> None:
-    for session, message in rules.apologies(
-        [(row.id, row.session, row.message) for row in ended], apology
-    ):
+    calls = {run: (await cut_work(connection, run))[0] for run in {row.run for row in lost}}
+    for session, message in rules.apologies(lost, apology, calls):
         await enqueue(connection, [message], session=session, now=now)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import reduce
 
 import orjson
 
 from goclaw_py.model.errors import Fenced, LeaseExpired, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import LostDraft
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import NewRun, RunStartResult, ToolCall
 from goclaw_py.store.postgres import rows
@@ -161,10 +163,10 @@ def _each(found: Iterable[Row]) -> dict[str, list[Row]]:
 async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
     """Convert a row of ``runs.begin``, with the work of interrupted runs before it."""
     cut: tuple[ToolCall, ...] = ()
+    used = NO_USAGE
     done: tuple[RunStep, ...] | None = ()
     if (follows := told[0]["follows"]) is not None:
-        for row in await connection.fetch(_SQL["cut_calls"], follows):
-            cut += tools.calls(row["tools"])
+        cut, used = await cut_work(connection, follows)
         done = steps.read(await connection.fetch(_SQL["steps"], follows))
     first, entries = told[0], [row for row in told if row["role"]]
     return RunStartResult(
@@ -176,8 +178,17 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
         pinned=tuple(first["pinned"]),
         ended=frozenset(first["ended"]),
         cut_calls=cut,
+        cut_usage=used,
         steps=done,
     )
+
+
+async def cut_work(connection: Connection, run: RunId) -> tuple[tuple[ToolCall, ...], Usage]:
+    """Return the tool calls and the usage of a run and its predecessors that were interrupted."""
+    found = await connection.fetch(_SQL["cut_work"], run)
+    calls = tuple(call for row in found for call in tools.calls(row["tools"]))
+    used = (rows.usage(row) for row in found if row["requests"] is not None)
+    return calls, reduce(Usage.plus, used, NO_USAGE)
 
 
 def _lost(row: Row) -> LostDraft | None:

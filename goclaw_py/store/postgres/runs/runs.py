@@ -159,13 +159,15 @@ class PostgresRuns(PostgresPart):
         await self._notes(_Note(storable(run), known, node))
 
     async def _note(self, notes: Sequence[_Note]) -> list[StoreError | None]:
+        new = [(note.id, note.known.seq, note.known.steps) for note in notes]
         async with self._pool.connection() as connection:
             found = await connection.fetch(
                 _SQL["note"],
                 notes[0].node,
                 orjson.dumps([_note_line(note) for note in notes]).decode(),
                 [note.id for note in notes],
-                *steps.columns([(note.id, note.known.seq, note.known.steps) for note in notes]),
+                *steps.columns(new),
+                *steps.taken(new),
             )
         noted = {row["id"] for row in found}
         return [
@@ -267,7 +269,7 @@ def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     """Return why a run cannot be ended; None if it can, or this node has ended it."""
     if run is None:
         return RunNotStarted(f"run {end.id} never began")
-    if run["outcome"] == Outcome.LOST:
+    if run["outcome"] == Outcome.LOST != end.outcome:
         return Fenced(f"run {end.id} was given up: {run['error'] or 'its node was dead'}")
     if run["outcome"] is not None and run["node"] == node and run["node_exists"]:
         return None

@@ -36,6 +36,20 @@ def payload(step: RunStep) -> bytes:
     return orjson.dumps(_row(storable(step))[1], default=str)
 
 
+def taken(
+    groups: Iterable[tuple[RunId, int, Sequence[RunStep]]],
+) -> tuple[list[RunId], list[int]]:
+    """Return the inbox rows that runs have taken in, each with its run, as columns."""
+    pairs = [
+        (run, row)
+        for run, _, steps in groups
+        for step in steps
+        if isinstance(step, TakenStep)
+        for row in step.rows
+    ]
+    return [run for run, _ in pairs], [row for _, row in pairs]
+
+
 def _row(step: RunStep) -> tuple[str, object]:
     match step:
         case ResponseStep(native, usage, is_summary):
@@ -57,9 +71,16 @@ def _row(step: RunStep) -> tuple[str, object]:
 
 
 def read(rows: Iterable[Row]) -> tuple[RunStep, ...] | None:
-    """Return steps; None if one is damaged, or was written by another release."""
+    """Return steps; None if one cannot be read."""
+    found = [read_one(row) for row in rows]
+    known = tuple(step for step in found if step is not None)
+    return known if len(known) == len(found) else None
+
+
+def read_one(row: Row) -> RunStep | None:
+    """Return a step; None if it is damaged, or was written by another release."""
     try:
-        return tuple(_step(row["kind"], orjson.loads(row["payload"])) for row in rows)
+        return _step(row["kind"], orjson.loads(row["payload"]))
     except (InvalidOperation, KeyError, TypeError, ValueError):
         return None
 
@@ -79,7 +100,7 @@ def _step(kind: str, given: dict[str, Any]) -> RunStep:
         case "result":
             return ToolEnded(**given)
         case "taken":
-            return TakenStep(**given)
+            return TakenStep(given["text"], tuple(given.get("rows", ())))
         case "value":
             return ValueStep(**given)
         case "decision":

@@ -1,0 +1,39 @@
+"""Questions of runs, what people allow, and the messages that wait for answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from goclaw_py.model.approvals import Approval, ToolGrant
+from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+
+Row = TypeVar("Row")
+
+
+@dataclass(slots=True)
+class ApprovalRecord:
+    """A row of ``approvals``. ``root`` is the run whose messages wait for the answer."""
+
+    approval: Approval
+    root: RunId
+
+
+@dataclass(slots=True)
+class ApprovalTables(Generic[Row]):
+    """The tables ``approvals`` and ``tool_grants``, and the waiting rows of the inbox.
+
+    Args:
+        grants: By agent, session (None: all) and tool.
+    """
+
+    questions: dict[ApprovalId, ApprovalRecord] = field(default_factory=dict)
+    grants: dict[tuple[AgentName, SessionKey | None, str], ToolGrant] = field(default_factory=dict)
+    parked: dict[int, Row] = field(default_factory=dict)
+
+    def is_answered(self, run: RunId) -> bool:
+        """Return whether a run and its child runs wait for no answer."""
+        return not any(
+            record.root == run and record.approval.decision is None
+            for record in self.questions.values()
+        )

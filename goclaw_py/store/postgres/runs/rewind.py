@@ -1,0 +1,87 @@
+"""Steps of runs, undo and forks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.store import LastTurn, RunBasis, StoredStep
+from goclaw_py.store import rules
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.part import PostgresPart, enqueue
+from goclaw_py.store.postgres.runs import steps, tools
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("rewind")
+_RUNS = queries("runs")
+_INBOX = queries("inbox")
+
+
+class PostgresRewind(PostgresPart):
+    """Implements ``RewindStore``."""
+
+    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["steps"], storable(run))
+        return tuple(
+            StoredStep(RunId(row["run_id"]), row["seq"] + 1, steps.read_one(row)) for row in found
+        )
+
+    async def run_basis(self, run: RunId) -> RunBasis:
+        run = storable(run)
+        async with self._pool.connection() as connection:
+            read = await connection.fetch(_SQL["basis"], run)
+            now = await connection.row(_SQL["conversation"], run)
+            prompt = await connection.row(_SQL["prompt"], run)
+        return rules.run_basis(
+            [(row["place"], rows.entry(row)) for row in read],
+            ("", 0, ()) if now is None else (now["summary"], now["summarized_upto"], now["pinned"]),
+            None if prompt is None else prompt["text"],
+        )
+
+    async def last_turn(self, key: SessionKey) -> LastTurn | None:
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["last_turn"], storable(key))
+            if row is None:
+                return None
+            cut = await connection.fetch(_RUNS["cut_calls"], row["follows"])
+        calls = tuple(call for one in (*cut, row) for call in tools.calls(one["tools"]))
+        return LastTurn(RunId(row["run_id"]), row["text"], calls, row["is_summarized"])
+
+    async def undo_turn(
+        self,
+        key: SessionKey,
+        run: RunId,
+        *,
+        row: int,
+        say: OutboundMessage,
+        now: datetime,
+        node: NodeId,
+    ) -> bool:
+        """Lock the session first, as every writer of its history does."""
+        async with self._pool.transaction() as connection:
+            await connection.row(_RUNS["lock_session"], key)
+            if not await connection.fetch(_SQL["undo"], key, run, row, node, now):
+                return False
+            await connection.fetch(_INBOX["settle"], [row], Outcome.COMPLETED, None, now, node)
+            await enqueue(connection, [say], session=key, now=now)
+        return True
+
+    async def fork_session(
+        self,
+        key: SessionKey,
+        new: SessionKey,
+        target: Target,
+        *,
+        run: RunId | None = None,
+        now: datetime,
+    ) -> int:
+        async with self._pool.connection() as connection:
+            place = rows.TargetColumns.of(target)
+            row = await connection.row(
+                _SQL["fork"], key, new, run, place.channel, place.account, place.chat, now
+            )
+        return 0 if row is None else row["entries"]

@@ -1,0 +1,155 @@
+-- Steps of runs, undo and forks.
+
+-- name: steps
+-- Return the steps of a run, after those of the interrupted runs that it continues, in order.
+with recursive earlier as (
+    select id, follows, 1 as depth
+    from runs
+    where id = $1
+    union all
+    select r.id, r.follows, e.depth + 1
+    from earlier as e
+    join runs as r on r.id = e.follows
+    where r.outcome in ('lost', 'interrupted') and e.depth < 20
+)
+select s.run_id, s.seq, s.kind, s.payload
+from earlier
+join run_steps as s on s.run_id = earlier.id
+order by earlier.depth desc, s.seq;
+
+-- name: basis
+-- Return the entries that a run has read, in order: of its conversation, stored before it began and
+-- not undone by then. What a run wrote is stored when that run ends.
+select h.id as place, h.role, h.text, h.native, h.format
+from runs as r
+join history as h on h.session = r.session and h.epoch in (r.epoch, -1 - r.epoch)
+left join runs as w on w.id = h.run_id
+where r.id = $1 and h.run_id is distinct from r.id
+  and (h.undone_at is null or h.undone_at > r.started_at)
+  and coalesce(w.finished_at, h.at) <= r.started_at
+order by h.id;
+
+-- name: conversation
+-- Return what stands beside the history of a run's conversation, if that is still the present one.
+select s.summary, s.summarized_upto, s.pinned
+from runs as r
+join sessions as s on s.key = r.session and s.epoch = r.epoch
+where r.id = $1;
+
+-- name: prompt
+-- Return the prompt of a run from its entries, or from those of a run that continued it.
+with recursive later as (
+    select id, session, occurrence, 1 as depth
+    from runs
+    where id = $1
+    union all
+    select r.id, r.session, r.occurrence, l.depth + 1
+    from later as l
+    join runs as r on r.follows = l.id and (r.session = l.session or r.occurrence = l.occurrence)
+    where l.depth < 20
+)
+select h.text
+from later as l
+join history as h on h.run_id = l.id and h.session = l.session and h.role = 'user'
+order by l.depth, h.id
+limit 1;
+
+-- name: last_turn
+-- Return the first entry of the run that wrote last in a session since its last reset.
+select h.run_id, h.text, h.id <= s.summarized_upto as is_summarized, r.tools, r.follows
+from sessions as s
+cross join lateral (
+    select run_id
+    from history
+    where session = s.key and epoch = s.epoch and run_id is not null
+    order by id desc
+    limit 1
+) as last
+cross join lateral (
+    select id, run_id, text
+    from history
+    where session = s.key and epoch = s.epoch and run_id = last.run_id
+    order by id
+    limit 1
+) as h
+left join runs as r on r.id = h.run_id
+where s.key = $1;
+
+-- name: undo
+-- Take the last turn of a locked session out of its history, if its run is $2 and nothing runs in
+-- the session, for a command $3 that has not ended, on its node $4. The entries stay stored: their
+-- negative epoch is read by no run.
+with last as (
+    select s.key, s.epoch, s.summarized_upto
+    from sessions as s
+    where s.key = $1 and s.owner = $4
+      and exists (select from inbox where id = $3 and state = 'pending')
+      and not exists (select from runs where session = s.key and outcome is null)
+      and $2 = (
+          select run_id
+          from history
+          where session = s.key and epoch = s.epoch and run_id is not null
+          order by id desc
+          limit 1
+      )
+)
+update history as h
+set epoch = -1 - h.epoch, undone_at = $5
+from last
+where h.session = last.key and h.epoch = last.epoch and h.run_id = $2
+  and not exists (
+      select from history as o
+      where o.session = last.key and o.epoch = last.epoch and o.run_id = $2
+        and o.id <= last.summarized_upto
+  )
+returning h.id;
+
+-- name: fork
+-- Copies what a session remembers into a new session: now, or at the end of its run $3. Returns the
+-- number of entries. Ids are given in order, so a summary stands for the same entries of the copy.
+with origin as (
+    select
+        s.key, s.agent, s.epoch, s.summary, s.summarized_upto, s.summaries, s.pinned,
+        r.id as run, coalesce(r.epoch, s.epoch) as read, r.started_at
+    from sessions as s
+    left join runs as r on r.id = $3 and r.session = s.key
+    where s.key = $1
+), source as (
+    select h.*
+    from origin as o
+    join history as h on h.session = o.key and h.epoch in (o.read, -1 - o.read)
+    left join runs as w on w.id = h.run_id
+    where case
+        when o.run is null then h.epoch = o.read
+        when h.run_id = o.run then true
+        else (h.undone_at is null or h.undone_at > o.started_at)
+            and coalesce(w.finished_at, h.at) <= o.started_at
+    end
+), put as (
+    insert into history (session, epoch, role, text, native, format, run_id, at)
+    select $2, 0, role, text, native, format, run_id, at
+    from source
+    order by id
+    returning id
+), kept as (
+    select o.key, (
+        select count(*)
+        from source
+        where id <= o.summarized_upto
+          and exists (select from source where id = o.summarized_upto)
+    ) as summarized
+    from origin as o
+)
+insert into sessions (
+    key, agent, channel, account, chat, created_at, last_active_at, pinned, summary, summaries,
+    summarized_upto
+)
+select
+    $2, o.agent, $4, $5, $6, $7, $7,
+    case when o.read = o.epoch then o.pinned else '{}' end,
+    case when kept.summarized > 0 then o.summary else '' end,
+    case when kept.summarized > 0 then o.summaries else 0 end,
+    coalesce((select max(id) from (select id from put order by id limit kept.summarized) as p), 0)
+from origin as o
+join kept using (key)
+returning (select count(*) from put) as entries;

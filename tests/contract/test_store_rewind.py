@@ -1,0 +1,254 @@
+"""Steps of runs, undo and forks (SPEC OPS-8, CMD-7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.run_events import ToolStarted, Usage
+from goclaw_py.model.run_steps import ResponseStep
+from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.store import (
+    InboxRow,
+    LastTurn,
+    RunBasis,
+    RunSoFar,
+    StoredStep,
+    Summary,
+    ToolCall,
+)
+from tests.support.stores import (
+    ANN,
+    BOB,
+    T0,
+    A,
+    B,
+    World,
+    at,
+    crash,
+    end,
+    entry,
+    key_of,
+    new_run,
+    say,
+    session_of,
+    todo,
+)
+
+pytestmark = pytest.mark.real_time
+
+KEY = key_of(ANN)
+FORK = SessionKey("agent:default:console:direct:fork-1")
+CONSOLE = Target("console", "default", "fork-1")
+ASKED = ResponseStep(b"[]", Usage(1, 10, 5))
+PAY = ToolStarted("c1", "pay", "{}")
+PAID = ToolCall("pay", "{}", T0, seconds=1.0, ok=True, result="paid")
+
+
+def said(name: str) -> tuple[HistoryEntry, ...]:
+    return entry(f"ask {name}"), HistoryEntry(Role.ASSISTANT, f"say {name}", b"[]", "native")
+
+
+async def turn(world: World, name: str, second: int, **more: object) -> None:
+    """A run in Ann's chat that starts at this second and ends in the next one."""
+    await world.a.begin_run(new_run(name, started_at=at(second)), node=A)
+    ended = replace(end(name), finished_at=at(second + 1), history=said(name))
+    await world.a.finish_run(replace(ended, **more), node=A)  # type: ignore[arg-type]
+
+
+async def undo(
+    world: World, run: str, row: InboxRow, now: datetime | None = None, *, node: NodeId = A
+) -> bool:
+    return await world.a.undo_turn(
+        KEY, RunId(run), row=row.id, say=say(f"undone {run}"), now=now or at(60), node=node
+    )
+
+
+async def texts(world: World, key: SessionKey = KEY) -> list[str]:
+    return [one.entry.text for one in await world.a.history(key)]
+
+
+async def test_the_steps_of_a_run_come_after_those_that_it_continues(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY)), node=A)
+    await crash(world)
+    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    await world.a.note_run(RunId("r2"), RunSoFar(steps=(ASKED,)), node=A)
+    first = (StoredStep(RunId("r1"), 1, ASKED), StoredStep(RunId("r1"), 2, PAY))
+    assert await world.b.run_steps(RunId("r1")) == first
+    assert await world.b.run_steps(RunId("r2")) == (*first, StoredStep(RunId("r2"), 1, ASKED))
+    await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
+    assert await world.b.run_steps(RunId("unknown")) == ()
+
+
+async def test_the_basis_of_a_run_is_what_it_read(world: World) -> None:
+    await turn(world, "r1", 0)
+    await turn(world, "r2", 2)
+    await turn(world, "r3", 4)
+    assert await world.a.run_basis(RunId("r1")) == RunBasis(prompt="ask r1")
+    assert await world.a.run_basis(RunId("r3")) == RunBasis(
+        (*said("r1"), *said("r2")), prompt="ask r3"
+    )
+    await world.a.reset_session(KEY, now=at(6))
+    await turn(world, "r4", 7)
+    assert await world.a.run_basis(RunId("r4")) == RunBasis(prompt="ask r4")
+    assert (await world.a.run_basis(RunId("r2"))).history == said("r1")
+    assert await world.a.run_basis(RunId("unknown")) == RunBasis()
+
+
+async def test_a_basis_has_the_summary_and_the_facts_of_the_present(world: World) -> None:
+    await turn(world, "r1", 0)
+    begun = await world.a.begin_run(new_run("r2", started_at=at(2)), node=A)
+    await world.a.pin(KEY, ["likes tea"], run=RunId("r2"))
+    summary = Summary("in short", begun.places[-1])
+    ended = replace(end("r2"), finished_at=at(3), history=said("r2"), summary=summary)
+    await world.a.finish_run(ended, node=A)
+    await turn(world, "r3", 4)
+    assert await world.a.run_basis(RunId("r3")) == RunBasis(
+        said("r2"), "in short", ("likes tea",), "ask r3"
+    )
+    # The summary stands for what this one had not read.
+    assert (await world.a.run_basis(RunId("r1"))).summary == ""
+
+
+async def test_the_prompt_of_a_lost_run_is_known_from_the_run_that_continued_it(
+    world: World,
+) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await crash(world)
+    assert (await world.a.run_basis(RunId("r1"))).prompt is None
+    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    await world.a.finish_run(replace(end("r2"), history=said("r2")), node=A)
+    assert (await world.a.run_basis(RunId("r1"))).prompt == "ask r2"
+
+
+async def test_undo_removes_turn_after_turn_up_to_the_last_reset(world: World) -> None:
+    await turn(world, "r0", 0)
+    await world.a.reset_session(KEY, now=at(1))
+    assert await world.a.last_turn(KEY) is None
+    await turn(world, "r1", 2)
+    await world.a.note(KEY, entry("from a job"), rows=(), now=at(3))
+    await turn(world, "r2", 4, tools=(PAID,))
+    one, two, three = await world.accept(ANN, ANN, ANN)
+    assert await world.a.last_turn(KEY) == LastTurn(RunId("r2"), "ask r2", (PAID,))
+    assert await undo(world, "r2", one, at(9))
+    assert await texts(world) == ["ask r1", "say r1", "from a job"]
+    assert await world.a.last_turn(KEY) == LastTurn(RunId("r1"), "ask r1")
+    assert await undo(world, "r1", two, at(10))
+    assert await texts(world) == ["from a job"]
+    assert await world.a.last_turn(KEY) is None
+    assert await todo(world) == [three]
+    assert [row.message.text for row in await world.a.outbox()] == ["undone r1", "undone r2"]
+    begun = await world.a.begin_run(new_run("r3", three, started_at=at(11)), node=A)
+    assert [one.text for one in begun.history] == ["from a job"]
+    # The record stays, and so does what other runs had read.
+    assert [one.entry for one in await world.a.run_history(RunId("r2"))] == list(said("r2"))
+    basis = await world.a.run_basis(RunId("r2"))
+    assert [one.text for one in basis.history] == ["ask r1", "say r1", "from a job"]
+    assert [one.text for one in (await world.a.run_basis(RunId("r3"))).history] == ["from a job"]
+
+
+async def test_undo_changes_nothing_where_it_must_not(world: World) -> None:
+    await turn(world, "r1", 0)
+    await turn(world, "r2", 2)
+    first, second, third = await world.accept(ANN, ANN, ANN)
+    assert not await undo(world, "r1", first), "it is not the last one"
+    await world.a.begin_run(new_run("r3", third, started_at=at(4)), node=A)
+    assert not await undo(world, "r2", first), "a run is in progress"
+    await world.a.finish_run(end("r3"), node=A)
+    assert not await undo(world, "r2", first, node=B), "another node owns it"
+    assert await undo(world, "r2", first)
+    assert not await undo(world, "r1", first), "a command acts once"
+    assert await texts(world) == ["ask r1", "say r1"]
+    assert await undo(world, "r1", second)
+
+
+async def test_undo_does_not_go_into_a_summary(world: World) -> None:
+    await turn(world, "r1", 0)
+    begun = await world.a.begin_run(new_run("r2", started_at=at(2)), node=A)
+    summary = Summary("in short", begun.places[-1])
+    await world.a.finish_run(replace(end("r2"), history=said("r2"), summary=summary), node=A)
+    one, two = await world.accept(ANN, ANN)
+    assert await undo(world, "r2", one)
+    assert await world.a.last_turn(KEY) == LastTurn(RunId("r1"), "ask r1", is_summarized=True)
+    assert not await undo(world, "r1", two)
+    begun = await world.a.begin_run(new_run("r3", two, started_at=at(99)), node=A)
+    assert (begun.summary, begun.history) == ("in short", ())
+
+
+async def test_the_last_turn_has_the_calls_of_the_runs_that_it_continued(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar((PAID,)), node=A)
+    await crash(world)
+    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    booked = replace(PAID, name="book")
+    await world.a.finish_run(replace(end("r2"), history=said("r2"), tools=(booked,)), node=A)
+    assert await world.a.last_turn(KEY) == LastTurn(RunId("r2"), "ask r2", (PAID, booked))
+
+
+async def test_a_fork_is_a_copy_that_changes_nothing_in_the_original(world: World) -> None:
+    await turn(world, "r1", 0)
+    begun = await world.a.begin_run(new_run("r2", started_at=at(2)), node=A)
+    await world.a.pin(KEY, ["likes tea"], run=RunId("r2"))
+    summary = Summary("in short", begun.places[-1])
+    await world.a.finish_run(replace(end("r2"), history=said("r2"), summary=summary), node=A)
+    before = await session_of(world.a, KEY), await world.a.history(KEY)
+    other = SessionKey(f"{FORK}2")
+    for key in (FORK, other):
+        assert await world.a.fork_session(KEY, key, CONSOLE, now=at(12)) == 4
+    assert (await session_of(world.a, KEY), await world.a.history(KEY)) == before
+    assert await world.a.history(FORK) == await world.a.history(other) == before[1]
+    fork = await session_of(world.a, FORK)
+    assert (fork.target, fork.owner, fork.agent) == (CONSOLE, None, before[0].agent)
+    assert (fork.entries, fork.summaries, fork.pinned) == (4, 1, ("likes tea",))
+    assert [one.entry for one in await world.a.run_history(RunId("r2"))] == list(said("r2"))
+    # It goes on by itself.
+    run = replace(new_run("r3", started_at=at(13)), session=FORK, target=CONSOLE)
+    begun = await world.a.begin_run(run, node=A)
+    assert (begun.history, begun.summary, begun.pinned) == (said("r2"), "in short", ("likes tea",))
+    await world.a.finish_run(replace(end("r3"), history=said("r3")), node=A)
+    assert (await session_of(world.a, FORK)).entries == 6
+    assert (await session_of(world.a, KEY)).entries == 4
+    last = await world.a.last_turn(FORK)
+    assert last is not None
+    assert last.run == "r3"
+
+
+async def test_a_fork_at_a_run_has_what_was_remembered_when_it_ended(world: World) -> None:
+    for number, name in enumerate(("r1", "r2", "r3")):
+        await turn(world, name, 2 * number)
+    (row,) = await world.accept(ANN)
+    assert await undo(world, "r3", row, at(10))
+    names = {"r1": ["r1"], "r2": ["r1", "r2"], "r3": ["r1", "r2", "r3"]}
+    await world.a.reset_session(KEY, now=at(11))
+    for run, turns in names.items():
+        key = SessionKey(f"{FORK}-{run}")
+        count = await world.a.fork_session(KEY, key, CONSOLE, run=RunId(run), now=at(12))
+        assert count == 2 * len(turns)
+        expected = [text for name in turns for text in (f"ask {name}", f"say {name}")]
+        assert await texts(world, key) == expected
+    assert await texts(world) == []
+    nothing = SessionKey(f"{FORK}-unknown")
+    assert await world.a.fork_session(key_of(BOB), nothing, CONSOLE, now=at(12)) == 0
+    assert await world.a.session(nothing) is None
+
+
+async def test_a_fork_before_a_summary_has_the_entries_instead(world: World) -> None:
+    await turn(world, "r1", 0)
+    await turn(world, "r2", 2)
+    begun = await world.a.begin_run(new_run("r3", started_at=at(4)), node=A)
+    summary = Summary("in short", begun.places[-1])
+    ended = replace(end("r3"), history=said("r3"), summary=summary)
+    await world.a.finish_run(ended, node=A)
+    await world.a.fork_session(KEY, FORK, CONSOLE, run=RunId("r1"), now=at(12))
+    run = replace(new_run("r4", started_at=at(13)), session=FORK, target=CONSOLE)
+    begun = await world.a.begin_run(run, node=A)
+    assert (begun.summary, begun.history) == ("", said("r1"))

@@ -1,0 +1,73 @@
+"""Where PostgreSQL keeps the steps of runs, and steps that cannot be read (SPEC AGENT-10)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.run_events import ToolEnded, Usage
+from goclaw_py.model.run_steps import ResponseStep
+from goclaw_py.ports.store import RunSoFar
+from goclaw_py.store.postgres import connection
+from tests.support.postgres import Database
+from tests.support.stores import ANN, A, B, World, a_node, crash, new_run
+
+pytestmark = pytest.mark.real_time
+
+KIB = 1024
+
+
+async def world_in(database: Database) -> World:
+    world = World(await database.open(), await database.open())
+    await world.a.join(a_node(A))
+    await world.b.join(a_node(B))
+    return world
+
+
+async def test_large_payloads_are_stored_outside_of_the_table(postgres_database: Database) -> None:
+    """A thousand steps of 4 KiB, and ten of 1 MB, take less than 200 bytes each in the table."""
+    world = await world_in(postgres_database)
+    await world.a.begin_run(new_run("r"), node=A)
+    text = "".join(f"{number:x}" for number in range(220_000))
+    assert len(text) > 1_000_000
+    small = [ToolEnded(f"s{n}", "read", ok=True, result=text[n : n + 4 * KIB]) for n in range(1000)]
+    large = [ToolEnded(f"l{n}", "read", ok=True, result=text[n:]) for n in range(10)]
+    await world.a.note_run(RunId("r"), RunSoFar(steps=(*small, *large)), node=A)
+    async with connection(postgres_database.address) as direct:
+        sizes = await direct.row(
+            "select pg_relation_size('run_steps') as heap, pg_table_size('run_steps') as whole"
+        )
+    assert sizes is not None
+    assert sizes["heap"] < 200 * 1010
+    assert sizes["whole"] > 20 * sizes["heap"]
+    await world.a.close()
+    await world.b.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("payload", "'\\x00ff'"),
+        ("payload", "'{}'"),
+        ("payload", "'[1]'"),
+        ("payload", """'{"native": "[]", "usage": {"coins": 3}, "is_summary": false}'"""),
+        ("kind", "'of another release'"),
+    ],
+)
+async def test_steps_that_cannot_be_read_are_not_continued(
+    postgres_database: Database, column: str, value: str
+) -> None:
+    """The run is told in words then, and its budget counts what was used."""
+    world = await world_in(postgres_database)
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    step = ResponseStep(b"[]", Usage(2))
+    await world.a.note_run(RunId("r1"), RunSoFar(usage=Usage(2), steps=(step,)), node=A)
+    await crash(world)
+    async with connection(postgres_database.address) as direct:
+        await direct.fetch(f"update run_steps set {column} = {value}")
+    begun = await world.a.begin_run(new_run("r2", row), node=A)
+    assert begun.steps is None
+    assert begun.uncounted == Usage(2)
+    await world.a.close()
+    await world.b.close()
