@@ -206,8 +206,8 @@ comment on column inbox.last_run is 'A run of it that a crash or shutdown interr
 comment on index inbox_known is 'Deduplication: whether a message was stored before.';
 create index inbox_pending on inbox (session, id) where state = 'pending';
 comment on index inbox_pending is 'Pending messages of a session, in order.';
-create index inbox_open on inbox (id) where state = 'pending' and kind = 'message';
-comment on index inbox_open is 'List of pending messages.';
+create index inbox_open on inbox (id) where state <> 'done' and kind = 'message';
+comment on index inbox_open is 'List of unfinished messages.';
 create index inbox_waiting on inbox (agent) where state = 'pending' and kind = 'message';
 comment on index inbox_waiting is 'Whether messages wait for an agent: its heartbeat then waits.';
 create index inbox_of_asking_run on inbox (last_run) where state = 'waiting';

@@ -188,12 +188,17 @@ def _warnings(
         warnings.append(f"received messages cannot be stored and acknowledged: {why}")
     if backlog is None:
         return tuple(warnings)
-    waits = "waits" if backlog.undecided == 1 else "wait"
+    undecided, asking = backlog.undecided, backlog.approvals
     for number, noun, what, command in (
         (backlog.dead, "message", "could not be delivered", "outbox list --state dead"),
         (backlog.unanswered, "message", "got no answer", "inbox list"),
-        (backlog.undecided, "group", f"{waits} for your decision", "groups list"),
+        (undecided, "group", f"{_wait(undecided)} for your decision", "groups list"),
+        (asking, "tool call", f"{_wait(asking)} for an approval", "approvals list"),
     ):
         if number:
             warnings.append(f"{count(number, noun)} {what}; see: goclaw {command}")
     return tuple(warnings)
+
+
+def _wait(number: int) -> str:
+    return "waits" if number == 1 else "wait"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final, TypeVar
 
+from goclaw_py.model.approvals import Approval, ToolGrant
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import Cursor
@@ -126,6 +127,28 @@ class GatewayQueries:
         if found is None:
             raise NotFound(f"there is no message {row_id} in the inbox")
         return found
+
+    async def approvals(
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        waiting: bool = True,
+        before: Cursor | None = None,
+    ) -> list[Approval]:
+        """See ``Control``."""
+        return await self._store.approvals(
+            limit=limit, session=session, waiting=waiting, before=before
+        )
+
+    async def approval(self, prefix: str) -> Approval:
+        """See ``Control``."""
+        found = await self._store.find_approvals(prefix)
+        return only(found, lambda _: True, lambda one: one.id, f"approval {prefix!r}")
+
+    async def grants(self) -> list[ToolGrant]:
+        """See ``Control``."""
+        return await self._store.grants()
 
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """See ``Control``."""

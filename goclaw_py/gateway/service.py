@@ -20,9 +20,17 @@ from goclaw_py.heartbeat.module import HeartbeatSetup, service_of
 from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.jobs.service import GatewayJobService as StoredJobs
-from goclaw_py.model.errors import NoGateway, NotFound, StoreUnavailable
+from goclaw_py.messages import approvals
+from goclaw_py.model.approvals import Approval, Decision
+from goclaw_py.model.errors import (
+    ApprovalClosed,
+    NoGateway,
+    NotFound,
+    StoreUnavailable,
+    WrongDecision,
+)
 from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import LaneName, NodeId, SessionKey
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, SessionKey
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.pairing_codes import code_hash
 from goclaw_py.model.session_keys import peer_of
@@ -183,6 +191,26 @@ class StoreControl(GatewayQueries):
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""
         return await self._store.dismiss_dead_letters(ids)
+
+    async def decide_approval(self, prefix: str, decision: Decision) -> Approval:
+        """See ``Control``."""
+        asked = await self.approval(prefix)
+        if decision not in asked.request.decisions:
+            possible = ", ".join(asked.request.decisions)
+            raise WrongDecision(f"the answer to {asked.id} can be {possible}, not {decision}")
+        done = await approvals.decide(self._store, asked, decision, by="", now=self._clock.now())
+        if done is None:
+            raise ApprovalClosed(f"{asked.id} has been answered already, or its time is over")
+        return done
+
+    async def revoke_grant(
+        self, agent: AgentName, tool: str, session: SessionKey | None = None
+    ) -> None:
+        """See ``Control``."""
+        if not await self._store.revoke_grant(agent, tool, session):
+            where = "" if session is None else f" in session {session}"
+            raise NotFound(f"agent {agent} has no grant for tool {tool!r}{where}")
+        log.info("grant_revoked", extra={"agent": agent, "tool": tool, "session": session})
 
     async def pairing_requests(self) -> list[PairingApplicant]:
         """See ``Control``."""

@@ -6,7 +6,7 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from goclaw_py.chats import access_texts
 from goclaw_py.chats.access_control import AccessControl
@@ -128,20 +128,8 @@ class ToolApprovals:
 
     async def _decide(self, asked: Approval, decision: Decision, by: str) -> str | None:
         """Apply an answer; return who gave it, None if it came too late."""
-        now = self._clock.now()
-        done = await self._store.decide_approval(asked.id, decision, by=by, now=now)
-        if done is None:
-            return None
-        log.info(
-            "approval_decided",
-            extra={
-                "approval": asked.id,
-                "run_id": asked.run_id,
-                "tool": asked.request.tool,
-                "decision": decision,
-            },
-        )
-        return done.decided_by
+        done = await decide(self._store, asked, decision, by=by, now=self._clock.now())
+        return None if done is None else done.decided_by
 
     def _may_answer(self, asked: Approval, message: InboundMessage) -> bool:
         """Return whether a person may answer; the data of a button can be forged."""
@@ -153,3 +141,21 @@ class ToolApprovals:
             return True
         rules = self._policies.rules(target).access
         return self._access_control.is_owner(target, message.sender.id, rules)
+
+
+async def decide(
+    store: ApprovalStore, asked: Approval, decision: Decision, *, by: str, now: datetime
+) -> Approval | None:
+    """Apply an answer; ``by`` is "" for an operator. Returns None if it came too late."""
+    done = await store.decide_approval(asked.id, decision, by=by, now=now)
+    if done is not None:
+        log.info(
+            "approval_decided",
+            extra={
+                "approval": asked.id,
+                "run_id": asked.run_id,
+                "tool": asked.request.tool,
+                "decision": decision,
+            },
+        )
+    return done

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
 from goclaw_py.model.messages import Target
+from goclaw_py.model.pagination import Cursor
 
 
 class Decision(StrEnum):
@@ -155,6 +156,11 @@ class Approval:
     decision: Decision | None = None
     decided_at: datetime | None = None
     decided_by: str = ""
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position in a list of questions."""
+        return Cursor(self.asked_at, (self.id,))
 
 
 def about_approval(approval: ApprovalId) -> str:

@@ -48,6 +48,8 @@
     ├── NotFound                nothing, or more than one thing, has this id or name
     ├── SessionBusy             the session has a run that waits or is in progress
     ├── NotAChat                the session has no chat
+    ├── ApprovalClosed          the question about a tool call is answered or has expired
+    ├── WrongDecision           the question about a tool call has other answers
     ├── NotRewindable           a run cannot be replayed, or a session not be forked there
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
@@ -415,6 +417,14 @@ class SessionBusy(GoclawError):
 
 class NotAChat(GoclawError):
     """The session has no chat that can be answered here."""
+
+
+class ApprovalClosed(GoclawError):
+    """A question about a tool call is answered already, or has expired."""
+
+
+class WrongDecision(GoclawError):
+    """A question about a tool call has other possible answers."""
 
 
 class NotRewindable(GoclawError):

@@ -48,6 +48,7 @@ _BACKLOG = (
     ("outbox_open", "Messages that are not sent yet.", "outbox"),
     ("outbox_dead", "Messages that could not be delivered.", "dead"),
     ("inbox_unanswered", "Messages that got no answer.", "unanswered"),
+    ("approvals_waiting", "Tool calls that wait for the answer of a person.", "approvals"),
 )
 """Name, description and field of ``Backlog``."""
 

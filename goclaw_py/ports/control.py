@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, runtime_checkable
 
+from goclaw_py.model.approvals import Approval, Decision, ToolGrant
 from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import LaneName, NodeId, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
@@ -356,6 +357,36 @@ class Control(Protocol):
 
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """Dismiss messages that ended without an answer; return their number."""
+
+    async def approvals(
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        waiting: bool = True,
+        before: Cursor | None = None,
+    ) -> list[Approval]:
+        """Return questions about tool calls, the newest first (SPEC AGENT-11).
+
+        ``waiting`` limits them to those without an answer.
+        """
+
+    async def approval(self, prefix: str) -> Approval:
+        """Return the question whose id starts with ``prefix``. Raises ``NotFound``."""
+
+    async def decide_approval(self, prefix: str, decision: Decision) -> Approval:
+        """Answer a question as an operator; its run continues when all of them are answered.
+
+        Raises ``NotFound``, ``ApprovalClosed``, and ``WrongDecision`` with the possible answers.
+        """
+
+    async def grants(self) -> list[ToolGrant]:
+        """Return the tools that agents may call without a question, because a person allowed it."""
+
+    async def revoke_grant(
+        self, agent: AgentName, tool: str, session: SessionKey | None = None
+    ) -> None:
+        """Ask again about a tool; ``session`` as in the grant. Raises ``NotFound``."""
 
     async def nodes(self) -> NodesView:
         """Return the nodes of this database."""

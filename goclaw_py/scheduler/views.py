@@ -201,6 +201,7 @@ class Backlog:
         dead: Messages that could not be sent.
         unanswered: Incoming messages that failed and were not dismissed.
         undecided: Groups that are neither allowed nor denied.
+        approvals: Tool calls that wait for an answer of a person (SPEC AGENT-11).
     """
 
     inbox: int
@@ -208,6 +209,7 @@ class Backlog:
     dead: int
     unanswered: int = 0
     undecided: int = 0
+    approvals: int = 0
 
 
 @dataclass(frozen=True, slots=True)

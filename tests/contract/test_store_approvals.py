@@ -81,6 +81,34 @@ async def test_a_message_waits_for_the_answer_and_then_runs_again(world: World) 
     assert begun.steps == (RESPONSE, DecisionStep("c1", Decision.ONCE))
 
 
+async def test_what_waits_is_listed_with_the_run_that_asked(world: World) -> None:
+    row = await waits(world, question())
+    for (listed,) in (
+        await world.a.unanswered(ANN_S, ended=False),
+        [one.row for one in await world.a.dead_letters(ended=False)],
+    ):
+        assert (listed.id, listed.run_id, listed.asking_run) == (row.id, None, "r1")
+    letter = await world.a.dead_letter(row.id)
+    assert letter is not None
+    assert letter.row.asking_run == "r1"
+    assert (await world.a.backlog()).approvals == 1
+    await world.a.decide_approval(ApprovalId("q1"), Decision.DENY, by="Ann", now=at(12))
+    (listed,) = await world.b.unanswered(ANN_S, ended=False)
+    assert (listed.id, listed.asking_run) == (row.id, None)
+    assert (await world.a.backlog()).approvals == 0
+
+
+async def test_questions_are_found_by_a_prefix_and_listed_page_by_page(world: World) -> None:
+    await waits(world, *(question(name, name) for name in ("aa1", "aa2", "b1", "b2", "b3")))
+    assert [one.id for one in await world.a.find_approvals("aa1")] == ["aa1"]
+    assert [one.id for one in await world.a.find_approvals("b")] == ["b1", "b2"]
+    assert await world.a.find_approvals("x\0") == []
+    await world.a.decide_approval(ApprovalId("b2"), Decision.DENY, by="Ann", now=at(12))
+    first = await world.a.approvals(limit=2)
+    then = await world.a.approvals(limit=9, before=first[-1].cursor)
+    assert [one.id for one in (*first, *then)] == ["b3", "b1", "aa2", "aa1"]
+
+
 async def test_a_question_is_answered_once_however_many_press(world: World) -> None:
     await waits(world, question())
     decisions = [Decision.ONCE, Decision.DENY] * 50

@@ -59,6 +59,8 @@ def _why(row: Unanswered) -> str:
     """Return why a message has no answer."""
     if row.outcome is not None:
         return why(row.outcome, row.reason, row.run_id)
+    if row.asking_run is not None:
+        return f"run {row.asking_run} asks for an approval; see: goclaw approvals list"
     return f"run {row.run_id} is in progress" if row.run_id else "waiting for a run"
 
 

@@ -68,7 +68,7 @@ def _show(found: QueueView) -> None:
     show_table(_WAITING, waiting, empty=nothing)
     if found.messages:
         typer.echo()
-        rows = [_message(row, row.run_id or "") for row in found.messages]
+        rows = [_message(row, _run(row)) for row in found.messages]
         show_table(("UNFINISHED", "FROM", "RUN", "TEXT"), rows, empty="")
     if found.unanswered:
         typer.echo()
@@ -85,6 +85,10 @@ def _message(row: Unanswered, about: str) -> tuple[str, ...]:
     """Return the row of a message, with the time it arrived or ended."""
     at = clock(row.finished_at or row.received_at)
     return at, _who(row.message.sender), about, one_line(row.message.text, _TEXT)
+
+
+def _run(row: Unanswered) -> str:
+    return "waits for an approval" if row.asking_run else row.run_id or ""
 
 
 def _who(sender: Sender) -> str:

@@ -161,7 +161,7 @@ def _name(run: RunId) -> str:
 
 @app.command()
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
-    """Show the details of a run: messages, steps, tool calls, cost, delivery."""
+    """Show a run: messages, steps, tool calls, cost, delivery."""
     answer(ctx, lambda control: control.run_record(run), Printer(RunRecord, show_record, as_json))
 
 

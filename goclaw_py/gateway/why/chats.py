@@ -322,6 +322,10 @@ async def explain_session(
             return await messages.explain(src, letter, about)
     if view.waiting:
         return await waits.explain(src, view.waiting[0], about)
+    for row in reversed(view.messages):
+        letter = None if row.asking_run is None else await src.store.dead_letter(row.id)
+        if letter is not None:
+            return await messages.explain(src, letter, about)
     if last:
         return await runs.explain(src, last[0], about)
     answer = f"No message or run of session {key} is stored any more."

@@ -97,6 +97,8 @@ _WARNINGS: Final = (
      "Why a message was not delivered", "goclaw why outbox:ID"),
     ("got no answer", "gateway.unanswered",
      "Why a message was not answered", "goclaw why inbox:ID"),
+    ("for an approval", "gateway.approvals",
+     "Allow one, or deny it", "goclaw approvals allow ID"),
     ("your decision", "gateway.undecided", "Allow the group", "goclaw groups allow ID"),
     ("its provider has been down", "gateway.outage",
      "Check key, address and model of the agent", "goclaw doctor"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from goclaw_py.common.formatting import sentence
 from goclaw_py.common.text import is_blank
-from goclaw_py.gateway.why import outcomes, runs, waits
+from goclaw_py.gateway.why import approvals, outcomes, runs, waits
 from goclaw_py.gateway.why.sources import (
     Sources,
     Verdict,
@@ -42,6 +42,10 @@ async def explain(src: Sources, letter: DeadLetter, about: Subject | None = None
 
 async def _without_run(src: Sources, letter: DeadLetter) -> tuple[Verdict, list[ExplanationStep]]:
     row = letter.row
+    if row.asking_run is not None:
+        asked = await approvals.questions(src, row.asking_run, letter.session)
+        if asked:
+            return approvals.judge(src, asked), approvals.steps(asked)
     if row.outcome is None:
         verdict = await _pending(src, letter)
         return verdict, [ExplanationStep(None, verdict.code, uncapitalized(verdict.answer))]

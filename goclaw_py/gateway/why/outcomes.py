@@ -31,7 +31,9 @@ def clause(end: FailedOutcome) -> str:
     """Return the end as a clause: ``was dropped: the queue was full, so the oldest …``."""
     verb = _VERBS[end.outcome]
     if end.outcome is Outcome.INTERRUPTED and end.reason is not None:
-        return f"was {texts.reason_words(end.reason)}; its messages run again"
+        words = texts.reason_words(end.reason)
+        cause = "was " if end.reason is Reason.SHUTDOWN else "was interrupted: "
+        return f"{cause}{words}; its messages run again"
     if end.reason is not None:
         cause = texts.reason_words(end.reason)
         error = f" ({brief(end.error)})" if end.error else ""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.common.text import count
-from goclaw_py.gateway.why import deliveries, outcomes
+from goclaw_py.gateway.why import approvals, deliveries, outcomes
 from goclaw_py.gateway.why.sources import (
     Sources,
     Verdict,
@@ -20,8 +20,9 @@ from goclaw_py.gateway.why.sources import (
     span,
     who,
 )
+from goclaw_py.model.approvals import Approval
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import job_of
 from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState, StoredRun
@@ -67,11 +68,13 @@ class RunHistory:
     Args:
         dead_letters: The messages that it answers, the oldest first.
         said: Its outgoing messages, the oldest first.
+        asked: The questions that it ended to ask, also those of its child runs.
     """
 
     run: StoredRun
     dead_letters: tuple[DeadLetter, ...] = ()
     said: tuple[OutboxRow, ...] = ()
+    asked: tuple[Approval, ...] = ()
     wait: RunWait = field(default_factory=RunWait)
 
 
@@ -91,7 +94,10 @@ async def story_of(src: Sources, run: StoredRun) -> RunHistory:
     """Read everything that is stored about a run."""
     letters = tuple(await src.store.letters_of(run.id))
     record = await src.control.run_record(run.id)
-    return RunHistory(run, letters, record.said, await _wait_of(src, run, letters))
+    asked: Sequence[Approval] = ()
+    if run.reason is Reason.APPROVAL:
+        asked = await approvals.questions(src, run.id, run.payer)
+    return RunHistory(run, letters, record.said, tuple(asked), await _wait_of(src, run, letters))
 
 
 # ---------------------------------------------------------------------------- waiting
@@ -156,7 +162,7 @@ async def judge(src: Sources, story: RunHistory) -> Verdict:
         return await _working(src, run)
     if run.outcome is Outcome.COMPLETED:
         return await _completed(src, story)
-    return _ended(story)
+    return approvals.judge(src, list(story.asked)) if story.asked else _ended(story)
 
 
 async def _working(src: Sources, run: StoredRun) -> Verdict:
@@ -277,6 +283,7 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     began = f"run {short(run.id)} started in lane {run.lane} on node {run.node}{model}"
     steps.append(ExplanationStep(run.started_at, "started", began))
     steps += _worked(run)
+    steps += approvals.steps(list(story.asked))
     for row in story.said[:_SHOWN]:
         steps += deliveries.steps(row)
     if len(story.said) > _SHOWN:

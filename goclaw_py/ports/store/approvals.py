@@ -9,6 +9,7 @@ from typing import Protocol
 from goclaw_py.model.approvals import Approval, ApprovalRequest, Decision, ToolGrant
 from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.model.messages import Target
+from goclaw_py.model.pagination import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,16 @@ class ApprovalStore(Protocol):
     async def approval(self, approval_id: ApprovalId) -> Approval | None:
         """Return a question, or None if there is none with this id."""
 
+    async def find_approvals(self, prefix: str) -> list[Approval]:
+        """Return at most two questions whose id starts with ``prefix``."""
+
     async def approvals(
-        self, *, limit: int = 50, session: SessionKey | None = None, waiting: bool = True
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        waiting: bool = True,
+        before: Cursor | None = None,
     ) -> list[Approval]:
         """Return questions, the newest first; only those without an answer if ``waiting``."""
 

@@ -93,7 +93,8 @@ class InboxRow:
 class Unanswered:
     """A message without an answer. It waits or is running while ``outcome`` is None.
 
-    ``run_id`` is the run that started with it, if any.
+    ``run_id`` is the run that started with it, if any; ``asking_run`` is the run that has asked
+    people about a tool call, if the message waits for their answer (SPEC AGENT-11).
     """
 
     id: int
@@ -103,6 +104,7 @@ class Unanswered:
     finished_at: datetime | None = None
     outcome: Outcome | None = None
     reason: Reason | None = None
+    asking_run: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,13 @@ from functools import partial
 from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_approval
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.store import Notice, RunEnd, StoredEntry
 from goclaw_py.store import rules
 from goclaw_py.store.memory.access_requests import show
 from goclaw_py.store.memory.approval_tables import ApprovalRecord
+from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import InboxRecord, MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 
@@ -46,17 +48,26 @@ class MemoryApprovals(MemoryPart):
         record = self._db.approvals.questions.get(approval_id)
         return None if record is None else record.approval
 
+    async def find_approvals(self, prefix: str) -> list[Approval]:
+        prefix = storable(prefix)
+        found = sorted(one for one in self._db.approvals.questions if one.startswith(prefix))
+        return [self._db.approvals.questions[one].approval for one in found[:2]]
+
     async def approvals(
-        self, *, limit: int = 50, session: SessionKey | None = None, waiting: bool = True
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        waiting: bool = True,
+        before: Cursor | None = None,
     ) -> list[Approval]:
-        found = [
+        found = (
             record.approval
             for record in self._db.approvals.questions.values()
             if session in (None, record.approval.session)
             and not (waiting and record.approval.decision)
-        ]
-        found.sort(key=lambda one: one.id)
-        return sorted(found, key=lambda one: one.asked_at, reverse=True)[:limit]
+        )
+        return newest(found, limit, before)
 
     async def decide_approval(
         self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
@@ -146,6 +157,7 @@ def _park_rows(db: MemoryDatabase, run: RunId) -> None:
         row.last_run = run
         del db.pending[row.id], db.sessions[row.session].pending[row.id]
         db.approvals.parked[row.id] = row
+        row.is_parked = True
 
 
 def _unpark_rows(db: MemoryDatabase, run: RunId) -> list[InboxRecord]:
@@ -154,5 +166,6 @@ def _unpark_rows(db: MemoryDatabase, run: RunId) -> list[InboxRecord]:
     rows = [row for row in parked.values() if row.last_run == run]
     for row in rows:
         del parked[row.id]
+        row.is_parked = False
         db.pending[row.id] = db.sessions[row.session].pending[row.id] = row
     return rows

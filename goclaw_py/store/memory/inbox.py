@@ -137,7 +137,9 @@ class MemoryInbox(MemoryPart):
         if ended:
             found = sorted(record.unanswered, key=lambda row: row.id, reverse=True)
         else:
-            waiting = sorted(record.pending.values(), key=lambda row: row.id)
+            all_parked = self._db.approvals.parked.values()
+            parked = [row for row in all_parked if row.session == record.key]
+            waiting = sorted((*record.pending.values(), *parked), key=lambda row: row.id)
             found = [row for row in waiting if row.kind is InboxKind.MESSAGE]
         return [row.unanswered() for row in found[:limit]]
 

@@ -64,6 +64,7 @@ class MemoryStore(
 
     async def backlog(self) -> Backlog:
         states = Counter(row.state for row in self._db.outbox.values())
+        questions = self._db.approvals.questions.values()
         return Backlog(
             inbox=len(self._db.pending),
             outbox=states[OutboxState.PENDING] + states[OutboxState.SENDING],
@@ -72,6 +73,7 @@ class MemoryStore(
                 row.kind is InboxKind.MESSAGE and row.outcome in FAILURES and not row.dismissed
                 for row in self._db.inbox.values()
             ),
+            approvals=sum(one.approval.decision is None for one in questions),
         )
 
     async def ping(self) -> None:

@@ -126,6 +126,8 @@ class InboxRecord:
     reason: Reason | None = None
     dropped: DroppedMessage | None = None
     dismissed: bool = False
+    is_parked: bool = False
+    """Whether it waits for the answer of a person."""
     joined: int | None = None
 
     @property
@@ -158,6 +160,7 @@ class InboxRecord:
             finished_at=self.finished_at,
             outcome=self.outcome,
             reason=self.reason,
+            asking_run=self.last_run if self.is_parked else None,
         )
 
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from goclaw_py.model.pagination import NEWEST, Cursor
+from goclaw_py.store.text import storable
 
 OLDEST: Final = Cursor(datetime(1, 1, 2, tzinfo=UTC), ())
 """A position after the last row of every list."""
@@ -17,6 +18,12 @@ def place(cursor: Cursor | None, *, keys: int = 1) -> tuple[object, ...]:
     """Return an instant and ``keys`` texts to compare with; None is before the first row."""
     cursor = cursor or NEWEST
     return (cursor.at, *cursor.keys, *[""] * (keys - len(cursor.keys)))
+
+
+def prefix_range(prefix: str) -> tuple[str, str]:
+    """Return the first and the last text with a prefix."""
+    prefix = storable(prefix)
+    return prefix, prefix + chr(0x10FFFF)
 
 
 def row_place(before: int | None) -> int:

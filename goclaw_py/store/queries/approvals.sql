@@ -85,12 +85,21 @@ select *
 from approvals
 where id = $1;
 
+-- name: find
+-- Return questions whose id is between a prefix and the last id with this prefix.
+select *
+from approvals
+where id >= $1 and id <= $2
+order by id
+limit 2;
+
 -- name: approvals
--- Return questions, the newest first.
+-- Return questions before a position, the newest first.
 select *
 from approvals
 where ($2::text is null or session = $2) and (not $3::boolean or decision is null)
-order by asked_at desc, id
+  and (asked_at, id) < ($4, $5)
+order by asked_at desc, id desc
 limit $1;
 
 -- name: expired

@@ -22,7 +22,9 @@ where channel = $1 and account = $2 and external_id = $3;
 
 -- name: ended
 -- Return the newest failed messages before a row that nobody has dismissed.
-select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
 where state = 'done' and kind = 'message' and not dismissed
   and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost')
@@ -32,27 +34,35 @@ limit $1;
 
 -- name: waiting
 -- Return the newest unfinished messages before a row.
-select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
-where state = 'pending' and kind = 'message' and id < $2
+where state <> 'done' and kind = 'message' and id < $2
 order by id desc
 limit $1;
 
 -- name: message
 -- Return one row of the inbox.
-select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
 where id = $1;
 
 -- name: message_with_external_id
 -- Return one row of the inbox, by the external id of its message.
-select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
 -- name: messages_of_run
 -- Return the messages that a run answers or has answered, in the order of their arrival.
-select id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts
+select
+    id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
 where run_id = $1
 order by id;

@@ -217,15 +217,19 @@ returning inbox.id;
 
 -- name: waiting
 -- The oldest messages of a session that are not done.
-select id, message, run_id, received_at, finished_at, outcome, reason
+select
+    id, message, run_id, received_at, finished_at, outcome, reason,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
-where session = $1 and state = 'pending' and kind = 'message'
+where session = $1 and (state = 'pending' or state = 'waiting') and kind = 'message'
 order by id
 limit $2;
 
 -- name: unanswered
 -- The newest messages of a session that ended otherwise than with an answer.
-select id, message, run_id, received_at, finished_at, outcome, reason
+select
+    id, message, run_id, received_at, finished_at, outcome, reason,
+    case when state = 'waiting' then last_run end as asking_run
 from inbox
 where session = $1 and state = 'done' and kind = 'message' and outcome <> 'completed'
 order by id desc

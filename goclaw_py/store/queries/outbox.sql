@@ -272,8 +272,8 @@ where outbox.id = ended.id
 returning outbox.id;
 
 -- name: backlog
--- Count unfinished, undeliverable and failed messages; dropped and rejected ones do not count,
--- because their senders were notified.
+-- Count unfinished, undeliverable and failed messages, and tool calls that wait for an answer of a
+-- person; dropped and rejected messages do not count, because their senders were notified.
 select
     (select count(*) from inbox where state = 'pending') as inbox,
     (select count(*) from outbox where state in ('pending', 'sending')) as outbox,
@@ -283,4 +283,5 @@ select
         from inbox
         where state = 'done' and kind = 'message' and not dismissed
           and outcome in ('failed', 'timed_out', 'abandoned', 'lost')
-    ) as unanswered;
+    ) as unanswered,
+    (select count(*) from approvals where decision is null) as approvals;

@@ -112,7 +112,12 @@ where split_part(s.key, ':', 3) in ('cron', 'heartbeat', 'subagent', 'delegate')
       ) < $1,
       true
   )
-  and not (select exists (select from inbox as i where i.session = s.key and i.state <> 'done'))
+  and not (
+      select exists (
+          select from inbox as i
+          where i.session = s.key and (i.state = 'pending' or i.state = 'waiting')
+      )
+  )
   and not (
       select exists (
           select from inbox as i

@@ -11,6 +11,7 @@ from typing import Final
 
 from goclaw_py.model import errors
 from goclaw_py.model.errors import (
+    ApprovalClosed,
     BadUsageQuery,
     ChecklistChanged,
     GoclawError,
@@ -30,6 +31,7 @@ from goclaw_py.model.errors import (
     TooManyJobs,
     UnknownAgent,
     UnknownJob,
+    WrongDecision,
 )
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
 
@@ -50,6 +52,8 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NoGateway, 409),
     (SessionBusy, 409),
     (NotAChat, 409),
+    (ApprovalClosed, 409),
+    (WrongDecision, 422),
     (NotRewindable, 409),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
@@ -69,6 +73,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
 _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "SESSION_BUSY": SessionBusy,
     "NOT_A_CHAT": NotAChat,
+    "APPROVAL_CLOSED": ApprovalClosed,
     "NOT_REWINDABLE": NotRewindable,
     DISPATCH_FAILED: StoreUnavailable,
 }

@@ -21,6 +21,7 @@ from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
+from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
@@ -74,6 +75,7 @@ def make_api(
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "/api", responses=None)
     _include(app, gateway_routes(control, settings), "/api")
+    _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")

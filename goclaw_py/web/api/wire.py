@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Generic, TypeVar, get_args
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.jobs.models import MAX_TEXT_CHARS
+from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.control import ChatEvent, TerminalMessage
@@ -123,6 +124,28 @@ class RevokeBody(Body):
     channel: Name
     account: Name
     sender_id: Name
+
+
+class DecideBody(Body):
+    """The answer to a question about a tool call."""
+
+    decision: Literal[
+        Decision.ONCE,
+        Decision.SESSION,
+        Decision.ALWAYS,
+        Decision.DENY,
+        Decision.HAPPENED,
+        Decision.AGAIN,
+        Decision.SKIP,
+    ]
+
+
+class GrantBody(Body):
+    """A grant; ``session`` is null if it holds in all sessions."""
+
+    agent: Name
+    tool: Name
+    session: Key | None = None
 
 
 class SayBody(Body):

@@ -49,6 +49,8 @@ NOTICES: Final = {
     "dropped": "Dropped.",
     "removed": "Removed.",
     "approved": "Approved.",
+    "answered": "Answered.",
+    "late": "It has been answered already, or its time is over.",
     "welcome": "Signed in.",
     "made": "Created.",
     "done": "Done.",

@@ -28,6 +28,7 @@ from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
 from goclaw_py.web.pages import (
+    approvals,
     deliveries,
     heartbeats,
     job_form,
@@ -73,6 +74,7 @@ _MODULES: Final = (
     jobs,
     heartbeats,
     deliveries,
+    approvals,
     people,
 )
 """Modules of pages that need only the services."""

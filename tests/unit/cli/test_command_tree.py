@@ -59,7 +59,7 @@ WRITES_JSON = {"cron export"}
 
 WATCHED = {
     *("status", "lanes", "nodes list", "queue", "runs list"),
-    *("inbox list", "outbox list", "cron list"),
+    *("inbox list", "outbox list", "cron list", "approvals list"),
     "heartbeat status",
 }
 
@@ -77,9 +77,10 @@ VERBS = {
         "approve",
         "revoke",
         "mute",
+        "answer",
     ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
-    *("runs", "people", "events"),
+    *("runs", "people", "events", "grants"),
 }
 """Second words. The last line are lists of something else than the noun before them."""
 
@@ -149,6 +150,13 @@ GATEWAY = dict.fromkeys(
     "pairing revoke": "42",
     "pairing deny": "50",
     "pairing allow": "50",
+    "approvals list": "",
+    "approvals show": "9f8",
+    "approvals allow": "9f8 --session",
+    "approvals deny": "9f8",
+    "approvals answer": "9f0 again",
+    "approvals grants": "",
+    "approvals revoke": "main pay",
     "why": "0190-aaaa",
     "config show": "lanes",
 }
@@ -224,7 +232,7 @@ def test_the_document_of_a_command_on_the_database_can_be_read(
 
 def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway) -> None:
     stopped = {"stopped": [fakes.RUN_ID], "dropped": ["d1", "d2"]}
-    done = stopped | {"already_stopping": False, "unsent": 0}
+    done = stopped | {"already_stopping": False, "unsent": 0, "asking": 0}
     assert goclaw.data("stop", "console", "--all") == done
     assert goclaw.data("sessions", "reset", "console") == {"reset": fakes.SESSION}
     assert goclaw.data("pairing", "revoke", "42")["sender"]["id"] == "42"

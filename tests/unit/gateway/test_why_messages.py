@@ -7,17 +7,26 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.model.approvals import ApprovalRequest, Decision
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import AgentError, ChatGone, MaybeSent, NotSent, RateLimited
+from goclaw_py.model.errors import (
+    AgentError,
+    ApprovalNeeded,
+    ChatGone,
+    MaybeSent,
+    NotSent,
+    RateLimited,
+)
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.run_events import ToolStarted
+from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
+from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import SendFailure
-from tests.support.harness import Ways, a_process, message, until
+from tests.support.harness import Ways, a_process, here, message, until
 from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy())
@@ -84,6 +93,59 @@ async def provider_down() -> Explanation:
 @CASES.answer("ended.failed", "failed: AgentError: 401 invalid api key", "goclaw inbox retry 1")
 async def failed() -> Explanation:
     return await after_the_answer(ScriptedAgent(Fail(AgentError("Sorry.", "401 invalid api key"))))
+
+
+def pays(**asked: bool) -> ScriptedAgent:
+    """An agent that asks whether it may pay."""
+    pay = ApprovalNeeded((ApprovalRequest("c1", "pay", "{}", timeout_s=3600, **asked),))
+    return ScriptedAgent(Fail(pay), otherwise=lambda _: Say("paid"))
+
+
+@CASES.answer("waits.approval", "has asked for approval to call pay 5 seconds ago and waits for an "
+              "answer, for 59 min 55 s more", "goclaw approvals allow")  # fmt: skip
+async def waits_for_an_approval() -> Explanation:
+    return await after(5, agent=pays())
+
+
+@CASES.answer("waits.approval", "asked whether its interrupted call of pay took effect",
+              "goclaw approvals answer")  # fmt: skip
+async def waits_for_what_became_of_a_call() -> Explanation:
+    return await after(5, agent=pays(uncertain=True), about="inbox:1")
+
+
+@CASES.answer("run.asked", "has asked for approval to call pay, and its messages ran again",
+              "goclaw runs list")  # fmt: skip
+async def was_approved() -> Explanation:
+    async with a_process(pays(), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(2)
+        (asked,) = await gateway.store.approvals()
+        assert (await ask(gateway, f"run:{asked.run_id}")).code == "waits.approval"
+        await gateway.control.decide_approval(asked.id[:6], Decision.ONCE)
+        await gateway.channel.until_sent(3)
+        assert (await ask(gateway, ANN)).code == "answered"
+        found = await ask(gateway, f"run:{asked.run_id}")
+        assert [step.words for step in found.chain if step.code == "answered_approval"] == [
+            "pay: ✅ Allowed once by the operator"
+        ]
+        return found
+
+
+@CASES.answer("waits.approval", "has asked for approval to call pay", "goclaw approvals deny")
+async def child_waits_for_an_approval() -> Explanation:
+    async def delegate(request: RunRequest, emit: Emit) -> str:
+        return await here(request).children.subagent("pay", "key")
+
+    def choose(request: RunRequest) -> Step:
+        pay = Fail(ApprovalNeeded((ApprovalRequest("c1", "pay", "{}"),)))
+        return pay if request.prompt == "pay" else Do(delegate)
+
+    async with a_process(ScriptedAgent(otherwise=choose), AT_ONCE) as gateway:
+        await gateway.say("hello")
+        await asyncio.sleep(2)
+        for run in await gateway.store.runs():
+            assert (await ask(gateway, f"run:{run.id}")).code == "waits.approval", run
+        return await ask(gateway, "inbox:1")
 
 
 @CASES.question("The run ended, and no answer came")

@@ -129,11 +129,12 @@ def test_without_a_database_its_figures_are_left_out() -> None:
     away = replace(STATUS, backlog=None)
     text = metrics().exposition(away, openmetrics=False).text.decode()
     assert "goclaw_database_up 0.0" in text
-    assert not re.search(r"goclaw_(in|out)box_", text)
-    there = replace(STATUS, backlog=Backlog(1, 2, 3, 4))
+    assert not re.search(r"goclaw_(in|out)box_|goclaw_approvals", text)
+    there = replace(STATUS, backlog=Backlog(1, 2, 3, 4, approvals=5))
     text = metrics().exposition(there, openmetrics=False).text.decode()
     figures = {"inbox_open": 1, "outbox_open": 2, "outbox_dead": 3, "inbox_unanswered": 4}
-    assert re.findall(r"^goclaw_(?:in|out)box_\w+ .*$", text, re.MULTILINE) == [
+    figures["approvals_waiting"] = 5
+    assert re.findall(r"^goclaw_(?:(?:in|out)box|approvals)_\w+ .*$", text, re.MULTILINE) == [
         f"goclaw_{name} {value:.1f}" for name, value in figures.items()
     ]
 

@@ -154,7 +154,8 @@ def test_lists_say_how_to_read_on(document: dict[str, Any]) -> None:
     }
     assert paged == {
         *("runs", "runs/timeline", "sessions", "inbox", "outbox", "people", "chats", "heard"),
-        *("heartbeat-runs", "heartbeats/{agent}/runs", "occurrences", "jobs/{job}/log"),
+        *("approvals", "heartbeat-runs", "heartbeats/{agent}/runs", "occurrences"),
+        "jobs/{job}/log",
     }
     for path in paged:
         names = {one["name"] for one in document["paths"][f"/api/{path}"]["get"]["parameters"]}

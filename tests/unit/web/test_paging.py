@@ -52,7 +52,7 @@ async def walk(http: httpx.AsyncClient, path: str) -> list[object]:
 
 @pytest.mark.parametrize("path", [
     "runs", "sessions", "inbox", "outbox", "outbox?state=dead&run=0190-aaaa", "people", "chats",
-    "heard", "heartbeat-runs", "heartbeats/main/runs",
+    "heard", "approvals", "heartbeat-runs", "heartbeats/main/runs",
     "runs/timeline?since=2026-01-01T00:00:00Z&until=2027-01-01T00:00:00%2B02:00",
 ])  # fmt: skip
 @pytest.mark.usefixtures("control")

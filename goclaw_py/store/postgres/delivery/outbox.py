@@ -207,7 +207,7 @@ class PostgresOutbox(PostgresPart):
             row = await connection.row(_SQL["backlog"])
         if row is None:
             raise StoreError("a count without a result")
-        return Backlog(row["inbox"], row["outbox"], row["dead"], row["unanswered"])
+        return rows.from_row(Backlog, row, undecided=0)
 
 
 def _each_chat_once(claims: Sequence[_Claim]) -> list[list[int]]:

@@ -16,12 +16,14 @@ from goclaw_py.model.approvals import (
     about_approval,
 )
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.store import Notice, RunEnd
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.messages.message_json import inbound, outbound
+from goclaw_py.store.postgres.pages import place, prefix_range
 from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.postgres.runs import steps
@@ -51,11 +53,23 @@ class PostgresApprovals(PostgresPart):
             row = await connection.row(_SQL["approval"], approval_id)
         return None if row is None else _approval(row)
 
+    async def find_approvals(self, prefix: str) -> list[Approval]:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["find"], *prefix_range(prefix))
+        return [_approval(row) for row in found]
+
     async def approvals(
-        self, *, limit: int = 50, session: SessionKey | None = None, waiting: bool = True
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        waiting: bool = True,
+        before: Cursor | None = None,
     ) -> list[Approval]:
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["approvals"], limit, session, waiting)
+            found = await connection.fetch(
+                _SQL["approvals"], limit, session, waiting, *place(before)
+            )
         return [_approval(row) for row in found]
 
     async def decide_approval(

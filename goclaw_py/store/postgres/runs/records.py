@@ -10,12 +10,11 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import ALL_RUNS, RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.pages import OLDEST, place
+from goclaw_py.store.postgres.pages import OLDEST, place, prefix_range
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries
 
 _SQL = queries("records")
-_LAST_CHARACTER = chr(0x10FFFF)
 
 
 class PostgresRunRecords(PostgresPart):
@@ -60,7 +59,7 @@ class PostgresRunRecords(PostgresPart):
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["find"], prefix, prefix + _LAST_CHARACTER)
+            found = await connection.fetch(_SQL["find"], *prefix_range(prefix))
         return [rows.run(row) for row in found]
 
     async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:

@@ -1,0 +1,74 @@
+"""Why a run or its messages wait for the answer of a person (SPEC AGENT-11)."""
+
+from __future__ import annotations
+
+from goclaw_py.delivery import approval_texts
+from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude, short
+from goclaw_py.model.approvals import Approval
+from goclaw_py.model.explanation import Cure, ExplanationStep
+from goclaw_py.model.ids import RunId, SessionKey
+
+
+async def questions(src: Sources, run: RunId, session: SessionKey) -> list[Approval]:
+    """Return the questions of a run and of its child runs, the oldest first.
+
+    ``session`` is that of the run whose messages wait.
+    """
+    found = await src.store.approvals(session=session, waiting=False)
+    return [one for one in reversed(found) if await _is_below(src, one.run_id, run)]
+
+
+async def _is_below(src: Sources, child: RunId | None, run: RunId) -> bool:
+    """Return whether a run is another one or one of its child runs."""
+    while child is not None and child != run:
+        found = await src.store.find_run(child)
+        child = found[0].parent if found else None
+    return child == run
+
+
+def judge(src: Sources, asked: list[Approval]) -> Verdict:
+    """Explain what became of questions; there is at least one."""
+    waiting = [one for one in asked if one.decision is None]
+    if waiting:
+        return _waits(src, waiting[0])
+    last = max(asked, key=lambda one: one.decided_at or one.asked_at)
+    answer = f"Run {short(last.run_id)} {_ask(last)}, and its messages ran again after the answer."
+    runs = Cure("The run that continued it", "goclaw runs list")
+    return conclude("run.asked", answer, runs)
+
+
+def _waits(src: Sources, asked: Approval) -> Verdict:
+    place = "" if asked.target is not None else "; the owners were asked in their own chats"
+    answer = (
+        f"Run {short(asked.run_id)} {_ask(asked)} {ago(asked.asked_at, src.now())} and waits for "
+        f"an answer, for {between(src.now(), asked.expires_at)} more{place}."
+    )
+    show = Cure("The call with its arguments", f"goclaw approvals show {asked.id}")
+    if asked.request.uncertain:
+        check = "Check whether the call took effect, then answer: happened, again or skip"
+        command = f"goclaw approvals answer {asked.id} happened"
+        return conclude("waits.approval", answer, Cure(check, command), show)
+    cures = (
+        Cure("Allow it: a button or /approve in the chat", f"goclaw approvals allow {asked.id}"),
+        Cure("Or deny it: a button or /deny in the chat", f"goclaw approvals deny {asked.id}"),
+    )
+    return conclude("waits.approval", answer, *cures, show)
+
+
+def _ask(asked: Approval) -> str:
+    if asked.request.uncertain:
+        return f"has asked whether its interrupted call of {asked.request.tool} took effect"
+    return f"has asked for approval to call {asked.request.tool}"
+
+
+def steps(asked: list[Approval]) -> list[ExplanationStep]:
+    """Return the questions and their answers."""
+    found = []
+    for one in asked:
+        words = f"run {short(one.run_id)} {_ask(one)}"
+        found.append(ExplanationStep(one.asked_at, "asked_approval", words))
+        if one.decision is not None:
+            said = approval_texts.answer(one.decision, one.decided_by).rstrip(".")
+            words = f"{one.request.tool}: {said}"
+            found.append(ExplanationStep(one.decided_at, "answered_approval", words))
+    return found

@@ -1,0 +1,67 @@
+"""Questions about tool calls, and what their answers allow, in the API (SPEC AGENT-11)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from goclaw_py.model.approvals import Approval, ToolGrant
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.ports.control import Control
+from goclaw_py.web.api.paging import LINK, Before, Limit, Page
+from goclaw_py.web.api.wire import DecideBody, GrantBody
+
+ApprovalPath = Annotated[str, Path(min_length=1, max_length=64, examples=["9f86d081"])]
+Waiting = Annotated[bool, Query(description="`false`: also those with an answer.")]
+OfSession = Annotated[
+    str | None, Query(min_length=1, max_length=512, description="The whole key of a session.")
+]
+
+
+def approval_routes(control: Control) -> APIRouter:
+    """Return the routes below ``/api``."""
+    api = APIRouter(tags=["approvals"])
+
+    @api.get("/approvals", responses=LINK)
+    async def approvals(
+        page: Page,
+        before: Before,
+        limit: Limit = 50,
+        session: OfSession = None,
+        *,
+        waiting: Waiting = True,
+    ) -> list[Approval]:
+        """List tool calls that wait for an answer, the newest first."""
+        key = None if session is None else SessionKey(session)
+        found = await control.approvals(
+            limit=limit + 1, session=key, waiting=waiting, before=before
+        )
+        return page.of(found, limit)
+
+    @api.get("/approvals/{prefix}")
+    async def one(prefix: ApprovalPath) -> Approval:
+        """Get a question by its id or a unique beginning of it."""
+        return await control.approval(prefix)
+
+    @api.post("/approvals/{prefix}/decide")
+    async def decide(prefix: ApprovalPath, body: DecideBody) -> Approval:
+        """Answer a question about a tool call.
+
+        `once`, `session`, `always` or `deny`; if `request.uncertain` is set, `happened`, `again` or
+        `skip`. The run continues when all of its questions are answered.
+        """
+        return await control.decide_approval(prefix, body.decision)
+
+    @api.get("/grants")
+    async def grants() -> list[ToolGrant]:
+        """List the tools that agents may call without a question."""
+        return await control.grants()
+
+    @api.post("/grants/revoke", status_code=204)
+    async def revoke(body: GrantBody) -> None:
+        """Ask again about a tool."""
+        session = None if body.session is None else SessionKey(body.session)
+        await control.revoke_grant(AgentName(body.agent), body.tool, session)
+
+    return api

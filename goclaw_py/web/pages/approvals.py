@@ -1,0 +1,81 @@
+"""The page of tool calls that need an approval, and of what people have allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from goclaw_py.delivery import approval_texts
+from goclaw_py.model.approvals import ABOUT_APPROVAL, ABOUT_OUTCOME, Decision
+from goclaw_py.model.errors import ApprovalClosed, NotFound
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+
+SHOWN: Final = 50
+_MOST_WAITING: Final = 200
+
+_LABELS: Final = {
+    Decision.ONCE: "Allow once",
+    Decision.SESSION: "Allow for this session",
+    Decision.ALWAYS: "Always allow",
+    Decision.DENY: "Deny",
+    Decision.HAPPENED: "It happened",
+    Decision.AGAIN: "Run it again",
+    Decision.SKIP: "Skip",
+}
+
+
+def routes(service: PageServices) -> list[Route]:
+    """Return the page, and the forms to answer and to revoke."""
+    control = service.control
+
+    async def look(query: Query) -> Facts:
+        waiting, newest, grants = await asyncio.gather(
+            control.approvals(limit=_MOST_WAITING),
+            control.approvals(limit=SHOWN + 1, waiting=False, before=place(query.get("before"))),
+            control.grants(),
+        )
+        return {
+            "asking": waiting,
+            "answered": [one for one in newest[:SHOWN] if one.decision is not None],
+            "next": newest[SHOWN - 1].cursor if len(newest) > SHOWN else None,
+            "grants": grants,
+            "labels": _LABELS,
+            "said": approval_texts.answer,
+        }
+
+    async def decide(request: Request) -> Response:
+        fields = await form(request)
+        approval, decision = fields.get("id", ""), fields.get("decision", "")
+        if not approval or decision not in (*ABOUT_APPROVAL, *ABOUT_OUTCOME):
+            raise HTTPException(422, "an answer has the id of the approval and a decision")
+        try:
+            await control.decide_approval(approval, Decision(decision))
+        except (ApprovalClosed, NotFound):
+            # Another person was faster, for example in the chat.
+            return back_to("/approvals", "late")
+        return back_to("/approvals", "answered")
+
+    async def revoke(request: Request) -> Response:
+        fields = await form(request)
+        agent, tool, session = (fields.get(name, "") for name in ("agent", "tool", "session"))
+        if not agent or not tool:
+            raise HTTPException(422, "a grant has an agent and a tool")
+        key = SessionKey(session) if session else None
+        try:
+            await control.revoke_grant(AgentName(agent), tool, key)
+        except NotFound:
+            return back_to("/approvals", "nothing")
+        return back_to("/approvals", "removed")
+
+    page = Page("/approvals", "approvals", "Approvals", look, ("before",))
+    return [
+        *service.routes(page),
+        Route("/approvals/decide", decide, methods=["POST"]),
+        Route("/approvals/revoke", revoke, methods=["POST"]),
+    ]

@@ -1,0 +1,87 @@
+"""``goclaw approvals``: tool calls that need the approval of a person (SPEC AGENT-11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.cli.exits import ExitCode
+from goclaw_py.model.approvals import Approval
+from tests.unit.cli.conftest import Shell, ThreadGateway, lines
+from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
+from tests.unit.web.fake_post import KEY
+from tests.unit.web.fakes import FakeControl
+
+
+@pytest.fixture(autouse=True)
+def _database(database: FakeControl) -> None:
+    """Without a gateway, unless a test starts one."""
+
+
+def test_what_waits_is_listed_and_on_request_everything(goclaw: Shell) -> None:
+    _, pay, wipe = lines(goclaw("approvals", "list").out)
+    assert pay.startswith(f"{PAY.id} ")
+    assert pay.endswith(f' main pay {{"to": "Bob[2J"}} {KEY} waiting')
+    assert wipe.endswith(f" main wipe {{}} {KEY} did it take effect?")
+    everything = goclaw("approvals", "list", "--all").out
+    assert "\x1b" not in everything
+    assert "✅ Always allowed by Ann 2 telegram" in everything.splitlines()[-1]
+    assert [one["id"] for one in goclaw.data("approvals", "list")] == [PAY.id, WIPE.id]
+
+
+def test_nothing_waits(goclaw: Shell, database: FakeControl) -> None:
+    database.asked, database.granted = [], []
+    assert goclaw("approvals", "list").out == "no tool call waits for an approval\n"
+    assert goclaw("approvals", "list", "--all").out == "no approvals\n"
+    assert goclaw("approvals", "grants").out == "no grants\n"
+
+
+@pytest.mark.parametrize(("which", "says"), [
+    (PAY, f"goclaw approvals allow {PAY.id}"),
+    (WIPE, f"goclaw approvals answer {WIPE.id} happened|again|skip"),
+    (ANSWERED, "answered  2026-01-02"),
+])  # fmt: skip
+def test_one_is_shown_with_how_to_answer(goclaw: Shell, which: Approval, says: str) -> None:
+    got = goclaw("approvals", "show", which.id[:6])
+    assert got.code == 0
+    assert says in got.out
+    assert f"\narguments\n  {which.request.arguments}\n".replace("\x1b", "") in got.out
+
+
+@pytest.mark.parametrize(("typed", "said"), [
+    (("allow", "9f86"), "pay: ✅ Allowed once by the operator.\n"),
+    (("allow", "9f86", "--session"), "pay: ✅ Allowed for this session by the operator.\n"),
+    (("allow", "9f86", "--always"), "pay: ✅ Always allowed by the operator.\n"),
+    (("deny", "9f86"), "pay: 🚫 Denied by the operator.\n"),
+    (("answer", "9f0", "happened"), "wipe: ✅ It happened, says the operator.\n"),
+    (("answer", "9f0", "skip"), "wipe: ⏭ Skipped by the operator.\n"),
+])  # fmt: skip
+def test_a_question_is_answered(goclaw: Shell, typed: tuple[str, ...], said: str) -> None:
+    got = goclaw("approvals", *typed)
+    assert (got.code, got.out) == (0, said)
+    again = goclaw("approvals", *typed)
+    assert (again.code, again.out) == (ExitCode.FAILED, "")
+    assert "answered already" in again.err
+
+
+@pytest.mark.parametrize(("typed", "code", "said"), [
+    (("allow", "9f"), ExitCode.FAILED, "or several"),
+    (("allow", "9f0"), ExitCode.FAILED, "cannot be once"),
+    (("allow", "9f8", "--session", "--always"), ExitCode.USAGE, "either --session or --always"),
+    (("answer", "9f0", "once"), ExitCode.USAGE, "one of happened, again, skip"),
+    (("revoke", "main", "shell"), ExitCode.FAILED, "no grant for 'shell'"),
+])  # fmt: skip
+def test_a_mistake_is_told(goclaw: Shell, typed: tuple[str, ...], code: int, said: str) -> None:
+    got = goclaw("approvals", *typed)
+    assert (got.code, got.out) == (code, "")
+    assert said in got.err
+
+
+def test_grants_are_listed_and_revoked(goclaw: Shell, gateway: ThreadGateway) -> None:
+    _, pay, wipe = lines(goclaw("approvals", "grants").out)
+    assert pay.startswith("main pay all 2026-01-02")
+    assert wipe.startswith(f"main wipe {KEY} 2026-01-02")
+    assert wipe.endswith("the operator")
+    got = goclaw("approvals", "revoke", "main", "wipe", "--session", KEY)
+    assert (got.code, got.out) == (0, "agent main asks again before it calls wipe\n")
+    assert [one["tool"] for one in goclaw.data("approvals", "grants")] == ["pay"]
+    assert goclaw.data("approvals", "revoke", "main", "pay") == {"revoked": True}

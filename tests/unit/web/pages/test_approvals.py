@@ -1,0 +1,63 @@
+"""The page of tool calls that need an approval (SPEC AGENT-11, OPS-3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from goclaw_py.model.approvals import Decision
+from goclaw_py.scheduler.views import Backlog
+from tests.unit.web import fakes
+from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
+from tests.unit.web.fake_post import KEY
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.pages.conftest import Browser
+
+PAGE = "/approvals"
+
+
+async def test_what_waits_is_shown_with_its_answers(browser: Browser) -> None:
+    text = await browser.says(PAGE, "pay", '{"to": "Bob', "Did it take effect?", KEY)
+    for decision in (*PAY.request.decisions, *WIPE.request.decisions):
+        assert text.count(f'name="decision" value="{decision}"') == 1
+    assert "✅ Always allowed by Ann" in text
+    assert f'id="approval-{ANSWERED.id}"' in text
+
+
+async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:
+    control.asked, control.granted = [], []
+    await browser.says(PAGE, "No tool call waits for an answer.", "[agents.NAME.approval]")
+
+
+async def test_a_button_answers(browser: Browser, control: FakeControl) -> None:
+    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=answered", id=PAY.id, decision="session")
+    assert control.asked[0].decision is Decision.SESSION
+    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id=PAY.id, decision="once")
+    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id="gone", decision="once")
+    await browser.says(f"{PAGE}?notice=late", "It has been answered already")
+
+
+async def test_a_forged_form_does_nothing(browser: Browser, control: FakeControl) -> None:
+    for fields in ({}, {"id": PAY.id}, {"id": PAY.id, "decision": "expired"}):
+        await browser.refuses(f"{PAGE}/decide", 422, "an answer has the id", **fields)
+    await browser.refuses(f"{PAGE}/decide", 422, "cannot be once", id=WIPE.id, decision="once")
+    await browser.refuses(f"{PAGE}/revoke", 422, "a grant has an agent", agent="main")
+    assert control.asked == [PAY, WIPE, ANSWERED]
+    foreign = {"origin": "http://evil.example"}
+    answer = await browser.post(f"{PAGE}/decide", data={"id": PAY.id}, headers=foreign)
+    assert answer.status_code == 403
+
+
+async def test_a_grant_is_revoked(browser: Browser, control: FakeControl) -> None:
+    removed = f"{PAGE}?notice=removed"
+    await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="pay", session="")
+    await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="wipe", session=KEY)
+    assert control.granted == []
+    await browser.leads(f"{PAGE}/revoke", f"{PAGE}?notice=nothing", agent="main", tool="pay")
+
+
+async def test_the_first_page_leads_to_what_waits(browser: Browser, control: FakeControl) -> None:
+    warning = "2 tool calls wait for an approval; see: goclaw approvals list"
+    backlog = Backlog(inbox=0, outbox=0, dead=0, approvals=2)
+    control.snapshot = replace(fakes.STATUS, backlog=backlog, warnings=(warning,))
+    link = '<a href="/approvals">'
+    await browser.says("/", f"{warning}, or {link}Approvals</a>", f"{link}2</a>")

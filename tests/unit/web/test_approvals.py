@@ -1,0 +1,57 @@
+"""``/api/approvals`` and ``/api/grants``: questions about tool calls (SPEC AGENT-11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.cli.client.control import RemoteControl
+from goclaw_py.model.approvals import Decision
+from goclaw_py.model.errors import ApprovalClosed, NotFound
+from goclaw_py.model.ids import AgentName
+from goclaw_py.web.api.error_json import NotAccepted
+from tests.unit.web.fake_approvals import ANSWERED, GRANT, IN_SESSION, PAY, WIPE
+from tests.unit.web.fake_post import KEY
+from tests.unit.web.harness import Api
+
+MAIN = AgentName("main")
+
+
+@pytest.mark.real_time
+async def test_everything_comes_back_as_it_was(remote: RemoteControl) -> None:
+    assert await remote.approvals() == [PAY, WIPE]
+    assert await remote.approvals(waiting=False, limit=3, session=KEY) == [PAY, WIPE, ANSWERED]
+    assert await remote.approvals(before=PAY.cursor) == [WIPE]
+    assert await remote.approval("9f8") == PAY
+    done = await remote.decide_approval("9f8", Decision.SESSION)
+    assert (done.id, done.decision) == (PAY.id, Decision.SESSION)
+    assert await remote.grants() == [GRANT, IN_SESSION]
+    await remote.revoke_grant(MAIN, "pay")
+    await remote.revoke_grant(MAIN, "wipe", KEY)
+    assert await remote.grants() == []
+
+
+@pytest.mark.real_time
+async def test_an_answer_that_does_not_count_raises_the_same_error(remote: RemoteControl) -> None:
+    with pytest.raises(NotFound):
+        await remote.decide_approval("9f", Decision.ONCE)
+    with pytest.raises(ApprovalClosed, match="answered already"):
+        await remote.decide_approval(ANSWERED.id, Decision.ONCE)
+    with pytest.raises(NotAccepted, match="cannot be once"):
+        await remote.decide_approval(WIPE.id, Decision.ONCE)
+    with pytest.raises(NotFound, match="shell"):
+        await remote.revoke_grant(MAIN, "shell")
+
+
+@pytest.mark.parametrize(("body", "status", "text"), [
+    ({"decision": "once"}, 409, "answered already"),
+    ({"decision": "skip"}, 422, "cannot be skip"),
+    ({"decision": "expired"}, 422, "decision: Input should be"),
+    ({"decision": "yes"}, 422, "decision: Input should be"),
+    ({}, 422, "decision: Field required"),
+    ({"decision": "once", "by": "me"}, 422, "by: unknown key"),
+])  # fmt: skip
+async def test_a_bad_answer_says_why(body: object, status: int, text: str, api: Api) -> None:
+    got, answer = await api("POST", f"/approvals/{ANSWERED.id}/decide", body)
+    assert got == status
+    assert text in answer["error"]
+    assert answer.get("code", "") == ("APPROVAL_CLOSED" if status == 409 else "")
