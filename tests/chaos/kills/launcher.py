@@ -6,6 +6,7 @@ other process; what it lacks is only its imports.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -97,6 +98,8 @@ def _serve() -> None:
     """Fork for each line of standard input; print the process ids."""
     for name in _IMPORTS:
         import_module(name)
+    # A collection in a fork would copy all pages.
+    gc.freeze()
     # Whoever is gone is gone at once, without a zombie.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while line := sys.stdin.readline():
