@@ -117,7 +117,8 @@ def _answers(facts: Facts) -> Iterator[Breach]:
     by_user = grouped(facts.history.tasks.values(), lambda task: task.user)
     places = grouped(facts.history.requests, lambda asked: asked.task.number)
     for user, tasks in by_user.items():
-        seen = _once(facts.seen.get(user, ()))
+        shown = facts.seen.get(user, ())
+        seen = _once(shown)
         lost = 0
         for task in tasks:
             outcome = facts.outcomes.get(task.number, ("none", 0))[0]
@@ -126,9 +127,10 @@ def _answers(facts: Facts) -> Iterator[Breach]:
             wrong = _wrong_answer(task, outcome, last, seen)
             if wrong:
                 yield Breach(Rule.ANSWERED_ONCE, f"task {task.number}, {outcome}: {wrong} {seen}")
-        notices = sum(texts.LOST in text for text in seen)
-        if notices != lost:
-            yield Breach(Rule.ANSWERED_ONCE, f"user {user}: {lost} lost, {notices} told {seen}")
+        # All have the same text: one that was sent again may be the first that arrived.
+        notices = [text for text in shown if texts.LOST in text]
+        if not sum(not text.endswith(SENT_AGAIN) for text in notices) <= lost <= len(notices):
+            yield Breach(Rule.ANSWERED_ONCE, f"user {user}: {lost} lost, but told {shown}")
 
 
 def _once(seen: Sequence[str]) -> Sequence[str]:

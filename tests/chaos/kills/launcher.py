@@ -69,22 +69,32 @@ class _Process:
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self._file = os.pidfd_open(pid)
-        self._poll = select.poll()
-        self._poll.register(self._file, select.POLLIN)
+        self._has_ended = False
 
     def poll(self) -> int | None:
-        return 0 if self._poll.poll(0) else None
+        """Return whether it has ended: 0 if so."""
+        return 0 if self._ended_within(0) else None
 
     def wait(self, timeout: float | None = None) -> int:
-        if not self._poll.poll(None if timeout is None else 1000 * timeout):
+        """Wait for its end. Raises ``TimeoutExpired``."""
+        if not self._ended_within(timeout):
             raise subprocess.TimeoutExpired("goclaw run", timeout or 0.0)
         return 0
 
     def send_signal(self, sig: int) -> None:
-        signal.pidfd_send_signal(self._file, sig)
+        """Send it a signal, if it has not ended."""
+        if not self._has_ended:
+            signal.pidfd_send_signal(self._file, sig)
 
     def kill(self) -> None:
+        """``kill -9``."""
         self.send_signal(signal.SIGKILL)
+
+    def _ended_within(self, seconds: float | None) -> bool:
+        if not self._has_ended and select.select([self._file], [], [], seconds)[0]:
+            self._has_ended = True
+            os.close(self._file)
+        return self._has_ended
 
 
 class _Forked(Program):

@@ -14,6 +14,7 @@ from tests.chaos.breach import grouped
 from tests.chaos.kills.checker import Breach, Facts, Rule
 from tests.chaos.kills.history import Asked
 from tests.chaos.kills.script import Moment
+from tests.support.again import SENT_AGAIN
 
 _SHOWN: Final = 20
 
@@ -75,6 +76,8 @@ class Played:
         ended = ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
         continued = sum(attempts > 1 for _, attempts in facts.outcomes.values())
         yield f"  messages: {len(history.tasks)}: {ended}; {continued} ran more than once"
+        copies = sum(text.endswith(SENT_AGAIN) for seen in facts.seen.values() for text in seen)
+        yield f"  messages that say that they were sent again: {copies}"
         again = [one for one in history.requests if one.attempt > 1]
         lost = unstored(facts)
         cut = len(again) - len(lost)

@@ -285,3 +285,4 @@ def _served(history: History, trap: Trap, nodes: int) -> Iterator[list[tuple[str
     finally:
         loop.call_soon_threadsafe(stop.set)
         thread.join(_SERVED_WITHIN_S)
+        loop.close()
