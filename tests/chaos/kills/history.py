@@ -33,7 +33,7 @@ class Asked:
     Args:
         place: How many responses to the same message came before.
         attempt: How often this one was requested, from 1.
-        life: How often the node had been killed.
+        life: How often the node had been killed before it sent the request.
         calls: What the model answers; none in the last response.
         delivered_at: When its response had left as a whole, None if that never was.
     """
@@ -87,7 +87,7 @@ class History:
     _attempts: Counter[tuple[int, int]] = field(default_factory=Counter)
     _started: Counter[str] = field(default_factory=Counter)
 
-    def request(self, node: int, body: dict[str, Any]) -> Asked:
+    def request(self, node: int, life: int, body: dict[str, Any]) -> Asked:
         """Note a request; its answer is a function of the conversation."""
         messages: list[dict[str, Any]] = body["messages"]
         last = max(at for at, one in enumerate(messages) if one["role"] == "user")
@@ -105,7 +105,7 @@ class History:
             for tool, purpose in _next_calls(task, self._by_purpose(results))
         ]
         self.calls |= {call.id: call for call in calls}
-        asked = Asked(task, place, attempt, node, len(self.killed_at[node]), calls)
+        asked = Asked(task, place, attempt, node, life, calls)
         self.requests.append(asked)
         return asked
 

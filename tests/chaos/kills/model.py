@@ -1,4 +1,4 @@
-"""The model: OpenAI's chat completions, streamed, for the nodes ``/<node>/v1``."""
+"""The model: OpenAI's chat completions, streamed, at an address for each life of a node."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class _Speaker(OpenAi):
 
 @asynccontextmanager
 async def model_server(history: History, trap: Trap) -> AsyncIterator[str]:
-    """Serve; the address without the part of a node."""
+    """Serve; the address without node and life."""
     app = web.Application(client_max_size=2**26)
-    app.router.add_post("/{node}/v1/chat/completions", _Model(history, trap).complete)
+    app.router.add_post("/{node}/{life}/v1/chat/completions", _Model(history, trap).complete)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -52,7 +52,8 @@ class _Model:
     async def complete(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
         body = orjson.loads(await request.read())
-        asked = self._history.request(int(request.match_info["node"]), body)
+        node, life = (int(request.match_info[name]) for name in ("node", "life"))
+        asked = self._history.request(node, life, body)
         self._trap.reach(Moment.REQUEST, asked.node, asked.id)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)

@@ -64,13 +64,20 @@ class Size:
 class Node:
     """A gateway, which is started again and again."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, model: str) -> None:
         self._home = home
+        self._model = model
+        self._lives = 0
         self.start()
 
     def start(self) -> None:
-        """Start it; it is ready a while later."""
-        self.program = self._home.start(ready=False)
+        """Start it; it is ready a while later.
+
+        What a killed process had sent can still arrive later: each has an address of its own.
+        """
+        model = f"{self._model}/{self._lives}/v1"
+        self.program = self._home.start(ready=False, GOCLAW_AGENTS__MAIN__BASE_URL=model)
+        self._lives += 1
 
     def wait_ready(self) -> None:
         """Wait until it is ready."""
@@ -237,24 +244,23 @@ def play(seed: str, size: Size, dsn: str, folder: Path) -> Played:
         api = stack.enter_context(emulator())
         stage = Stage(seed, size, api, history)
         addresses = stack.enter_context(_served(history, stage.trap, size.nodes))
-        settings = [_settings(api, dsn, *each) for each in addresses]
+        settings = [_settings(api, dsn, tools) for _, tools in addresses]
         if size.nodes > 1:
             settings = hooked(api, settings)
         launch = stack.enter_context(launcher()).launch if size.warm else Program
         nodes = []
-        for number, own in enumerate(settings):
+        for number, (own, (model, _)) in enumerate(zip(settings, addresses, strict=True)):
             place = stack.enter_context(home(folder / f"node{number}", **own))
             place.launch = launch
-            nodes.append(Node(place))
+            nodes.append(Node(place, model))
         return stage.play(dsn, nodes)
 
 
-def _settings(api: Control, dsn: str, model: str, tools: str) -> dict[str, str]:
+def _settings(api: Control, dsn: str, tools: str) -> dict[str, str]:
     return telegram(
         api,
         GOCLAW_CHANNELS__TELEGRAM__DIRECT="open",
         GOCLAW_AGENTS__MAIN__MODEL="openai:a-model",
-        GOCLAW_AGENTS__MAIN__BASE_URL=model,
         GOCLAW_AGENTS__MAIN__API_KEY="sk-loopback",
         GOCLAW_AGENTS__MAIN__MCP__SHOP__URL=tools,
         GOCLAW_QUEUE__DEBOUNCE_MS="0",
@@ -275,7 +281,7 @@ def _served(history: History, trap: Trap, nodes: int) -> Iterator[list[tuple[str
             shops = [
                 await stack.enter_async_context(shop(node, history, trap)) for node in range(nodes)
             ]
-            ready.put([(f"{model}/{node}/v1", tools) for node, tools in enumerate(shops)])
+            ready.put([(f"{model}/{node}", tools) for node, tools in enumerate(shops)])
             await stop.wait()
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)

@@ -29,7 +29,7 @@ def ask(history: History, results: dict[str, str]) -> Asked:
         messages.append({"role": "assistant"})
     for call, result in results.items():
         messages.append({"role": "tool", "tool_call_id": call, "content": result})
-    return history.request(0, {"messages": messages})
+    return history.request(0, 0, {"messages": messages})
 
 
 def start(facts: Facts, call: str, *, stored: bool = True) -> str:
@@ -73,6 +73,7 @@ def test_a_model_that_is_told_may_ask_for_a_payment_again() -> None:
     again = start(facts, "6.0.0.again.1")
     results = {PAY: UNKNOWN_RESULT, LOOK: facts.history.told[LOOK], "6.0.0.again.1": again}
     last = facts.history.request(
+        0,
         0,
         {
             "messages": [
