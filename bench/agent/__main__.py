@@ -36,7 +36,7 @@ class Sizes:
     turns: int = 300
     warm_up: int = 30
     histories: Sequence[int] = (1, 20)
-    runs: int = 10
+    runs: int = 4
 
 
 QUICK = Sizes(rounds=1, turns=20, warm_up=5, runs=1)
