@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -37,7 +37,7 @@ faults: $(VENV)/.ready  ## plant 400 small faults in the product, one at a time;
 simulate: $(VENV)/.ready  ## simulate clusters of gateways in 10,000 random fault scenarios, in virtual time
 	@$(BIN)/python -m tests.simulation $(ARGS)
 
-chaos: chaos-cluster chaos-telegram  ## run both chaos tests, for example with ARGS="--rounds 20 --seed 7"
+chaos: chaos-cluster chaos-telegram chaos-kills  ## run all chaos tests, for example with ARGS="--seed 7"
 
 chaos-cluster: $(VENV)/.ready  ## run three real gateways through 50 rounds of kills, pauses, network cuts and restarts
 	@$(BIN)/python -m tests.chaos.cluster $(ARGS)
@@ -45,6 +45,10 @@ chaos-cluster: $(VENV)/.ready  ## run three real gateways through 50 rounds of k
 # For example: make chaos-telegram ARGS="--rounds 20 --library aiogram --seed 7"
 chaos-telegram: $(VENV)/.ready  ## kill -9 a Telegram gateway in 300 rounds; check what users notice
 	@$(BIN)/python -m tests.chaos $(ARGS)
+
+# For example: make chaos-kills ARGS="--kills 100 --nodes 2 --seed 7"
+chaos-kills: $(VENV)/.ready  ## kill -9 one and two gateways 500 times each during runs that pay; check that nothing is done or paid twice
+	@$(BIN)/python -m tests.chaos.kills $(ARGS)
 
 lint: $(VENV)/.ready      ## run ruff: style and common mistakes
 	@$(BIN)/ruff check .

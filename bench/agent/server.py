@@ -1,7 +1,8 @@
 """A model server that takes no time: chat completions of OpenAI, streamed, ready-made.
 
 ``python -m bench.agent.server`` prints its port and serves until its input ends. A request for the
-model ``tool`` that holds no result of a tool yet is answered with a call of ``look_up``.
+model ``tool`` that holds no result of a tool yet is answered with a call of ``look_up``, and one
+for the model ``tools`` that holds less than ``CALLS`` results.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 import orjson
 
 WORDS: Final = 20
+CALLS: Final = 20
 _HEAD: Final = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
@@ -46,22 +48,21 @@ _ANSWER: Final = _stream(
     *(_chunk({"content": f"word{number} "}) for number in range(WORDS)),
     _chunk({}, "stop"),
 )
-_CALL: Final = _stream(
-    _chunk(
-        {
-            "role": "assistant",
-            "tool_calls": [
-                {
-                    "index": 0,
-                    "id": "call_1",
-                    "type": "function",
-                    "function": {"name": "look_up", "arguments": '{"word": "owl"}'},
-                }
-            ],
-        }
-    ),
-    _chunk({}, "tool_calls"),
-)
+
+
+def _call(number: int) -> bytes:
+    call = {
+        "index": 0,
+        "id": f"call_{number}",
+        "type": "function",
+        "function": {"name": "look_up", "arguments": '{"word": "owl"}'},
+    }
+    said = _chunk({"role": "assistant", "tool_calls": [call]})
+    return _stream(said, _chunk({}, "tool_calls"))
+
+
+_CALLS: Final = [_call(number) for number in range(CALLS)]
+_WANTED: Final = {b'"model":"tool"': 1, b'"model":"tools"': CALLS}
 
 
 class _Connection(asyncio.Protocol):
@@ -85,8 +86,9 @@ class _Connection(asyncio.Protocol):
                 return
             body = self._rest[end + 4 : whole]
             self._rest = self._rest[whole:]
-            wants_call = b'"model":"tool"' in body and not body.rstrip(b"}").count(b'"role":"tool"')
-            self._transport.write(_CALL if wants_call else _ANSWER)
+            wanted = next((count for name, count in _WANTED.items() if name in body), 0)
+            results = body.count(b'"role":"tool"')
+            self._transport.write(_CALLS[results] if results < wanted else _ANSWER)
 
 
 async def serve() -> None:

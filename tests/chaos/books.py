@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.pool import Connection
@@ -74,6 +75,7 @@ class Books:
         return bool(self._runner.run(self._opened.fetch(_MOMENTS[moment], _session(chat))))
 
 
+B = TypeVar("B", bound=Books)
 IN_BOOKS = frozenset(_MOMENTS)
 """The moments that can be seen in the database."""
 
@@ -83,12 +85,12 @@ def _session(chat: int) -> str:
 
 
 @contextmanager
-def books(dsn: str) -> Iterator[Books]:
+def books(dsn: str, kind: type[B]) -> Iterator[B]:
     """Read the database at ``dsn``, whose schema is up to date."""
     with asyncio.Runner() as runner:
         opening = connection(Address(dsn))
         opened = runner.run(opening.__aenter__())
         try:
-            yield Books(runner, opened)
+            yield kind(runner, opened)
         finally:
             runner.run(opening.__aexit__(None, None, None))

@@ -90,7 +90,7 @@ class Stage:
         """Start the gateway, and read its database."""
         self._await_readiness(self._start())
         # The first start has made the schema, without which nothing can be read.
-        with books(dsn) as self._books:
+        with books(dsn, Books) as self._books:
             yield self
 
     def play(self, script: Script) -> Round:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
@@ -14,58 +13,30 @@ from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import Compacted, TextDelta, ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_events import Compacted, ToolEnded, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
 from goclaw_py.ports.agent import (
-    AgentResult,
     HistoryEntry,
     LoopEvent,
-    ModelStep,
     Role,
-    RunRequest,
     TextPart,
 )
-from goclaw_py.runs.run_journal import MOST_STORED, step_of
+from goclaw_py.runs.run_journal import MOST_STORED
+from tests.support.continued import (
+    ALL_CALLS,
+    ORDER,
+    STEERED,
+    Journal,
+    execute,
+    look_up,
+    pay,
+    steered,
+)
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, request
 
 pytestmark = pytest.mark.real_time
-
-ORDER = 'tools [["pay", {"to": "Ann"}], ["look_up", {"word": "owl"}]]'
-STEERED = 'tool pay {"to": "Bob"}'
-ALL_CALLS = [("pay", {"to": "Ann"}), ("look_up", {"word": "owl"}), ("pay", {"to": "Bob"})]
-
-
-async def pay(to: str) -> str:
-    """Pay somebody."""
-    return f"paid {to}"
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
-
-
-@dataclass
-class Journal:
-    """Keeps steps and text of a run, as the runtime does."""
-
-    steps: list[RunStep] = field(default_factory=list)
-    events: list[LoopEvent] = field(default_factory=list)
-
-    def __call__(self, event: LoopEvent) -> None:
-        self.events.append(event)
-        if (step := step_of(event)) is not None:
-            self.steps.append(step)
-
-    @property
-    def text(self) -> str:
-        return "".join(event.text for event in self.events if isinstance(event, TextDelta))
-
-    @property
-    def usage(self) -> Usage:
-        return next(event.usage for event in reversed(self.events) if isinstance(event, ModelStep))
 
 
 @pytest_asyncio.fixture
@@ -86,25 +57,6 @@ async def agent(server: ModelServer) -> AsyncIterator[ModelAgent]:
     await made.close()
 
 
-@dataclass
-class Done:
-    """A run that has ended."""
-
-    result: AgentResult
-    journal: Journal
-    calls: list[tuple[str, dict[str, object]]]
-
-
-async def execute(agent: ModelAgent, asked: RunRequest, steps: Sequence[RunStep] = ()) -> Done:
-    tools, journal = Functions(pay, look_up, harmless=("look_up",)), Journal()
-    result = await agent.run(replace(asked, tools=tools, steps=tuple(steps)), journal)
-    return Done(result, journal, tools.calls)
-
-
-def steered() -> RunRequest:
-    return request(ORDER, take=Coming(STEERED))
-
-
 async def test_a_run_reports_each_response_call_and_result(agent: ModelAgent) -> None:
     done = await execute(agent, steered())
     kinds = [type(step) for step in done.journal.steps]
@@ -113,37 +65,6 @@ async def test_a_run_reports_each_response_call_and_result(agent: ModelAgent) ->
     used = [step.usage for step in done.journal.steps if isinstance(step, ResponseStep)]
     assert used[0].plus(used[1]).plus(used[2]) == done.result.usage
     assert done.calls == ALL_CALLS
-
-
-async def test_a_run_cut_after_any_step_ends_like_the_whole_one(
-    agent: ModelAgent, server: ModelServer
-) -> None:
-    """No finished response is requested again, and no finished or uncertain call is repeated."""
-    whole = await execute(agent, steered())
-    steps = whole.journal.steps
-    calls = {
-        step.call_id: (step.name, json.loads(step.arguments))
-        for step in steps
-        if isinstance(step, ToolStarted)
-    }
-    for cut in range(len(steps) + 1):
-        stored = steps[:cut]
-        begun = {step.call_id for step in stored if isinstance(step, ToolStarted)}
-        ended = {step.call_id for step in stored if isinstance(step, ToolEnded)}
-        responses = sum(isinstance(step, ResponseStep) for step in stored)
-        is_steered = any(isinstance(step, TakenStep) for step in stored)
-        server.seen.clear()
-        rest = await execute(agent, request(ORDER) if is_steered else steered(), stored)
-        assert len(server.seen) == rest.result.usage.requests == 3 - responses, cut
-        assert rest.calls == [
-            call
-            for call_id, call in calls.items()
-            if call_id not in ended and not (call_id in begun and call[0] == "pay")
-        ], cut
-        if begun == ended:
-            assert rest.result.text == rest.journal.text == whole.result.text
-            texts = [entry.text for entry in rest.result.entries]
-            assert texts == [entry.text for entry in whole.result.entries]
 
 
 async def test_a_call_with_an_unknown_outcome_is_told_to_the_model_and_not_repeated(
@@ -231,24 +152,6 @@ async def test_a_crash_loop_ends_at_the_budget(agent: ModelAgent, server: ModelS
         except BudgetReached:
             break
     assert (ordered, len(server.seen)) == (2, 3)
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        [ResponseStep(b'{"kind": "of another release"}', Usage(1))],
-        [ResponseStep(b"{", Usage(1))],
-        [ToolStarted("c", "pay", "{}"), ToolEnded("c", "pay", ok=True, result="paid")],
-    ],
-    ids=["other release", "cut off", "of another kind of agent"],
-)
-async def test_steps_that_cannot_be_read_are_told_in_words(
-    agent: ModelAgent, server: ModelServer, damaged: list[RunStep]
-) -> None:
-    asked = replace(request("hello"), interrupted="It had paid Ann.")
-    done = await execute(agent, asked, [*damaged, TakenStep("and Bob")])
-    assert done.result.text == "you said: hello\nand Bob"
-    assert "It had paid Ann." in str(server.seen[0].texts[0])
 
 
 async def test_a_budget_counts_steps_that_cannot_be_read(agent: ModelAgent) -> None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any, Protocol, TypeVar
 from unittest import mock
 
 from goclaw_py.cli import entry
@@ -41,13 +41,24 @@ def wait_for(look: Callable[[], T | None], what: str, *, limit_s: float = GUARD_
         time.sleep(POLL_S)
 
 
+class _Process(Protocol):
+    """What is used of ``Popen``."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, sig: int) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Program:
     """One process whose output goes to a file."""
 
     def __init__(self, arguments: list[str], env: Mapping[str, str], log: Path) -> None:
         self._log = log
         self._out: IO[bytes] = log.open("ab")
-        self._process = subprocess.Popen(
+        self._process: _Process = subprocess.Popen(
             arguments,
             cwd=ROOT,
             env=dict(env),
@@ -101,6 +112,7 @@ class Home:
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder = folder
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.launch: Callable[[list[str], Mapping[str, str], Path], Program] = Program
         self._started: list[Program] = []
         keep = ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
         self.env = {key: os.environ[key] for key in keep if key in os.environ}
@@ -116,7 +128,7 @@ class Home:
         """Start ``goclaw run``; with ``ready`` wait until it answers."""
         log = self.folder / f"gateway-{len(self._started)}.log"
         arguments = [sys.executable, "-m", "goclaw_py", "run", *options]
-        program = Program(arguments, self.env | settings, log)
+        program = self.launch(arguments, self.env | settings, log)
         self._started.append(program)
         if ready:
             self.wait_ready(program)

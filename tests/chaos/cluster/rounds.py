@@ -104,7 +104,7 @@ class Stage:
             ways = stack.enter_context(lines(folder, self._server.folder, NODES))
             settings = [_settings(api, address, way, folder) for way in ways]
             if script.webhooks:
-                settings = _hooked(api, settings)
+                settings = hooked(api, settings)
             cluster = stack.enter_context(nodes(folder, ways, settings, script.kinds))
             game = _Game(script, api, cluster, self._server, address, folder)
             played = game.play()
@@ -346,7 +346,7 @@ def _settings(api: Control, address: Address, line: Line, folder: Path) -> dict[
     )
 
 
-def _hooked(api: Control, settings: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+def hooked(api: Control, settings: Sequence[dict[str, str]]) -> list[dict[str, str]]:
     """Let the server bring updates to each node in turn."""
     ports = [free_port() for _ in settings]
     api.route(PUBLIC, [f"http://127.0.0.1:{port}" for port in ports])

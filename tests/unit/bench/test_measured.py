@@ -8,6 +8,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from importlib.util import find_spec
@@ -32,7 +33,7 @@ from bench.scheduler.child import in_child, loops
 from bench.scheduler.contenders import CONTENDERS, KEEP_ORDER, Count, Submission, nothing
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, ratios
 from bench.scheduler.sizes import TINY
-from tests.support.postgres import Server
+from tests.support.postgres import Server, run_sql
 from tests.unit.bench.reports import assert_all_was_measured, no_server, wanted
 
 pytestmark = pytest.mark.real_time
@@ -137,6 +138,17 @@ def test_the_agent_loop_is_compared_with_bare_pydantic_ai(monkeypatch: pytest.Mo
 def test_both_make_the_same_turns(contender: str, model: str) -> None:
     with model_server() as url:
         assert measure_agent(Case(contender, model, 2), url, turns=3, warm_up=1) > 0
+
+
+def test_storing_steps_is_compared_with_not_storing_them(
+    monkeypatch: pytest.MonkeyPatch, postgres_server: Server
+) -> None:
+    asyncio.run(run_sql(postgres_server.address, "create database bench_journal"))
+    monkeypatch.setattr(agent, "in_child", lambda measure, *more: measure(*more))
+    monkeypatch.setattr(agent, "server", lambda: nullcontext(postgres_server.at("bench_journal")))
+    report = agent.journal_report(agent.QUICK)
+    assert [*wanted(report).values()] == ["≤ 2", "≤ 0.4"]
+    assert_all_was_measured(report)
 
 
 def test_every_list_is_asked_for_and_has_rows(postgres_server: Server) -> None:
