@@ -107,7 +107,7 @@ async def test_tables_that_another_user_has_restored(postgres_database: Database
     async with guest(postgres_database, role='"Bob"') as quoted:
         address = replace(quoted, user="Bob")
         line = await refused(address)
-        assert 'the user "Bob" may not SELECT, INSERT, UPDATE, DELETE in chats, ' in line
+        assert 'the user "Bob" may not SELECT, INSERT, UPDATE, DELETE in approvals, ' in line
         assert 'IN SCHEMA public TO "Bob"' in line
         await run_sql(postgres_database.address, f'{ALL} "Bob"')
         await ensure_fit(address)
