@@ -9,7 +9,7 @@ import pytest
 
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -85,6 +85,35 @@ async def test_the_steps_of_a_run_come_after_those_that_it_continues(world: Worl
     assert await world.b.run_steps(RunId("r2")) == (*first, StoredStep(RunId("r2"), 1, ASKED))
     await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
     assert await world.b.run_steps(RunId("unknown")) == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "call_key", "is_continued"),
+    [
+        (Outcome.INTERRUPTED, Reason.SHUTDOWN, "", True),
+        (Outcome.INTERRUPTED, Reason.MERGED, "", False),
+        (Outcome.LOST, Reason.NOT_CONTINUED, "", False),
+        (Outcome.COMPLETED, None, "call", True),
+    ],
+)
+async def test_the_steps_before_a_run_are_those_that_it_has_got(
+    world: World, outcome: Outcome, reason: Reason | None, call_key: str, *, is_continued: bool
+) -> None:
+    rows: list[InboxRow] = [] if call_key else await world.accept(ANN)
+    first = replace(new_run("r1", *rows), call_key=call_key)
+    await world.a.begin_run(first, node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED,)), node=A)
+    await world.a.finish_run(replace(end("r1", outcome), reason=reason), node=A)
+    if outcome is Outcome.LOST:
+        await world.a.retry_dead_letters([rows[0].id], now=at(1))
+    again = replace(new_run("r2", *rows, started_at=at(2)), call_key=call_key)
+    begun = await world.a.begin_run(again, node=A)
+    await world.a.note_run(RunId("r2"), RunSoFar(steps=(PAY,)), node=A)
+    assert begun.steps == ((ASKED,) if is_continued else ())
+    own = StoredStep(RunId("r2"), 1, PAY)
+    before = [StoredStep(RunId("r1"), 1, ASKED)] if is_continued else []
+    assert await world.b.run_steps(RunId("r2")) == (*before, own)
+    assert await world.b.run_steps(RunId("r2"), own=True) == (own,)
 
 
 async def test_the_basis_of_a_run_is_what_it_read(world: World) -> None:

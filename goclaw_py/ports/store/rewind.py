@@ -61,8 +61,11 @@ class LastTurn:
 class RewindStore(Protocol):
     """The steps of runs, and changes of what a session remembers."""
 
-    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
-        """Return the steps of the interrupted runs that a run continues, then its own, in order."""
+    async def run_steps(self, run: RunId, *, own: bool = False) -> tuple[StoredStep, ...]:
+        """Return the steps of the interrupted runs that a run continues, then its own, in order.
+
+        These are the steps that the run got from ``begin_run``. With ``own`` only its own.
+        """
 
     async def run_basis(self, run: RunId) -> RunBasis:
         """Return what a run began from; an empty value if the run is not stored."""

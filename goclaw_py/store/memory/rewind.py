@@ -14,16 +14,18 @@ from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import HistoryRecord, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
-_CUT = (Outcome.LOST, Outcome.INTERRUPTED)
-
 
 class MemoryRewind(MemoryPart):
     """Implements ``RewindStore``."""
 
-    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
+    async def run_steps(self, run: RunId, *, own: bool = False) -> tuple[StoredStep, ...]:
+        record = self._db.runs.get(storable(run))
+        if record is None:
+            return ()
+        before = [] if own else self._db.continued(record.follows)
         return tuple(
             StoredStep(one.new.id, number, step)
-            for one in self._chain(storable(run))
+            for one in (*before, record)
             for number, step in enumerate(one.steps, 1)
         )
 
@@ -45,8 +47,9 @@ class MemoryRewind(MemoryPart):
         run = first.entry.run_id
         assert run is not None
         calls: tuple[ToolCall, ...] = ()
-        for one in self._chain(run):
-            calls += one.known.tools if one.end is None else one.end.tools
+        if (record := self._db.runs.get(run)) is not None:
+            calls, _ = self._db.cut_work(record.follows)
+            calls += record.known.tools if record.end is None else record.end.tools
         text = first.entry.entry.text
         return LastTurn(run, text, calls, first.id <= session.summarized_upto)
 
@@ -102,17 +105,6 @@ class MemoryRewind(MemoryPart):
             fork.summary, fork.summaries = session.summary, session.summaries
             fork.summarized_upto = fork.history[summarized - 1].id
         return len(copied)
-
-    def _chain(self, run: RunId) -> list[RunRow]:
-        """Return the interrupted runs that a run continues, the oldest first, and the run."""
-        chain: list[RunRow] = []
-        following: RunId | None = run
-        while following is not None and (record := self._db.runs.get(following)) is not None:
-            if chain and (record.end is None or record.end.outcome not in _CUT):
-                break
-            chain.insert(0, record)
-            following = record.follows
-        return chain
 
     def _read_by(
         self, session: SessionRecord, run: RunRow, *, with_own: bool = False

@@ -10,7 +10,7 @@ from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_steps import RunStep, TakenStep
+from goclaw_py.model.run_steps import TakenStep
 from goclaw_py.model.session_keys import run_of_announcement
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
@@ -26,7 +26,7 @@ from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.approvals import ask
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
-from goclaw_py.store.memory.tables import CUT, MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
 
@@ -77,7 +77,7 @@ class MemoryRuns(MemoryPart):
             ended=ended,
             cut_calls=calls,
             cut_usage=used,
-            steps=self._cut_steps(follows),
+            steps=tuple(step for one in self._db.continued(follows) for step in one.steps),
         )
 
     def _last(self, run: NewRun) -> RunId | None:
@@ -92,23 +92,6 @@ class MemoryRuns(MemoryPart):
             runs = self._db.runs.values()
             known = [each.new.id for each in runs if each.new.call_key == run.call_key]
         return max(known, default=None)
-
-    def _cut_steps(self, run: RunId | None) -> tuple[RunStep, ...]:
-        """Return the steps of a run and its predecessors, up to the first not interrupted one.
-
-        The caller of a tool does not know how a run for the call ended, so that one is continued.
-        A run that was cancelled for a further message had another prompt.
-        """
-        steps: tuple[RunStep, ...] = ()
-        while run is not None and (record := self._db.runs.get(run)) is not None:
-            if record.end is None:
-                break
-            if record.end.outcome not in CUT and not record.new.call_key:
-                break
-            if record.end.reason in (Reason.MERGED, Reason.NOT_CONTINUED):
-                break
-            steps, run = (*record.steps, *steps), record.follows
-        return steps
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
         record = self._db.runs.get(storable(run))

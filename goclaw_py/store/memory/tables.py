@@ -325,6 +325,22 @@ class MemoryDatabase:
         ]
         return [row for run, row in rows if row is not None and row.run_id == run]
 
+    def continued(self, run: RunId | None) -> list[RunRow]:
+        """Return ``run`` and those before it, as far as a later run continues them, oldest first.
+
+        The caller of a tool does not know how a run for the call ended, so that one is continued.
+        A run that was cancelled for a further message had another prompt.
+        """
+        chain: list[RunRow] = []
+        while run is not None and (record := self.runs.get(run)) is not None:
+            if record.end is None or record.end.reason in (Reason.MERGED, Reason.NOT_CONTINUED):
+                break
+            if record.end.outcome not in CUT and not record.new.call_key:
+                break
+            chain.insert(0, record)
+            run = record.follows
+        return chain
+
     def cut_work(self, run: RunId | None) -> tuple[tuple[ToolCall, ...], Usage]:
         """Return the tool calls and the usage of a run and its predecessors, if interrupted."""
         calls: tuple[ToolCall, ...] = ()

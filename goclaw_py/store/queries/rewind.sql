@@ -1,21 +1,17 @@
 -- Steps of runs, undo and forks.
 
--- name: steps
--- Return the steps of a run, after those of the interrupted runs that it continues, in order.
-with recursive earlier as (
-    select id, follows, 1 as depth
-    from runs
-    where id = $1
-    union all
-    select r.id, r.follows, e.depth + 1
-    from earlier as e
-    join runs as r on r.id = e.follows
-    where r.outcome in ('lost', 'interrupted') and e.depth < 20
-)
-select s.run_id, s.seq, s.kind, s.payload
-from earlier
-join run_steps as s on s.run_id = earlier.id
-order by earlier.depth desc, s.seq;
+-- name: follows
+-- Return the run that a run continues, if there is one.
+select follows
+from runs
+where id = $1 and follows is not null;
+
+-- name: own_steps
+-- Return the steps of a run, in order.
+select run_id, seq, kind, payload
+from run_steps
+where run_id = $1
+order by seq;
 
 -- name: basis
 -- Return the entries that a run has read, in order: of its conversation, stored before it began and

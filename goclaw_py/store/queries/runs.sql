@@ -310,7 +310,7 @@ with recursive earlier as (
     where (r.outcome in ('lost', 'interrupted') or r.call_key is not null)
       and (r.reason is null or r.reason not in ('merged', 'not_continued')) and e.depth < 1000
 )
-select s.kind, s.payload
+select s.run_id, s.seq, s.kind, s.payload
 from earlier
 join run_steps as s on s.run_id = earlier.id
 order by earlier.depth desc, s.seq;

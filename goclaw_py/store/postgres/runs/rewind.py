@@ -23,9 +23,12 @@ _INBOX = queries("inbox")
 class PostgresRewind(PostgresPart):
     """Implements ``RewindStore``."""
 
-    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
+    async def run_steps(self, run: RunId, *, own: bool = False) -> tuple[StoredStep, ...]:
+        run, found = storable(run), []
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["steps"], storable(run))
+            if not own and (row := await connection.row(_SQL["follows"], run)) is not None:
+                found += await connection.fetch(_RUNS["steps"], row["follows"])
+            found += await connection.fetch(_SQL["own_steps"], run)
         return tuple(
             StoredStep(RunId(row["run_id"]), row["seq"] + 1, steps.read_one(row)) for row in found
         )
