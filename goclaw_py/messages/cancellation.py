@@ -13,7 +13,7 @@ from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_rights import StopRights
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Target, person_at
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.outcomes import Outcome, Reason, stop_reason
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Store
 from goclaw_py.runs.turn import Turn
@@ -179,7 +179,7 @@ class RunCanceller:
         self._outages.take(taken)
         done.dropped += [turn.id for turn in taken]
         # Immediately: they have no owner, and a reload would claim them.
-        reason = self.reason(everything=everything)
+        reason = stop_reason(everything=everything)
         self._mailboxes.stopped(taken, reason)
         spared = [] if taken and not everything else done.spared
         log.info(
@@ -238,11 +238,6 @@ class RunCanceller:
             of_others=(),
         )
         return self.stop_jobs(chat, stopped, everything=everything, run=stopped.run)
-
-    @staticmethod
-    def reason(*, everything: bool) -> Reason:
-        """Return the reason of stopped requests."""
-        return Reason.STOPPED_ALL if everything else Reason.STOPPED
 
     def stop_jobs(
         self, chat: Target, stopped: CancelResult, *, everything: bool, run: RunId | None = None

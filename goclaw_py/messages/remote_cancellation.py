@@ -13,6 +13,7 @@ from goclaw_py.model.chat_commands import StopCommand
 from goclaw_py.model.errors import GoclawError, NotFound
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import stop_reason
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NodeStore
 from goclaw_py.scheduler.views import StopReport
@@ -126,7 +127,7 @@ class RemoteCanceller:
     async def _on_stop_jobs(self, facts: Facts) -> Facts:
         everything, run = bool(facts["everything"]), facts["run"]
         channel, account, chat, thread = facts["chat"]
-        reason, by = self._canceller.reason(everything=everything), facts.get("by")
+        reason, by = stop_reason(everything=everything), facts.get("by")
         nothing = CancelResult(StopReport(), reason, by=by)
         stopped = self._canceller.stop_jobs(
             Target(channel, account, chat, thread),

@@ -90,3 +90,8 @@ class Ending:
     run_id: RunId
     outcome: Outcome
     reason: Reason | None = None
+
+
+def stop_reason(*, everything: bool) -> Reason:
+    """Return the reason of stopped requests."""
+    return Reason.STOPPED_ALL if everything else Reason.STOPPED

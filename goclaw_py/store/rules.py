@@ -20,7 +20,7 @@ from goclaw_py.model.ids import (
     SessionKey,
 )
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
-from goclaw_py.model.outcomes import FAILURES, Outcome, Reason
+from goclaw_py.model.outcomes import FAILURES, Outcome
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -114,11 +114,6 @@ def answered(
     """Return a message that asked about a tool call, edited to show the answer."""
     text = f"{asked.text}\n\n{approval_texts.answer(decision, by)}"
     return OutboundMessage(asked.target, text, draft=external_id)
-
-
-def stop_reason(*, everything: bool) -> Reason:
-    """Return the reason of stopped requests."""
-    return Reason.STOPPED_ALL if everything else Reason.STOPPED
 
 
 def stopped_while_waiting(said: Sequence[str]) -> list[HistoryEntry]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -81,7 +82,7 @@ async def close(
     await show(
         db,
         about_request(request.id),
-        lambda asked, external_id: rules.decided(asked, external_id, request, verdict, by),
+        partial(rules.decided, request=request, verdict=verdict, by=by),
         now,
     )
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_approval
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, stop_reason
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.store import Notice, RunEnd, StoredEntry
@@ -126,7 +126,7 @@ class MemoryApprovals(MemoryPart):
                 await self._answer(record, Decision.STOPPED, "", now)
         rows = [row for run in turns for row in _unpark_rows(self._db, run)]
         for row in rows:
-            reason = rules.stop_reason(everything=everything)
+            reason = stop_reason(everything=everything)
             self._db.end_row(row, Outcome.CANCELLED, reason, now)
         if turns:
             entries = rules.stopped_while_waiting([row.message.text for row in rows])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 
+from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.ports.store import Notice, Person
 from goclaw_py.store import rules
@@ -74,13 +77,22 @@ async def _close(
 ) -> None:
     """Show the decision in the messages that asked owners, or drop those that were not sent."""
     request = rows.pairing_request(taken)
-    about = about_request(request.id)
+    edited = partial(rules.decided, request=request, verdict=verdict, by=by)
+    await show(connection, about_request(request.id), edited, now=now)
+    await notify(connection, [Notice.PEOPLE])
+
+
+async def show(
+    connection: Connection,
+    about: str,
+    edited: Callable[[OutboundMessage, str], OutboundMessage],
+    *,
+    now: datetime,
+) -> None:
+    """Edit the messages that asked a question, or drop those that were not sent."""
     dropped = await connection.fetch(_SQL["drop_asking"], about, now, rules.DECIDED)
     asked = await connection.fetch(_SQL["asked"], about)
-    said = [
-        rules.decided(outbound(row["message"]), row["external_id"], request, verdict, by)
-        for row in asked
-    ]
+    said = [edited(outbound(row["message"]), row["external_id"]) for row in asked]
     await enqueue(connection, said, session=None, now=now)
-    notices = [Notice.PEOPLE, Notice.OUTBOX] if dropped else [Notice.PEOPLE]
-    await notify(connection, notices)
+    if dropped:
+        await notify(connection, [Notice.OUTBOX])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from operator import itemgetter
 
 import orjson
@@ -16,22 +17,23 @@ from goclaw_py.model.approvals import (
     about_approval,
 )
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+from goclaw_py.model.outcomes import stop_reason
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.store import Notice, RunEnd
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
-from goclaw_py.store.postgres.messages.message_json import inbound, outbound
+from goclaw_py.store.postgres.messages.access_requests import show
+from goclaw_py.store.postgres.messages.message_json import inbound
 from goclaw_py.store.postgres.pages import place, prefix_range
-from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.postgres.runs import steps
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
 _SQL = queries("approvals")
-_PEOPLE = queries("people")
 _RUNS = queries("runs")
 
 
@@ -102,7 +104,7 @@ class PostgresApprovals(PostgresPart):
                 await connection.fetch(_SQL["grant"], row["agent"], session, row["tool"], now, by)
             if await connection.fetch(_SQL["release"], row["root_run"]):
                 await notify(connection, [Notice.INBOX])
-            await _show(connection, [row], now=now)
+            await _show(connection, row, now=now)
         return _approval(row)
 
     async def stop_approvals(
@@ -117,7 +119,7 @@ class PostgresApprovals(PostgresPart):
             if not turns:
                 return 0
             stopped = await connection.fetch(_SQL["stop"], turns, now)
-            reason = rules.stop_reason(everything=everything)
+            reason = stop_reason(everything=everything)
             ended = await connection.fetch(_SQL["end_waiting"], turns, now, reason)
             ended.sort(key=itemgetter("id"))
             said = [inbound(row["message"]).text for row in ended]
@@ -125,7 +127,8 @@ class PostgresApprovals(PostgresPart):
             await connection.fetch(
                 _RUNS["remember"], session, locked["epoch"], now, *rows.entry_columns(entries)
             )
-            await _show(connection, stopped, now=now)
+            for row in stopped:
+                await _show(connection, row, now=now)
             await close_forsaken(connection, now=now)
         return len(turns)
 
@@ -153,20 +156,12 @@ class PostgresApprovals(PostgresPart):
         return gone is not None
 
 
-async def _show(connection: Connection, answered: Sequence[Row], *, now: datetime) -> None:
-    """Show answers in the messages that asked, or drop those that were not sent."""
-    for row in answered:
-        about = about_approval(ApprovalId(row["id"]))
-        dropped = await connection.fetch(_PEOPLE["drop_asking"], about, now, rules.DECIDED)
-        asked = await connection.fetch(_PEOPLE["asked"], about)
-        decision, by = Decision(row["decision"]), row["decided_by"]
-        said = [
-            rules.answered(outbound(one["message"]), one["external_id"], decision, by)
-            for one in asked
-        ]
-        await enqueue(connection, said, session=None, now=now)
-        if dropped:
-            await notify(connection, [Notice.OUTBOX])
+async def _show(connection: Connection, answered: Row, *, now: datetime) -> None:
+    """Show an answer in the messages that asked."""
+    decision, by = Decision(answered["decision"]), answered["decided_by"]
+    about = about_approval(ApprovalId(answered["id"]))
+    edited = partial(rules.answered, decision=decision, by=by)
+    await show(connection, about, edited, now=now)
 
 
 def _lines(end: RunEnd) -> list[dict[str, object]]:
