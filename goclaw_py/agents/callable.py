@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from goclaw_py.model.errors import AgentError, SettingError
-from goclaw_py.model.run_steps import ValueStep
+from goclaw_py.model.run_steps import MOST_STORED, ValueStep
 from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
 
 P = ParamSpec("P")
@@ -117,9 +117,6 @@ class CallableAgent:
             raise
 
 
-MOST_VALUE = 1_000_000
-"""The number of characters of the result of a step that is stored."""
-
 _TOO_LARGE = ""
 """The stored value of a step whose result was larger."""
 
@@ -141,11 +138,11 @@ class _StoredSteps:
             if value == _TOO_LARGE:
                 raise AgentError(
                     "I was interrupted, and a result that I need was too large to be kept.",
-                    f"step {name} is done, but its result had more than {MOST_VALUE:,} characters",
+                    f"step {name} is done, but its result had more than {MOST_STORED:,} characters",
                 )
             return json.loads(value)
         value = json.dumps(await work())
-        self._emit(ValueStep(name, value if len(value) <= MOST_VALUE else _TOO_LARGE))
+        self._emit(ValueStep(name, value if len(value) <= MOST_STORED else _TOO_LARGE))
         await self._recorded()
         return json.loads(value)
 

@@ -14,13 +14,13 @@ _VALUE_CHARS = 300
 _MOST_VALUES = 15
 
 _ANSWERS: Final[Mapping[Decision, str]] = {
-    Decision.ONCE: "✅ Allowed once",
-    Decision.SESSION: "✅ Allowed for this session",
-    Decision.ALWAYS: "✅ Always allowed",
-    Decision.DENY: "🚫 Denied",
-    Decision.HAPPENED: "✅ It happened, says",
-    Decision.AGAIN: "🔁 Run again",
-    Decision.SKIP: "⏭ Skipped",
+    Decision.ONCE: "✅ Allowed once by {by}.",
+    Decision.SESSION: "✅ Allowed for this session by {by}.",
+    Decision.ALWAYS: "✅ Always allowed by {by}.",
+    Decision.DENY: "🚫 Denied by {by}.",
+    Decision.HAPPENED: "✅ It happened, says {by}.",
+    Decision.AGAIN: "🔁 Run again by {by}.",
+    Decision.SKIP: "⏭ Skipped by {by}.",
     Decision.EXPIRED: "⌛ Nobody answered in time, so it was not done.",
     Decision.STOPPED: "⏹ Stopped.",
 }
@@ -48,12 +48,7 @@ def question(request: ApprovalRequest, agent: AgentName) -> str:
 
 def answer(decision: Decision, by: str) -> str:
     """Return the line that a question shows after its answer."""
-    said = _ANSWERS[decision]
-    if decision in (Decision.EXPIRED, Decision.STOPPED):
-        return said
-    if decision is Decision.HAPPENED:
-        return f"{said} {by or 'the operator'}."
-    return f"{said} by {by or 'the operator'}."
+    return _ANSWERS[decision].format(by=by or "the operator")
 
 
 def waiting(approval: Approval) -> str:

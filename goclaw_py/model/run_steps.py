@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+
+MOST_STORED: Final = 1_000_000
+"""The number of characters of a result, of a tool or a named step, that are stored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import Fenced, StoreUnavailable
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.model.run_steps import RunStep, TakenStep, ValueStep
+from goclaw_py.model.run_steps import MOST_STORED, RunStep, TakenStep, ValueStep
 from goclaw_py.ports.agent import LoopEvent, ModelStep
 from goclaw_py.ports.store import RunSoFar, ToolCall
 from goclaw_py.runs.run_recorder import RunRecorder
@@ -22,9 +22,6 @@ log = logging.getLogger(__name__)
 
 _AWAY_S: Final = 0.5
 """Seconds between two attempts while the database is unavailable."""
-
-MOST_STORED: Final = 1_000_000
-"""The number of characters of a tool's result that are stored for a later run."""
 
 _MOST_CALLS: Final = 50
 _ARGUMENTS: Final = 300

@@ -14,14 +14,13 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.model.run_steps import MOST_STORED, ResponseStep, RunStep, TakenStep
 from goclaw_py.ports.agent import (
     HistoryEntry,
     LoopEvent,
     Role,
     TextPart,
 )
-from goclaw_py.runs.run_journal import MOST_STORED
 from tests.support.continued import (
     ALL_CALLS,
     ORDER,

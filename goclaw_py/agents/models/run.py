@@ -133,7 +133,7 @@ class ModelRun:
             can_ask=request.can_ask,
             is_granted=request.is_granted,
         )
-        self._tools = RunTools(wrapped, request.recorded, self._replay, request.call_key, judge)
+        self._tools = RunTools(wrapped, request, self._replay, judge)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
         # A replayed run reports stored results too.
         self._reply = Reply(emit, self._tools, self._replay if mode is None else Replay())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from goclaw_py.agents.models.approval import CallJudge, Judgement
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.model.approvals import ApprovalRequest
 from goclaw_py.model.errors import ApprovalNeeded, ToolFailed
-from goclaw_py.ports.agent import no_key, not_recorded
+from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 
 REPEATS = 1_000
@@ -39,22 +39,16 @@ class RunTools(AbstractToolset[None]):
     """Several toolboxes as one. If two have the same name, the first one is used.
 
     Args:
-        recorded, call_key: See ``RunRequest``. The first is awaited before each call.
+        request: The run. ``recorded`` is awaited before each call.
         replay: The run that this one continues.
-        judge: Decides which calls are made; None: all.
+        judge: Decides which calls are made.
     """
 
     def __init__(
-        self,
-        boxes: Sequence[Toolbox],
-        recorded: Callable[[], Awaitable[None]] = not_recorded,
-        replay: Replay | None = None,
-        call_key: Callable[[str], str] = no_key,
-        judge: CallJudge | None = None,
+        self, boxes: Sequence[Toolbox], request: RunRequest, replay: Replay, judge: CallJudge
     ) -> None:
-        self._recorded = recorded
-        self._call_key = call_key
-        self._replay = replay or Replay()
+        self._request = request
+        self._replay = replay
         self._judge = judge
         self._judgements: dict[str, Judgement] = {}
         self._boxes: dict[str, Toolbox] = {}
@@ -97,7 +91,7 @@ class RunTools(AbstractToolset[None]):
         for call in calls:
             spec, call_id = self._specs.get(call.tool_name), call.tool_call_id
             is_done = self._replay.result(call_id) is not None
-            if self._judge is None or spec is None or is_done:
+            if spec is None or is_done:
                 continue
             judgement = await self._judge.judge(spec, call_id, call.args_as_json_str())
             self._judgements[call_id] = judgement
@@ -149,10 +143,10 @@ class RunTools(AbstractToolset[None]):
                 with suppress(ToolFailed):  # for example, the file exists no longer
                     await self._boxes[name].call(name, tool_args)
             return stored.result
-        await self._recorded()
+        await self._request.recorded()
         if spec is None:
             raise ToolRefused("This call was not made: the tool exists no longer.")
-        judgement = self._judgements.get(call_id, Judgement())
+        judgement = self._judgements[call_id]
         if judgement.asks is not None:
             raise ApprovalRequired
         if judgement.refusal:
@@ -160,7 +154,7 @@ class RunTools(AbstractToolset[None]):
         if judgement.result:
             return judgement.result
         try:
-            return await self._boxes[name].call(name, tool_args, self._call_key(call_id))
+            return await self._boxes[name].call(name, tool_args, self._request.call_key(call_id))
         except ApprovalNeeded as error:
             raise ApprovalRequired from error  # a child run waits, and so does this one
         except ToolFailed as error:

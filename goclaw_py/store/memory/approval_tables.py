@@ -1,14 +1,11 @@
-"""Questions of runs, what people allow, and the messages that wait for answers."""
+"""Questions of runs, and what people allow."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from goclaw_py.model.approvals import Approval, ToolGrant
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
-
-Row = TypeVar("Row")
 
 
 @dataclass(slots=True)
@@ -20,8 +17,8 @@ class ApprovalRecord:
 
 
 @dataclass(slots=True)
-class ApprovalTables(Generic[Row]):
-    """The tables ``approvals`` and ``tool_grants``, and the waiting rows of the inbox.
+class ApprovalTables:
+    """The tables ``approvals`` and ``tool_grants``.
 
     Args:
         grants: By agent, session (None: all) and tool.
@@ -29,7 +26,6 @@ class ApprovalTables(Generic[Row]):
 
     questions: dict[ApprovalId, ApprovalRecord] = field(default_factory=dict)
     grants: dict[tuple[AgentName, SessionKey | None, str], ToolGrant] = field(default_factory=dict)
-    parked: dict[int, Row] = field(default_factory=dict)
 
     def is_answered(self, run: RunId) -> bool:
         """Return whether a run and its child runs wait for no answer."""

@@ -156,16 +156,13 @@ def _park_rows(db: MemoryDatabase, run: RunId) -> None:
     for row in (*rows, *taken):
         row.last_run = run
         del db.pending[row.id], db.sessions[row.session].pending[row.id]
-        db.approvals.parked[row.id] = row
         row.is_parked = True
 
 
 def _unpark_rows(db: MemoryDatabase, run: RunId) -> list[InboxRecord]:
     """Make the messages of a run pending again, in order, and return them."""
-    parked = db.approvals.parked
-    rows = [row for row in parked.values() if row.last_run == run]
+    rows = [row for row in db.inbox.values() if row.is_parked and row.last_run == run]
     for row in rows:
-        del parked[row.id]
         row.is_parked = False
         db.pending[row.id] = db.sessions[row.session].pending[row.id] = row
     return rows

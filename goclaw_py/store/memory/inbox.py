@@ -137,8 +137,8 @@ class MemoryInbox(MemoryPart):
         if ended:
             found = sorted(record.unanswered, key=lambda row: row.id, reverse=True)
         else:
-            all_parked = self._db.approvals.parked.values()
-            parked = [row for row in all_parked if row.session == record.key]
+            rows = self._db.inbox.values()
+            parked = [row for row in rows if row.is_parked and row.session == record.key]
             waiting = sorted((*record.pending.values(), *parked), key=lambda row: row.id)
             found = [row for row in waiting if row.kind is InboxKind.MESSAGE]
         return [row.unanswered() for row in found[:limit]]

@@ -127,6 +127,7 @@ class InboxRecord:
     dropped: DroppedMessage | None = None
     dismissed: bool = False
     is_parked: bool = False
+    """It waits for the answer to a question of its run."""
     """Whether it waits for the answer of a person."""
     joined: int | None = None
 
@@ -251,7 +252,7 @@ class MemoryDatabase:
         self.inbox: dict[int, InboxRecord] = {}
         self.known: dict[ExternalKey, InboxRecord] = {}
         self.pending: dict[int, InboxRecord] = {}
-        self.approvals: ApprovalTables[InboxRecord] = ApprovalTables()
+        self.approvals = ApprovalTables()
         self.unmentioned: dict[ExternalKey, UnmentionedRow] = {}
         self.last_unmentioned_id = 0
         self.last_history_id = 0
@@ -388,7 +389,10 @@ class MemoryDatabase:
 
     def is_wanted(self, draft: DraftRecord) -> bool:
         """Return whether another run will answer a draft's messages."""
-        return bool(draft.inbox & (self.pending.keys() | self.approvals.parked.keys()))
+        return any(
+            row in self.pending or (row in self.inbox and self.inbox[row].is_parked)
+            for row in draft.inbox
+        )
 
     def _became_of(self, draft: DraftRecord) -> Outcome:
         """Return the outcome of a draft's messages, or of its run if it had none."""

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.agents.callable import MOST_VALUE, CallableAgent
+from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.model.errors import AgentError, SettingError
 from goclaw_py.model.run_events import TextDelta
-from goclaw_py.model.run_steps import ValueStep
+from goclaw_py.model.run_steps import MOST_STORED, ValueStep
 from goclaw_py.ports.agent import Emit, RunRequest, TextPart
 from tests.unit.agents import sample
 from tests.unit.agents.builders import Coming, Events, request
@@ -100,13 +100,13 @@ async def test_a_result_that_is_too_large_to_be_stored_is_not_asked_for_again() 
 
     async def load() -> str:
         made.append("load")
-        return "x" * MOST_VALUE
+        return "x" * MOST_STORED
 
     async def answer(request: RunRequest, emit: Emit) -> str:
         return str(await request.step("load", load))
 
     agent, asked = CallableAgent(answer), request("you")
-    assert len((await agent.run(asked, emitted.append)).text) == MOST_VALUE
+    assert len((await agent.run(asked, emitted.append)).text) == MOST_STORED
     assert emitted == [ValueStep("load", "")]
     with pytest.raises(AgentError, match="step load is done"):
         await agent.run(replace(asked, steps=(ValueStep("load", ""),)), emitted.append)

@@ -14,9 +14,9 @@ from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import NotContinued
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import MOST_STORED
 from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
-from goclaw_py.runs.run_journal import MOST_STORED
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent

@@ -68,7 +68,8 @@ class MemoryTransfers:
         for session in (old, new):
             self._realign_runs(session, merged)
         self._merge_history(old, new, merged.epoch)
-        parked = [row for row in self._db.approvals.parked.values() if row.session == old.key]
+        rows = self._db.inbox.values()
+        parked = [row for row in rows if row.is_parked and row.session == old.key]
         for row in (*old.pending.values(), *old.unanswered, *parked):
             row.session = new.key
         self._move_approvals(old.key, new.key)
