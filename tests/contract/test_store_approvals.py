@@ -49,6 +49,17 @@ async def waits(world: World, *questions: NewApproval) -> InboxRow:
     return row
 
 
+async def waits_for_child(world: World) -> InboxRow:
+    """A message whose run is in progress, and waits for a child run that has asked a question."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    session = SessionKey("agent:main:delegate:c1")
+    child = replace(new_run("c1"), session=session, parent=RunId("r1"), call_key="r1-0")
+    await world.a.begin_run(child, node=A)
+    await world.a.finish_run(asking("c1", question()), node=A)
+    return row
+
+
 async def pending(world: World) -> list[int]:
     rows = await world.a.claim_pending(A, now=at(10), places=PLACES)
     return [row.id for row in rows]
@@ -194,12 +205,7 @@ async def test_what_is_allowed_for_longer_is_not_asked_again(world: World) -> No
 
 
 async def test_the_messages_of_the_run_above_wait_for_the_answer_to_a_child(world: World) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    session = SessionKey("agent:main:delegate:c1")
-    child = replace(new_run("c1"), session=session, parent=RunId("r1"), call_key="r1-0")
-    await world.a.begin_run(child, node=A)
-    await world.a.finish_run(asking("c1", question()), node=A)
+    row = await waits_for_child(world)
     (asked,) = await world.a.approvals(session=ANN_S)
     assert asked.run_id == "c1"
     await world.a.finish_run(asking("r1"), node=A)
@@ -222,12 +228,7 @@ async def test_what_the_run_has_taken_in_waits_with_its_message(world: World) ->
 async def test_an_answer_that_comes_before_the_run_above_ends_leaves_nothing_waiting(
     world: World,
 ) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    session = SessionKey("agent:main:delegate:c1")
-    child = replace(new_run("c1"), session=session, parent=RunId("r1"), call_key="r1-0")
-    await world.a.begin_run(child, node=A)
-    await world.a.finish_run(asking("c1", question()), node=A)
+    row = await waits_for_child(world)
     await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
     await world.a.finish_run(asking("r1"), node=A)
     assert await pending(world) == [row.id]

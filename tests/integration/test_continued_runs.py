@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
-import pytest_asyncio
 
 from goclaw_py.agents import AgentSpec
-from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
+from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import AgentName
@@ -27,10 +25,10 @@ from tests.support.continued import (
     STEERED,
     Journal,
     execute,
-    look_up,
     pay,
     steered,
 )
+from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, request
@@ -38,22 +36,9 @@ from tests.unit.agents.builders import Coming, request
 pytestmark = pytest.mark.real_time
 
 
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def agent(server: ModelServer) -> AsyncIterator[ModelAgent]:
-    spec = AgentSpec(
-        AgentName("main"), base_url=server.base_url, api_key="key", context_window=2_000
-    )
-    made = ModelAgent(
-        spec, Provider.OPENAI, "gpt-4o", retry=RetryPolicy(3, first_wait_s=0.001), environ={}
-    )
-    yield made
-    await made.close()
+@pytest.fixture
+def agent(agents: ModelAgents) -> ModelAgent:
+    return agents.make(context_window=2_000)
 
 
 async def test_a_run_reports_each_response_call_and_result(agent: ModelAgent) -> None:

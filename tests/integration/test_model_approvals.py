@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
-from goclaw_py.agents import AgentSpec
-from goclaw_py.agents.models import ModelAgent, Provider
+from goclaw_py.agents.models import ModelAgent
 from goclaw_py.model.approvals import ApprovalPolicy, Decision, OnUncertain
 from goclaw_py.model.errors import ApprovalNeeded
-from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep
 from goclaw_py.ports.agent import LoopEvent
 from goclaw_py.runs.run_journal import step_of
+from tests.support.continued import ORDER, pay
+from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import request
 
 pytestmark = pytest.mark.real_time
 
-BOTH = 'tools [["pay", {"to": "Ann"}], ["look_up", {"word": "owl"}]]'
 LOOKED, PAID = ("look_up", {"word": "owl"}), ("pay", {"to": "Ann"})
 
 Make = Callable[[ApprovalPolicy], ModelAgent]
-
-
-async def pay(to: str) -> str:
-    """Pay somebody."""
-    return f"paid {to}"
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
 
 
 @dataclass
@@ -68,7 +56,7 @@ class Run:
 
 async def run(
     agent: ModelAgent,
-    prompt: str = BOTH,
+    prompt: str = ORDER,
     steps: Sequence[RunStep] = (),
     *,
     can_ask: bool = True,
@@ -91,26 +79,9 @@ async def run(
     return made
 
 
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[ModelServer]:
-    async with ModelServer() as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def make(server: ModelServer) -> AsyncIterator[Make]:
-    made: list[ModelAgent] = []
-
-    def build(policy: ApprovalPolicy) -> ModelAgent:
-        spec = AgentSpec(
-            AgentName("main"), base_url=server.base_url, api_key="key", approval=policy
-        )
-        made.append(ModelAgent(spec, Provider.OPENAI, "gpt-4o", environ={}))
-        return made[-1]
-
-    yield build
-    for agent in made:
-        await agent.close()
+@pytest.fixture
+def make(agents: ModelAgents) -> Make:
+    return lambda policy: agents.make(approval=policy)
 
 
 ASK = ApprovalPolicy(is_active=True, ask=("pa?",))

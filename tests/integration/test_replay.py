@@ -22,7 +22,9 @@ from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.step_views import RunReplay, StepKind
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import ScriptedAgent
+from tests.support.continued import pay
 from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
+from tests.support.model_agents import look_up
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Armed, Functions
 
@@ -30,16 +32,6 @@ pytestmark = pytest.mark.real_time
 
 PAY = 'tool pay {"to": "Ann"}'
 KINDS = [StepKind.RESPONSE, StepKind.CALL, StepKind.RESULT, StepKind.RESPONSE]
-
-
-async def pay(to: str) -> str:
-    """Pay somebody."""
-    return f"paid {to}"
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
 
 
 @dataclass

@@ -10,6 +10,7 @@ from goclaw_py.model.run_events import TextDelta, Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.agent import AgentResult, LoopEvent, ModelStep, RunRequest
 from goclaw_py.runs.run_journal import step_of
+from tests.support.model_agents import look_up
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Coming, request
 
@@ -21,11 +22,6 @@ ALL_CALLS = [("pay", {"to": "Ann"}), ("look_up", {"word": "owl"}), ("pay", {"to"
 async def pay(to: str) -> str:
     """Pay somebody."""
     return f"paid {to}"
-
-
-async def look_up(word: str) -> str:
-    """Look a word up."""
-    return f"meaning of {word}"
 
 
 @dataclass

@@ -70,16 +70,22 @@ async def test_the_next_attempt_is_told_what_the_one_before_had_called() -> None
         assert (first.usage, first.model) == (USED, "a-model")
 
 
-async def test_the_record_of_a_run_is_bounded_and_its_steps_are_whole() -> None:
+def reading(calls: int, *, size: int) -> ScriptedAgent:
+    """An agent that calls a tool with results of this size, and then hangs in its first run."""
+
     async def work(request: RunRequest, emit: Emit) -> str:
-        for number in range(MOST_CALLS + 1):
+        for number in range(calls):
             emit(ToolStarted(str(number), "read", "{}", side_effects=False))
-            emit(ToolEnded(str(number), "read", ok=True, result="x" * (MOST_CHARS + 1)))
+            emit(ToolEnded(str(number), "read", ok=True, result="x" * size))
         await request.recorded()
         await asyncio.Event().wait()
         raise AssertionError
 
-    database, agent = MemoryDatabase(), ScriptedAgent(Do(work))
+    return ScriptedAgent(Do(work))
+
+
+async def test_the_record_of_a_run_is_bounded_and_its_steps_are_whole() -> None:
+    database, agent = MemoryDatabase(), reading(MOST_CALLS + 1, size=MOST_CHARS + 1)
     await paying(agent, database, Ways())
     async with a_process(agent, database=database) as process:
         await process.channel.until_sent(1)
@@ -94,14 +100,7 @@ async def test_of_a_result_that_is_too_large_to_be_stored_the_beginning_is_kept(
     """The run itself has the whole result."""
     size = 50_000_000
 
-    async def work(request: RunRequest, emit: Emit) -> str:
-        emit(ToolStarted("1", "read", "{}", side_effects=False))
-        emit(ToolEnded("1", "read", ok=True, result="x" * size))
-        await request.recorded()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    database, agent = MemoryDatabase(), ScriptedAgent(Do(work))
+    database, agent = MemoryDatabase(), reading(1, size=size)
     await paying(agent, database, Ways())
     async with a_process(agent, database=database) as process:
         await process.channel.until_sent(1)
