@@ -417,7 +417,7 @@ create table tool_grants (
     granted_by text        not null,
     primary key (agent, session, tool)
 );
-comment on table tool_grants is 'Tools that agents may call without a question, because somebody has allowed it.';
+comment on table tool_grants is 'Tools that a person has allowed for later calls too.';
 comment on column tool_grants.session is 'The session in which that holds; empty: all.';
 create index tool_grants_of_session on tool_grants (session);
 comment on index tool_grants_of_session is 'What /new takes back.';

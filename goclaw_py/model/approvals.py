@@ -51,7 +51,7 @@ ABOUT_APPROVAL = (Decision.ONCE, Decision.SESSION, Decision.ALWAYS, Decision.DEN
 """The possible answers to whether a call is allowed."""
 
 ABOUT_OUTCOME = (Decision.HAPPENED, Decision.AGAIN, Decision.SKIP)
-"""The possible answers to what became of an interrupted call."""
+"""The possible answers about the outcome of an interrupted call."""
 
 
 class OnUncertain(StrEnum):

@@ -81,7 +81,7 @@ class _Exchange:
     approvals: dict[str, Decision] = field(default_factory=dict)
     """Decisions about whether calls are allowed."""
     outcomes: dict[str, Decision] = field(default_factory=dict)
-    """Decisions about what became of the present attempts of calls."""
+    """Decisions about the outcomes of the latest attempts of calls."""
 
     def add(self, step: RunStep) -> None:
         """Add what followed the response."""
@@ -191,7 +191,7 @@ class Replay:
         return None if self._now is None else self._now.approvals.get(call_id)
 
     def about_outcome(self, call_id: str) -> Decision | None:
-        """Return the decision about what became of an interrupted call."""
+        """Return the decision about the outcome of an interrupted call."""
         return None if self._now is None else self._now.outcomes.get(call_id)
 
     def taken(self) -> list[str]:

@@ -122,7 +122,7 @@ def answer_(
     approval: ApprovalId,
     outcome: Annotated[
         str,
-        typer.Argument(metavar="happened|again|skip", help="What became of the call."),
+        typer.Argument(metavar="happened|again|skip", help="The outcome of the call."),
     ],
     *,
     as_json: AsJson = False,

@@ -27,7 +27,7 @@ async def _is_below(src: Sources, child: RunId | None, run: RunId) -> bool:
 
 
 def judge(src: Sources, asked: list[Approval]) -> Verdict:
-    """Explain what became of questions; there is at least one."""
+    """Explain whether questions were answered; there is at least one."""
     waiting = [one for one in asked if one.decision is None]
     if waiting:
         return _waits(src, waiting[0])
