@@ -280,6 +280,7 @@ create table runs (
     sender        text        collate "C",
     job           text        collate "C",
     call_key      text        collate "C",
+    task          jsonb,
     follows       text        collate "C",
     constraint runs_target_is_whole
         check (num_nonnulls(channel, account, chat) in (0, 3)),
@@ -312,7 +313,8 @@ comment on column runs.heartbeat_run is 'The heartbeat run that it belongs to: h
 comment on column runs.sender is 'Who asked for it, channel/account/id or api. Also in runs started by it. Null: nobody did.';
 comment on column runs.job is 'The job that it works for: cron_jobs.id. Also in runs started by it. Stays when the job is deleted.';
 comment on column runs.call_key is 'The idempotency key of the tool call that waits for this run; null: none waits.';
-comment on column runs.follows is 'The earlier run of the same message, job, heartbeat or call that it continues.';
+comment on column runs.task is 'Prompt and label of a subagent whose result comes into a chat later; null: it is none.';
+comment on column runs.follows is 'The earlier run of the same message, job, heartbeat, call or subagent that it continues.';
 create index runs_newest on runs (started_at, id);
 comment on index runs_newest is 'List of runs, and usage of a day.';
 create index runs_of_session on runs (session, started_at, id);

@@ -434,9 +434,10 @@ def subagent_said(label: str, outcome: Outcome, text: str) -> str:
     return f"[Subagent “{snippet(label)}” {ended}]\n{text}"
 
 
-def subagent_lost() -> str:
-    """Return the same message for a subagent that a crash interrupted: nothing else is known."""
-    return "[Subagent did not finish]\nA crash interrupted it."
+def subagent_lost(label: str, calls: Sequence[ToolCall]) -> str:
+    """Return the same message for a subagent that crashes have interrupted too often."""
+    why = " ".join(filter(None, ["The program crashed each time it tried.", done_before(calls)]))
+    return subagent_said(label, Outcome.LOST, why)
 
 
 def with_files(text: str, paths: Sequence[str]) -> str:

@@ -63,11 +63,11 @@ from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import Backlog
 
-_TOLD_WITHIN = timedelta(days=1)
-"""The loss of a subagent is announced up to this long after a crash."""
+_CONTINUED_WITHIN = timedelta(days=1)
+"""A background subagent is continued up to this long after an interruption."""
 
 _LOOK_EVERY = timedelta(minutes=1)
-"""How often lost subagents are searched: another node may have found them without their channel."""
+"""How often interrupted subagents are searched without a recovery: a node may have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Container:
         self._clock = clock
         self.node = node
         self._live = deps.live or node
-        self._look_for_lost_at = clock.now()
+        self._look_for_subagents_at = clock.now()
         channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}
         self.access_control = AccessControl(store, clock)
         contexts, pacing = ContextUsage(deps.context_windows), RateLimiter(channels)
@@ -219,7 +219,9 @@ class Container:
         self.job_module.connect(dispatcher, agent_executor, owners, release_later)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
-        self.canceller.connect(self.job_module.runs, rights, self.runner.mailboxes)
+        self.canceller.connect(
+            self.job_module.runs, rights, self.runner.mailboxes, self.children.in_background
+        )
         self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
 
@@ -292,13 +294,13 @@ class Container:
             await self.canceller.keep()
             return
         now = self._clock.now()
-        if now >= self._look_for_lost_at:
-            lost = await self._store.unannounced(since=now - _TOLD_WITHIN)
-            mine = [run for run in lost if self._is_here(run.target)]
-            await self.children.announce_lost(mine)
+        if now >= self._look_for_subagents_at:
+            found = await self._store.interrupted_subagents(since=now - _CONTINUED_WITHIN)
+            mine = [one for one in found if self._is_here(one.run.target)]
+            await self.children.resume(mine)
             # There may be more than come at once.
             await self._store.expire_approvals(now=now)
-            self._look_for_lost_at = now if mine else now + _LOOK_EVERY
+            self._look_for_subagents_at = now if mine else now + _LOOK_EVERY
         await self.gateway.take_pending()
 
     def _is_here(self, target: Target | None) -> bool:
@@ -329,7 +331,7 @@ class Container:
 
     def close_cut_runs(self, recovery: RecoveryReport) -> None:
         """Notify channels of lost runs, which they may still show as running (SPEC CMD-3)."""
-        self._look_for_lost_at = self._clock.now()
+        self._look_for_subagents_at = self._clock.now()
         for run in recovery.cut_runs:
             if run.target is None:
                 continue
