@@ -347,19 +347,15 @@ def cut_calls(lines: Sequence[str], more: int) -> str:
 def done_before(calls: Sequence[ToolCall]) -> str:
     """Say to people what interrupted attempts did; "" if they called no tools (SPEC IO-2).
 
-    A later attempt reports a call that it must not repeat as failed, and one that it repeats anew.
+    A later attempt reports a call that it must not repeat as uncertain, and another one again.
     """
     unknown = {(call.name, call.arguments): call for call in calls if call.ok is None}
-    done = [call for call in calls if call.ok]
-    for call in done:
-        if not call.side_effects:
+    for call in calls:
+        if call.ok is not None and not call.side_effects:
             unknown.pop((call.name, call.arguments), None)
-    failed = [
-        call for call in calls if call.ok is False and (call.name, call.arguments) not in unknown
-    ]
     parts = {
-        "completed": done,
-        "failed": failed,
+        "completed": [call for call in calls if call.ok],
+        "failed": [call for call in calls if call.ok is False and not call.uncertain],
         "outcome unknown": list(unknown.values()),
     }
     said = [f"{what}: {_tools(called)}" for what, called in parts.items() if called]
