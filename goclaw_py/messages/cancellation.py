@@ -134,7 +134,7 @@ class RunCanceller:
 
         ``subagents`` returns the background subagents that a session has started.
         """
-        self._subagents = subagents
+        self.subagents = subagents
         self._job_runs = job_runs
         self.rights = rights
         self._mailboxes = mailboxes
@@ -215,7 +215,7 @@ class RunCanceller:
         self, session: SessionKey, done: StopResult, *, everything: bool, by: str | None
     ) -> None:
         """Stop background subagents, also of runs that have ended; add them to ``done``."""
-        for subagent in self._subagents(session):
+        for subagent in self.subagents(session):
             one = self._dispatcher.stop_one(subagent, by)
             done.stopped += [*one.stopped, *one.dropped]
             done.spared += [run for run in one.spared if run not in done.spared]

@@ -192,7 +192,7 @@ async def test_nobody_answers_in_time() -> None:
 
 
 @pytest.mark.parametrize(("typed", "told"), [
-    ("/stop", "Stopped."), ("/stopall", "Stopped."), ("/new", ""),
+    ("/stop", "Stopped."), ("/stopall", "Stopped."), ("/new", ""), ("Stop!", "Stopped."),
 ])  # fmt: skip
 async def test_a_stop_ends_what_waits(typed: str, told: str) -> None:
     async with nodes() as (gateway,):

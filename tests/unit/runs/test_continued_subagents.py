@@ -227,7 +227,14 @@ async def test_a_subagent_that_is_found_during_a_shutdown_is_left_to_the_next_pr
 
 @pytest.mark.parametrize(
     ("typed", "elsewhere"),
-    [("/stop", False), ("/stop", True), ("/stopall", False), ("/stopall", True), ("/new", False)],
+    [
+        ("stop", False),
+        ("/stop", False),
+        ("/stop", True),
+        ("/stopall", False),
+        ("/stopall", True),
+        ("/new", False),
+    ],
 )
 async def test_a_continued_subagent_is_stopped(typed: str, *, elsewhere: bool) -> None:
     """Also if the chat belongs to another node now (``elsewhere``)."""
