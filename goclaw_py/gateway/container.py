@@ -63,11 +63,12 @@ from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import Backlog
 
-_CONTINUED_WITHIN = timedelta(days=1)
-"""A background subagent is continued up to this long after an interruption."""
+_CONTINUED_WITHIN = timedelta(days=31)
+"""A background subagent is continued up to this long after an interruption: an approval may take
+30 days."""
 
 _LOOK_EVERY = timedelta(minutes=1)
-"""How often interrupted subagents are searched without a recovery: a node may have left."""
+"""How often interrupted subagents are searched without a notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,12 +296,13 @@ class Container:
             return
         now = self._clock.now()
         if now >= self._look_for_subagents_at:
+            self._look_for_subagents_at = now + _LOOK_EVERY
+            await self._store.expire_approvals(now=now)
             found = await self._store.interrupted_subagents(since=now - _CONTINUED_WITHIN)
             mine = [one for one in found if self._is_here(one.run.target)]
             await self.children.resume(mine)
-            # There may be more than come at once.
-            await self._store.expire_approvals(now=now)
-            self._look_for_subagents_at = now if mine else now + _LOOK_EVERY
+            if mine:  # there may be more than come at once
+                self._look_for_subagents_at = now
         await self.gateway.take_pending()
 
     def _is_here(self, target: Target | None) -> bool:
@@ -329,9 +331,13 @@ class Container:
         self.job_module.wake.call()
         self.heartbeats.wake.call()
 
+    def look_for_subagents(self) -> None:
+        """Search for interrupted background subagents when ``take_up`` is called next."""
+        self._look_for_subagents_at = self._clock.now()
+
     def close_cut_runs(self, recovery: RecoveryReport) -> None:
         """Notify channels of lost runs, which they may still show as running (SPEC CMD-3)."""
-        self._look_for_subagents_at = self._clock.now()
+        self.look_for_subagents()
         for run in recovery.cut_runs:
             if run.target is None:
                 continue

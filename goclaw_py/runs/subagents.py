@@ -103,8 +103,8 @@ class Child:
 
     @property
     def asks(self) -> AskedChat | None:
-        """The chat in which it asks people: only if its call can be repeated."""
-        return self.asker.asks if self.run.call_key and self.run.target is None else None
+        """The chat in which it asks people: only if it can be continued."""
+        return self.asker.asks if self.run.call_key or self.run.task is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +226,12 @@ class ChildRuns:
         """
         for one in found:
             run, target = one.run, one.run.target
-            asker = ParentRun(run.parent or run.id, run.agent, run.payer, target, one.task.sender)
-            if one.crashes >= MAX_ATTEMPTS and target is not None:
+            if target is None:
+                continue
+            sender = one.task.sender
+            asks = AskedChat(target, peer_of(run.payer), sender)
+            asker = ParentRun(run.parent or run.id, run.agent, run.payer, target, sender, asks)
+            if one.crashes >= MAX_ATTEMPTS:
                 text = texts.subagent_lost(one.task.label, one.calls)
                 await self._bring([self._message(run.session, asker, target, text)])
             elif not self._dispatcher.has_session(run.session):

@@ -171,6 +171,8 @@ class Notice(StrEnum):
     CRON = "goclaw_cron"
     NODES = "goclaw_nodes"
     LANES = "goclaw_lanes"
+    SUBAGENTS = "goclaw_subagents"
+    """A background subagent may continue."""
 
 
 class Store(

@@ -412,7 +412,8 @@ class RunStore(Protocol):
         """Return background subagents whose last run is lost or interrupted.
 
         It ended at ``since`` or later, and no inbox row of the account of its target has the
-        external id ``session_keys.announcement_id``. At most 100, the oldest first.
+        external id ``session_keys.announcement_id``. Those that wait for the answer of a person, or
+        were stopped meanwhile, are left out. At most 100, the oldest first.
         """
 
     async def spawned(self, call_key: str) -> RunId | None:

@@ -111,6 +111,7 @@ class MemoryRunRecords(MemoryPart):
             and record.new.trigger is Trigger.SUBAGENT
             and record.new.task is not None
             and record is self._runs_in(record.new.session)[-1]
+            and not self._db.approvals.holds(run_id)
             and not self._is_announced(record)
         ]
         last = [record for _, _, record in sorted(found, key=lambda one: one[:2])[:100]]

@@ -195,7 +195,8 @@ where $2::text is null or agent = $2;
 
 -- name: interrupted_subagents
 -- Return the last runs of background subagents that were lost or interrupted at an instant or later,
--- and whose chat got no message about them, the oldest first.
+-- and whose chat got no message about them, the oldest first; without those that wait for an answer,
+-- or were stopped meanwhile.
 select
     r.*,
     (select count(*) from runs as a where a.session = r.session and a.outcome = 'lost') as crashes
@@ -203,6 +204,10 @@ from runs as r
 where r.outcome in ('lost', 'interrupted') and r.trigger = 'subagent' and r.finished_at >= $1
   and r.task is not null
   and not exists (select from runs as later where later.session = r.session and later.id > r.id)
+  and not exists (
+      select from approvals as a
+      where a.root_run = r.id and (a.decision is null or a.decision = 'stopped')
+  )
   and not exists (
       select from inbox as i
       where i.channel = r.channel and i.account = r.account
