@@ -280,6 +280,7 @@ create table runs (
     sender        text        collate "C",
     job           text        collate "C",
     call_key      text        collate "C",
+    task          jsonb,
     follows       text        collate "C",
     constraint runs_target_is_whole
         check (num_nonnulls(channel, account, chat) in (0, 3)),
@@ -312,7 +313,8 @@ comment on column runs.heartbeat_run is 'The heartbeat run that it belongs to: h
 comment on column runs.sender is 'Who asked for it, channel/account/id or api. Also in runs started by it. Null: nobody did.';
 comment on column runs.job is 'The job that it works for: cron_jobs.id. Also in runs started by it. Stays when the job is deleted.';
 comment on column runs.call_key is 'The idempotency key of the tool call that waits for this run; null: none waits.';
-comment on column runs.follows is 'The earlier run of the same message, job, heartbeat or call that it continues.';
+comment on column runs.task is 'Prompt and label of a subagent whose result comes into a chat later; null: it is none.';
+comment on column runs.follows is 'The earlier run of the same message, job, heartbeat, call or subagent that it continues.';
 create index runs_newest on runs (started_at, id);
 comment on index runs_newest is 'List of runs, and usage of a day.';
 create index runs_of_session on runs (session, started_at, id);
@@ -392,8 +394,8 @@ create table approvals (
 );
 comment on table approvals is 'Questions of runs to people about their tool calls, and the answers.';
 comment on column approvals.id is 'Named by the buttons.';
-comment on column approvals.root_run is 'The run above it whose messages wait: it is itself, if it is no child.';
-comment on column approvals.session is 'The session of root_run.';
+comment on column approvals.root_run is 'The run above it whose messages wait, or that is a background subagent: it is itself, if it is no other child.';
+comment on column approvals.session is 'The session of root_run, or that pays for it.';
 comment on column approvals.uncertain is 'The call was interrupted, and its outcome is unknown. Otherwise the question is whether it is allowed.';
 comment on column approvals.members is 'In a group everybody may answer, not only owners.';
 comment on column approvals.channel is 'The chat that is asked, with account, chat and thread; null: owners in their chats.';
@@ -402,8 +404,8 @@ create index approvals_newest on approvals (asked_at, id);
 comment on index approvals_newest is 'List of questions.';
 create index approvals_of_run on approvals (run_id);
 comment on index approvals_of_run is 'Deletion with the run.';
-create index approvals_waiting on approvals (root_run) where decision is null;
-comment on index approvals_waiting is 'Questions for which the messages of a run wait.';
+create index approvals_of_root on approvals (root_run);
+comment on index approvals_of_root is 'Questions for which the messages of a run, or a subagent, wait.';
 create index approvals_waiting_in_session on approvals (session) where decision is null;
 comment on index approvals_waiting_in_session is 'Questions of a conversation.';
 create index approvals_expiring on approvals (expires_at) where decision is null;

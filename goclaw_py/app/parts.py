@@ -269,7 +269,6 @@ def _approval(section: AgentSection) -> ApprovalPolicy:
         given.ask,
         given.deny,
         given.allow,
-        is_active=bool(given.ask or given.deny or given.allow),
         timeout_s=given.timeout_s,
         members=given.approvers == "members",
         on_uncertain=OnUncertain(section.on_uncertain),

@@ -327,6 +327,9 @@ class Service:
                 self._people.call()
             case Notice.CRON:
                 self._container.look_for_due()
+            case Notice.SUBAGENTS:
+                self._container.look_for_subagents()
+                self._pending.call()
             case Notice.LANES:
                 self._container.lane_permits.look()
             case Notice.NODES:

@@ -347,19 +347,15 @@ def cut_calls(lines: Sequence[str], more: int) -> str:
 def done_before(calls: Sequence[ToolCall]) -> str:
     """Say to people what interrupted attempts did; "" if they called no tools (SPEC IO-2).
 
-    A later attempt reports a call that it must not repeat as failed, and one that it repeats anew.
+    A later attempt reports a call that it must not repeat as uncertain, and another one again.
     """
     unknown = {(call.name, call.arguments): call for call in calls if call.ok is None}
-    done = [call for call in calls if call.ok]
-    for call in done:
-        if not call.side_effects:
+    for call in calls:
+        if call.ok is not None and not call.side_effects:
             unknown.pop((call.name, call.arguments), None)
-    failed = [
-        call for call in calls if call.ok is False and (call.name, call.arguments) not in unknown
-    ]
     parts = {
-        "completed": done,
-        "failed": failed,
+        "completed": [call for call in calls if call.ok],
+        "failed": [call for call in calls if call.ok is False and not call.uncertain],
         "outcome unknown": list(unknown.values()),
     }
     said = [f"{what}: {_tools(called)}" for what, called in parts.items() if called]
@@ -434,9 +430,10 @@ def subagent_said(label: str, outcome: Outcome, text: str) -> str:
     return f"[Subagent “{snippet(label)}” {ended}]\n{text}"
 
 
-def subagent_lost() -> str:
-    """Return the same message for a subagent that a crash interrupted: nothing else is known."""
-    return "[Subagent did not finish]\nA crash interrupted it."
+def subagent_lost(label: str, calls: Sequence[ToolCall]) -> str:
+    """Return the same message for a subagent that crashes have interrupted too often."""
+    why = " ".join(filter(None, ["The program crashed each time it tried.", done_before(calls)]))
+    return subagent_said(label, Outcome.LOST, why)
 
 
 def with_files(text: str, paths: Sequence[str]) -> str:

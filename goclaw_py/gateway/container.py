@@ -63,11 +63,12 @@ from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import Backlog
 
-_TOLD_WITHIN = timedelta(days=1)
-"""The loss of a subagent is announced up to this long after a crash."""
+_CONTINUED_WITHIN = timedelta(days=31)
+"""A background subagent is continued up to this long after an interruption: an approval may take
+30 days."""
 
 _LOOK_EVERY = timedelta(minutes=1)
-"""How often lost subagents are searched: another node may have found them without their channel."""
+"""How often interrupted subagents are searched without a notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Container:
         self._clock = clock
         self.node = node
         self._live = deps.live or node
-        self._look_for_lost_at = clock.now()
+        self._look_for_subagents_at = clock.now()
         channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}
         self.access_control = AccessControl(store, clock)
         contexts, pacing = ContextUsage(deps.context_windows), RateLimiter(channels)
@@ -219,7 +220,9 @@ class Container:
         self.job_module.connect(dispatcher, agent_executor, owners, release_later)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
-        self.canceller.connect(self.job_module.runs, rights, self.runner.mailboxes)
+        self.canceller.connect(
+            self.job_module.runs, rights, self.runner.mailboxes, self.children.in_background
+        )
         self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
 
@@ -292,13 +295,14 @@ class Container:
             await self.canceller.keep()
             return
         now = self._clock.now()
-        if now >= self._look_for_lost_at:
-            lost = await self._store.unannounced(since=now - _TOLD_WITHIN)
-            mine = [run for run in lost if self._is_here(run.target)]
-            await self.children.announce_lost(mine)
-            # There may be more than come at once.
+        if now >= self._look_for_subagents_at:
+            self._look_for_subagents_at = now + _LOOK_EVERY
             await self._store.expire_approvals(now=now)
-            self._look_for_lost_at = now if mine else now + _LOOK_EVERY
+            found = await self._store.interrupted_subagents(since=now - _CONTINUED_WITHIN)
+            mine = [one for one in found if self._is_here(one.run.target)]
+            await self.children.resume(mine)
+            if mine:  # there may be more than come at once
+                self._look_for_subagents_at = now
         await self.gateway.take_pending()
 
     def _is_here(self, target: Target | None) -> bool:
@@ -327,9 +331,13 @@ class Container:
         self.job_module.wake.call()
         self.heartbeats.wake.call()
 
+    def look_for_subagents(self) -> None:
+        """Search for interrupted background subagents when ``take_up`` is called next."""
+        self._look_for_subagents_at = self._clock.now()
+
     def close_cut_runs(self, recovery: RecoveryReport) -> None:
         """Notify channels of lost runs, which they may still show as running (SPEC CMD-3)."""
-        self._look_for_lost_at = self._clock.now()
+        self.look_for_subagents()
         for run in recovery.cut_runs:
             if run.target is None:
                 continue

@@ -123,8 +123,18 @@ class RunCanceller:
         self._dispatcher = dispatcher
         self._turns = turns
 
-    def connect(self, job_runs: JobStops, rights: StopRights, mailboxes: Mailboxes) -> None:
-        """Set the dependencies. Call it once, before any stop."""
+    def connect(
+        self,
+        job_runs: JobStops,
+        rights: StopRights,
+        mailboxes: Mailboxes,
+        subagents: Callable[[SessionKey], Sequence[RunId]],
+    ) -> None:
+        """Set the dependencies. Call it once, before any stop.
+
+        ``subagents`` returns the background subagents that a session has started.
+        """
+        self.subagents = subagents
         self._job_runs = job_runs
         self.rights = rights
         self._mailboxes = mailboxes
@@ -165,6 +175,7 @@ class RunCanceller:
         """
         if everything:
             done = self._dispatcher.stop_all(session, by)
+            self._stop_subagents(session, done, everything=True, by=by)
         elif run is None:
             done = self._dispatcher.stop_oldest(session, by)
         elif any(view.id == run for view in self.runs(session)):
@@ -199,6 +210,17 @@ class RunCanceller:
             spared=tuple(spared),
             of_others=tuple(row.message for turn in others for row in turn.rows),
         )
+
+    def _stop_subagents(
+        self, session: SessionKey, done: StopResult, *, everything: bool, by: str | None
+    ) -> None:
+        """Stop background subagents, also of runs that have ended; add them to ``done``."""
+        for subagent in self.subagents(session):
+            one = self._dispatcher.stop_one(subagent, by)
+            done.stopped += [*one.stopped, *one.dropped]
+            done.spared += [run for run in one.spared if run not in done.spared]
+            if not everything and (one.stopped or one.dropped):
+                return
 
     def _kept(self, session: SessionKey, run: RunId | None) -> list[Turn]:
         """Return the turns of a session that wait for a provider, or only ``run``."""
@@ -242,13 +264,21 @@ class RunCanceller:
     def stop_jobs(
         self, chat: Target, stopped: CancelResult, *, everything: bool, run: RunId | None = None
     ) -> CancelResult:
-        """Stop job runs with ``chat`` as target, after what was ``stopped`` in its session.
+        """Stop background work for ``chat``, after what was ``stopped`` in its session.
 
-        With ``everything``, all of them. Otherwise this ``run``, or the oldest if there was nothing
+        With ``everything``, all job runs with this target, and the background subagents of the
+        session. Otherwise this job ``run``, or the oldest subagent or job run if there was nothing
         else to stop (SPEC CMD-2).
         """
         if not everything and not stopped.nothing:
             return stopped
+        if run is None and stopped.session is not None:
+            done = StopResult([], [*stopped.report.stopped], spared=[*stopped.spared])
+            self._stop_subagents(stopped.session, done, everything=everything, by=stopped.by)
+            report = replace(stopped.report, stopped=tuple(done.stopped))
+            stopped = replace(stopped, report=report, spared=tuple(done.spared))
+            if not everything and done.stopped:
+                return stopped
         creator = None if stopped.by is None else person_at(chat, stopped.by)
         jobs: list[RunId] = []
         stopping = False

@@ -140,15 +140,19 @@ class MessageIngestor:
 
     def _is_stop(self, session: SessionKey, message: InboundMessage) -> bool:
         """Return whether a message is a stop word, and there is something to stop (CMD-2)."""
-        if not is_stop_word(message) or not self._policies.rules(message.target).stop_words:
+        if not self._may_stop(message):
             return False
         box = self._mailboxes.find(session)
         return (
             self._dispatcher.has_session(session)
             or self._outages.has_session(session)
+            or bool(self._canceller.subagents(session))
             or self._mailboxes.has_acted(session, message)
             or (box is not None and bool(box.arrived()))
         )
+
+    def _may_stop(self, message: InboundMessage) -> bool:
+        return is_stop_word(message) and self._policies.rules(message.target).stop_words
 
     def _meant(
         self, session: SessionKey, message: InboundMessage, stop: StopCommand
@@ -281,7 +285,7 @@ class MessageIngestor:
             return
         elif box.version != version:
             raise StoreUnavailable("released messages must be claimed first")
-        elif self._is_command(row):
+        elif await self._is_command(row):
             await self._execute(entry, row)
         elif not self._rejoin(row):
             policy = self._policies.policy(row.session, message)
@@ -295,12 +299,17 @@ class MessageIngestor:
         await self._commands.cover(row, entry.cancelled)
         return True
 
-    def _is_command(self, row: InboxRow) -> bool:
-        """Return whether a row is a command; another node may not have recognised a stop word."""
+    async def _is_command(self, row: InboxRow) -> bool:
+        """Return whether a row is a command; another node may not have recognised a stop word.
+
+        That an approval waits is known only to the database. Raises ``StoreUnavailable``.
+        """
         message = row.message
         nothing = is_blank(message.text) and not message.attachments
         is_command = row.kind is InboxKind.COMMAND or nothing
-        return is_command or self._is_stop(row.session, message)
+        if is_command or self._is_stop(row.session, message):
+            return True
+        return self._may_stop(message) and bool(await self._store.approvals(session=row.session))
 
     async def _execute(self, entry: MailboxEntry, row: InboxRow) -> None:
         """Execute a command, but a stop only once."""

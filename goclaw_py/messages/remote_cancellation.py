@@ -62,40 +62,44 @@ class RemoteCanceller:
         """Stop and start a new history there; False if no other node owns the session."""
         return await self._ask_owner(session, _RESET) is not None
 
-    async def stop_jobs(self, chat: Target, command: StopCommand, by: str | None) -> int:
-        """Stop job runs with a chat as target on other nodes; return their number.
+    async def stop_jobs(
+        self, chat: Target, command: StopCommand, stopped: CancelResult
+    ) -> tuple[int, int]:
+        """Stop background work for a chat on other nodes; return the numbers of subagents and jobs.
 
-        ``by`` limits it to jobs that this sender requested. A node that does not answer is skipped
-        and logged.
+        It has the limits of what was ``stopped`` here. A node that does not answer is skipped and
+        logged.
         """
-        others, stopped = await self._others(), 0
+        others, runs, jobs = await self._others(), 0, 0
         if command.everything:
-            asked = (self._stop_jobs_of(node, chat, command, by) for node in others)
-            stopped = sum(await asyncio.gather(*asked))
+            asked = (self._stop_jobs_of(node, chat, command, stopped) for node in others)
+            for of_node in await asyncio.gather(*asked):
+                runs, jobs = runs + of_node[0], jobs + of_node[1]
         else:
             for node in others:
-                if await self._stop_jobs_of(node, chat, command, by):
-                    return 1
+                if any(of_node := await self._stop_jobs_of(node, chat, command, stopped)):
+                    return of_node
         # What no node has claimed: it waits for its session.
-        return stopped + await self._canceller.stop_waiting_jobs(
-            chat, everything=command.everything, run=command.run, by=by
+        return runs, jobs + await self._canceller.stop_waiting_jobs(
+            chat, everything=command.everything, run=command.run, by=stopped.by
         )
 
     async def _stop_jobs_of(
-        self, node: NodeId, chat: Target, command: StopCommand, by: str | None
-    ) -> int:
+        self, node: NodeId, chat: Target, command: StopCommand, stopped: CancelResult
+    ) -> tuple[int, int]:
         facts = {
             "chat": [chat.channel, chat.account, chat.chat, chat.thread],
             "everything": command.everything,
             "run": command.run,
-            "by": by,
+            "by": stopped.by,
+            "session": stopped.session,
         }
         try:
             answer = await self._calls.ask(node, _STOP_JOBS, **facts)
         except GoclawError as error:
             log.warning("remote_jobs_not_stopped", extra={"node": node, "error": str(error)})
-            return 0
-        return len(answer["jobs"])
+            return 0, 0
+        return len(answer["runs"]), len(answer["jobs"])
 
     async def _others(self) -> Sequence[NodeId]:
         here, now = self._node(), self._clock.now()
@@ -128,14 +132,15 @@ class RemoteCanceller:
         everything, run = bool(facts["everything"]), facts["run"]
         channel, account, chat, thread = facts["chat"]
         reason, by = stop_reason(everything=everything), facts.get("by")
-        nothing = CancelResult(StopReport(), reason, by=by)
+        session = None if facts["session"] is None else SessionKey(facts["session"])
+        nothing = CancelResult(StopReport(), reason, session=session, by=by)
         stopped = self._canceller.stop_jobs(
             Target(channel, account, chat, thread),
             nothing,
             everything=everything,
             run=None if run is None else RunId(run),
         )
-        return {"jobs": stopped.jobs}
+        return {"runs": stopped.report.stopped, "jobs": stopped.jobs}
 
     async def _on_reset(self, facts: Facts) -> Facts:
         await self._reset_here(SessionKey(facts["session"]))

@@ -163,19 +163,20 @@ class StopAnswers:
     async def _find_out(
         self, message: InboundMessage, stopped: CancelResult, command: StopCommand, covered: int
     ) -> _Did:
-        chat, below, jobs = message.target, message.reply_to, len(stopped.jobs)
+        chat, below, runs, jobs = message.target, message.reply_to, 0, len(stopped.jobs)
         asks = command.everything or (stopped.nothing and not covered)
         if asks:
             try:
-                jobs += await self._remote_canceller.stop_jobs(chat, command, stopped.by)
+                runs, remote = await self._remote_canceller.stop_jobs(chat, command, stopped)
+                jobs += remote
             except StoreUnavailable as error:
                 log.warning("remote_jobs_not_stopped", extra={"error": str(error)})
         report = stopped.report
         only = report.stopped[0] if len(report.stopped) == 1 else None
-        is_all = not (stopped.dropped or covered or jobs)
+        is_all = not (stopped.dropped or covered or runs or jobs)
         if only is not None and is_all and await self._shows_stop(only):
             return _Did(shown=True)
-        nothing = stopped.nothing and not (covered or jobs)
+        nothing = stopped.nothing and not (covered or runs or jobs)
         if nothing and command.run is not None and below is not None:
             await self._remove_button(chat, below)
         waiting = parts = 0
@@ -185,7 +186,7 @@ class StopAnswers:
             parts = await self._cut_answers(chat, stopped, command)
         refused = nothing and not (waiting or parts) and stopped.has_spared
         return _Did(
-            len(report.stopped) + waiting,
+            len(report.stopped) + runs + waiting,
             stopped.dropped + covered,
             jobs,
             parts,

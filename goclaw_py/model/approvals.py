@@ -77,8 +77,7 @@ class ApprovalPolicy:
     Args:
         ask, deny, allow: A tool that several of them name is denied rather than asked about, and
             asked about rather than allowed. A tool that none of them names is asked about if it has
-            side effects.
-        is_active: Whether the settings have such rules. Otherwise every tool is allowed.
+            side effects, unless there is no pattern at all.
         timeout_s: The time until a call that nobody has approved counts as denied.
         members: Whether everybody in a group may approve, not only owners.
         on_uncertain: See ``OnUncertain``.
@@ -87,14 +86,13 @@ class ApprovalPolicy:
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
-    is_active: bool = False
     timeout_s: float = 86_400.0
     members: bool = False
     on_uncertain: OnUncertain = OnUncertain.TELL_MODEL
 
     def permission(self, tool: str, *, side_effects: bool) -> Permission:
         """Return whether a tool may be called."""
-        if not self.is_active:
+        if not (self.ask or self.deny or self.allow):
             return Permission.ALLOW
         for permission, patterns in (
             (Permission.DENY, self.deny),

@@ -62,6 +62,11 @@ def child_session(agent: AgentName, trigger: Trigger, run: RunId) -> SessionKey:
     return SessionKey(f"agent:{agent}:{trigger.value}:{run}")
 
 
+def first_run(session: SessionKey) -> RunId:
+    """Return the run for which a child's session was made, the inverse of ``child_session``."""
+    return RunId(session.split(":", 3)[-1])
+
+
 def heartbeat_session(agent: AgentName, run: RunId) -> SessionKey:
     """Return the key of a heartbeat run's own session (SPEC HB-5)."""
     return SessionKey(f"agent:{agent}:heartbeat:{run}")
@@ -94,13 +99,13 @@ def agent_of(session: SessionKey) -> AgentName | None:
 def announcement_id(run: RunId) -> str:
     """Return the external id of the message that brings a subagent's result into its chat.
 
-    It is unique for each run, so that a result comes in once, whichever node brings it.
+    ``run``: its first run. So the result comes in once, whichever run and node brings it.
     """
     return f"subagent:{run}"
 
 
 def run_of_announcement(external_id: str) -> RunId:
-    """Return the run whose result a message brings, the inverse of ``announcement_id``."""
+    """Return the subagent whose result a message brings, the inverse of ``announcement_id``."""
     return RunId(external_id.removeprefix("subagent:"))
 
 

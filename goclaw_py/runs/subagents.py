@@ -2,8 +2,8 @@
 
 A child has its own session. Its parent waits for it within a tool call, or continues; then the
 child's result comes into the parent's chat as a message. That message is stored in the inbox before
-the child's run is stored as ended, under an id that is unique for the run: so it comes exactly
-once, also after a crash.
+the child's run is stored as ended, under an id that is unique for the child: so it comes exactly
+once, also after a crash. Such a child continues after an interruption, also without its parent.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from goclaw_py.cluster.membership import MAX_ATTEMPTS
 from goclaw_py.common.clock import new_run_id
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
@@ -29,10 +30,18 @@ from goclaw_py.model.messages import InboundMessage, Sender, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import AgentEvent
 from goclaw_py.model.run_steps import ValueStep
-from goclaw_py.model.session_keys import announcement_id, child_session, peer_of
+from goclaw_py.model.session_keys import announcement_id, child_session, first_run, peer_of
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NewInbox, NewRun, RunEnd, RunStartResult, Store, StoredRun
+from goclaw_py.ports.store import (
+    InterruptedSubagent,
+    NewInbox,
+    NewRun,
+    RunEnd,
+    RunStartResult,
+    Store,
+    SubagentTask,
+)
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
@@ -48,6 +57,9 @@ _LANES: Mapping[Trigger, LaneName] = {
     Trigger.SUBAGENT: LaneName("subagent"),
     Trigger.DELEGATE: LaneName("delegate"),
 }
+
+_UNTOLD = (Outcome.CANCELLED, Outcome.REJECTED, Outcome.INTERRUPTED)
+"""Ends of a background subagent that are not announced; after the last one it continues."""
 
 Bring = Callable[[Sequence[NewInbox]], Awaitable[object]]
 """Stores messages that no person sent in the inbox, to be answered."""
@@ -79,7 +91,6 @@ class Child:
     run: NewRun
     prompt: str
     asker: ParentRun
-    label: str
     done: asyncio.Future[ChildResult]
     beginning: asyncio.Task[RunStartResult] | None = None
     """The task that stores its start."""
@@ -92,8 +103,8 @@ class Child:
 
     @property
     def asks(self) -> AskedChat | None:
-        """The chat in which it asks people: only if its call can be repeated."""
-        return self.asker.asks if self.run.call_key and self.run.target is None else None
+        """The chat in which it asks people: only if it can be continued."""
+        return self.asker.asks if self.run.call_key or self.run.task is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +165,11 @@ class ChildRuns:
         child = self._children.get(run_id)
         return None if child is None else child.progress
 
+    def in_background(self, session: SessionKey) -> list[RunId]:
+        """Return the background subagents that a session pays for, the first one first."""
+        children = self._children.values()
+        return [c.id for c in children if c.run.task is not None and c.asker.payer == session]
+
     def payer(self, run_id: RunId) -> SessionKey | None:
         """Return the session to which a child is charged, None for other runs."""
         child = self._children.get(run_id)
@@ -186,24 +202,13 @@ class ChildRuns:
             payer=asker.payer,
             submitted_at=now,
             call_key=key,
+            task=None if label is None else SubagentTask(prompt, label, asker.sender),
         )
         done: asyncio.Future[ChildResult] = asyncio.get_running_loop().create_future()
         awaited = label is None
-        child = Child(run, prompt, asker, label or "", done)
-        self._children[run_id] = child
+        child = Child(run, prompt, asker, done)
         self._budget_tracker.bind(run_id, asker.run_id)
-        self._feed.asked(run)
-        self._dispatcher.submit(
-            Request(
-                id=run_id,
-                session=run.session,
-                lane=run.lane,
-                agent=agent,
-                run_timeout_s=self._run_timeout_s,
-                parent=asker.run_id,
-                awaited=awaited,
-            )
-        )
+        self._submit(child, parent=asker.run_id, awaited=awaited)
         if self._dispatcher.state(run_id) is RunState.DONE:
             raise ToolFailed((await done).text)
         if not awaited:
@@ -213,6 +218,71 @@ class ChildRuns:
             except StoreError as error:
                 raise ToolFailed("the request could not be stored; try again later") from error
         return child
+
+    async def resume(self, found: Sequence[InterruptedSubagent]) -> None:
+        """Continue interrupted background subagents. Raises ``StoreUnavailable``.
+
+        One that crashes interrupt repeatedly is announced as lost.
+        """
+        for one in found:
+            run, target = one.run, one.run.target
+            if target is None:
+                continue
+            sender = one.task.sender
+            asks = AskedChat(target, peer_of(run.payer), sender)
+            asker = ParentRun(run.parent or run.id, run.agent, run.payer, target, sender, asks)
+            if one.crashes >= MAX_ATTEMPTS:
+                text = texts.subagent_lost(one.task.label, one.calls)
+                await self._bring([self._message(run.session, asker, target, text)])
+            elif not self._dispatcher.has_session(run.session):
+                await self._resume(one, asker)
+
+    async def _resume(self, one: InterruptedSubagent, asker: ParentRun) -> None:
+        run, now = one.run, self._clock.now()
+        again = NewRun(
+            id=new_run_id(self._clock),
+            session=run.session,
+            agent=run.agent,
+            trigger=run.trigger,
+            lane=run.lane,
+            inbox=(),
+            target=run.target,
+            started_at=now,
+            parent=run.parent,
+            payer=run.payer,
+            submitted_at=now,
+            task=one.task,
+        )
+        child = Child(again, one.task.prompt, asker, asyncio.get_running_loop().create_future())
+        try:
+            # Before it is submitted: of several nodes one continues it.
+            await asyncio.shield(self._begin(child))
+        except Fenced:
+            return
+        log.info("subagent_continued", extra={"run_id": again.id, "session": again.session})
+        # Its parent may run, but under another id.
+        self._submit(child)
+
+    def _submit(self, child: Child, *, parent: RunId | None = None, awaited: bool = False) -> None:
+        run = child.run
+        self._children[run.id] = child
+        self._feed.asked(run)
+        self._dispatcher.submit(
+            Request(
+                id=run.id,
+                session=run.session,
+                lane=run.lane,
+                agent=run.agent,
+                run_timeout_s=self._run_timeout_s,
+                parent=parent,
+                awaited=awaited,
+                senders={child.asker.sender},
+            )
+        )
+
+    async def spawned(self, key: str) -> RunId | None:
+        """Return the background subagent that a tool call has started before, if any."""
+        return await retry_until_available(lambda: self._store.spawned(key))
 
     def _begin(self, child: Child) -> asyncio.Task[RunStartResult]:
         """Store its start, once."""
@@ -261,6 +331,8 @@ class ChildRuns:
         child = self._children[ended.run_id]
         progress = child.progress
         ended, error = progress.judge(ended, error)
+        if ended.reason is Reason.DRAINING:  # it was about to be continued
+            ended = Ending(ended.run_id, Outcome.INTERRUPTED, Reason.SHUTDOWN)
         questions = Questions()
         if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
             questions, error = await self._ask(error, child.run.agent, child.asks), None
@@ -298,31 +370,25 @@ class ChildRuns:
 
     # ------------------------------------------------------------------ telling
 
-    async def announce_lost(self, runs: Sequence[StoredRun]) -> None:
-        """Announce subagents that a crash interrupted. Raises ``StoreUnavailable``."""
-        for run in runs:
-            assert run.target is not None
-            text = texts.subagent_lost()
-            asker = ParentRun(run.id, run.agent, run.payer, run.target)
-            await self._bring([self._message(run.id, asker, run.target, text)])
-
     async def _announce(
         self, child: Child, ended: Ending, done: ChildResult, facts: Mapping[str, object]
     ) -> None:
+        run = child.run
         # A stopped run is not announced; it may have ignored the stop for long.
-        if child.run.target is None or ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
+        if ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
             return
-        if done.outcome in (Outcome.CANCELLED, Outcome.REJECTED):
+        if run.task is None or run.target is None or done.outcome in _UNTOLD:
             return
-        text = texts.subagent_said(child.label, done.outcome, done.text)
-        asker = child.asker
-        row = self._message(child.id, asker, child.run.target, text)
+        text = texts.subagent_said(run.task.label, done.outcome, done.text)
+        row = self._message(run.session, child.asker, run.target, text)
         await _stored_or_logged(lambda: self._bring([row]), facts)
 
-    def _message(self, run_id: RunId, asker: ParentRun, target: Target, text: str) -> NewInbox:
+    def _message(
+        self, session: SessionKey, asker: ParentRun, target: Target, text: str
+    ) -> NewInbox:
         """Return the message with a subagent's result for its parent's chat."""
         message = InboundMessage(
-            external_id=announcement_id(run_id),
+            external_id=announcement_id(first_run(session)),
             target=target,
             peer=peer_of(asker.payer),
             sender=Sender("subagent", "Subagent"),
@@ -389,6 +455,8 @@ class RunChildren:
         asker, trigger = self._asker, Trigger.SUBAGENT
         if asker.chat is None:
             return None
+        if key and (earlier := await self._runs.spawned(key)) is not None:
+            return earlier  # the call is repeated: that one continues by itself
         child = await self._runs.ask(asker, trigger, asker.agent, prompt, label=label, key=key)
         return child.id
 

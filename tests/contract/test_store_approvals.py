@@ -11,11 +11,12 @@ import pytest
 from goclaw_py.model.approvals import ApprovalRequest, Decision, about_approval
 from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
 from goclaw_py.model.messages import Button
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.run_steps import DecisionStep, ResponseStep, TakenStep
-from goclaw_py.ports.store import InboxRow, NewApproval, RunEnd, RunSoFar
-from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, new_run, say
+from goclaw_py.ports.store import InboxRow, NewApproval, Notice, RunEnd, RunSoFar, SubagentTask
+from tests.support.harness import until
+from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, listen, new_run, say
 
 pytestmark = pytest.mark.real_time
 
@@ -212,6 +213,46 @@ async def test_the_messages_of_the_run_above_wait_for_the_answer_to_a_child(worl
     assert await pending(world) == []
     await world.a.decide_approval(asked.id, Decision.ONCE, by="Ann", now=at(12))
     assert await pending(world) == [row.id]
+
+
+async def test_a_background_subagent_waits_for_the_answers_to_its_questions(world: World) -> None:
+    """And for those of its child runs; the run that started it waits for nothing."""
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    own, child = (SessionKey(f"agent:main:subagent:{name}") for name in ("s1", "c1"))
+    subagent = replace(
+        new_run("s1"), session=own, parent=RunId("r1"), payer=ANN_S, trigger=Trigger.SUBAGENT,
+        task=SubagentTask("pay", "bills"),
+    )  # fmt: skip
+    await world.a.begin_run(subagent, node=A)
+    below = replace(new_run("c1"), session=child, parent=RunId("s1"), payer=ANN_S, call_key="s1-0")
+    await world.a.begin_run(below, node=A)
+    await world.a.finish_run(asking("c1", question("q1")), node=A)
+    await world.a.finish_run(asking("s1", question("q2")), node=A)
+    heard = listen(world.b)
+    for name, left in (("q1", ["q2"]), ("q2", [])):
+        assert await world.a.interrupted_subagents(since=T0) == []
+        await world.a.decide_approval(ApprovalId(name), Decision.ONCE, by="Ann", now=at(12))
+        assert [one.id for one in await world.a.approvals(session=ANN_S)] == left
+    await until(heard.expect(Notice.SUBAGENTS))
+    (found,) = await world.a.interrupted_subagents(since=T0)
+    assert (found.run.id, found.crashes) == ("s1", 0)
+
+
+async def test_a_background_subagent_that_is_stopped_while_it_waits_does_not_continue(
+    world: World,
+) -> None:
+    own = SessionKey("agent:main:subagent:s1")
+    await world.accept(ANN)
+    subagent = replace(
+        new_run("s1"), session=own, payer=ANN_S, trigger=Trigger.SUBAGENT,
+        task=SubagentTask("pay", "bills"),
+    )  # fmt: skip
+    await world.a.begin_run(subagent, node=A)
+    await world.a.finish_run(asking("s1", question()), node=A)
+    stopped = await world.a.stop_approvals(ANN_S, everything=False, sender=None, now=at(12))
+    assert stopped == 1
+    assert await world.a.interrupted_subagents(since=T0) == []
 
 
 async def test_what_the_run_has_taken_in_waits_with_its_message(world: World) -> None:

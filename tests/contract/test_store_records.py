@@ -12,15 +12,18 @@ from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import ToolStarted, Usage
 from goclaw_py.model.session_keys import announcement_id
 from goclaw_py.ports.store import (
+    InterruptedSubagent,
     NewInbox,
     NewRun,
     RunEnd,
+    RunSoFar,
     RunStartResult,
     Session,
     StoredRun,
+    SubagentTask,
     Summary,
     ToolCall,
 )
@@ -331,7 +334,8 @@ async def use(world: World, new: NewRun, usage: Usage | None) -> None:
 def child(name: str, payer: SessionKey = KEY) -> NewRun:
     """A run in a session of its own, for which another one pays."""
     own = SessionKey(f"agent:default:subagent:{name}")
-    return replace(new_run(name), session=own, payer=payer, trigger=Trigger.SUBAGENT)
+    run = replace(new_run(name), session=own, payer=payer, trigger=Trigger.SUBAGENT)
+    return replace(run, task=SubagentTask(f"do {name}", name, "7"))
 
 
 async def test_what_runs_have_used_is_added_up_when_they_have_ended(world: World) -> None:
@@ -390,7 +394,7 @@ async def lose(world: World, *runs: NewRun, second: float = 0) -> None:
 
 
 async def lost(world: World, since: float = 0) -> list[str]:
-    return [run.id for run in await world.a.unannounced(since=at(since))]
+    return [one.run.id for one in await world.a.interrupted_subagents(since=at(since))]
 
 
 def announcement(run: str, target: Target = ANN) -> NewInbox:
@@ -400,9 +404,9 @@ def announcement(run: str, target: Target = ANN) -> NewInbox:
 
 async def test_a_lost_subagent_is_told_until_its_chat_has_heard_of_it(world: World) -> None:
     await lose(world, child("r"))
-    (run,) = await world.a.unannounced(since=at(100))
-    assert run == await the_run(world, "r")
-    assert (run.target, run.outcome, run.payer) == (ANN, Outcome.LOST, KEY)
+    (one,) = await world.a.interrupted_subagents(since=at(100))
+    assert one == InterruptedSubagent(await the_run(world, "r"), SubagentTask("do r", "r", "7"), 1)
+    assert (one.run.target, one.run.outcome, one.run.payer) == (ANN, Outcome.LOST, KEY)
     others = [announcement("r", replace(ANN, account="other")), announcement("other")]
     await world.a.accept(others, node=A, now=at(200))
     assert await lost(world) == ["r"]
@@ -415,7 +419,8 @@ async def test_lost_subagents_with_a_chat_are_told_in_order_of_their_ends(world:
         await world.a.begin_run(child(name), node=A)
         await finish(world, end(name, outcome))
     awaited = replace(child("awaited"), trigger=Trigger.DELEGATE)
-    await lose(world, new_run("chat's"), replace(child("nowhere"), target=None), awaited)
+    waited_for = replace(child("waited for"), task=None)
+    await lose(world, new_run("chat's"), waited_for, awaited)
     await world.a.begin_run(child("works", key_of(BOB)), node=A)
     assert await lost(world) == []
     await finish(world, end("works"))
@@ -424,6 +429,53 @@ async def test_lost_subagents_with_a_chat_are_told_in_order_of_their_ends(world:
     assert await lost(world) == ["b", "a", "c"]
     assert await lost(world, since=104) == ["a", "c"]
     assert await lost(world, since=104.1) == []
+
+
+def again(name: str, of: str) -> NewRun:
+    """The next run of a subagent."""
+    return replace(child(of), id=RunId(name), started_at=at(1))
+
+
+async def test_a_subagent_continues_in_its_session_after_interruptions_only(world: World) -> None:
+    """AGENT-10: of several nodes that find it, one continues it."""
+    paid = ToolCall("pay", "{}", T0, ok=True, seconds=1.0)
+    step = ToolStarted("c1", "pay", "{}")
+    await world.a.begin_run(child("r1"), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar((paid,), steps=(step,)), node=A)
+    await lose(world)
+    assert (await world.b.begin_run(again("r2", "r1"), node=B)).steps == (step,)
+    assert await lost(world) == []
+    with pytest.raises(Fenced):
+        await world.a.begin_run(again("r3", "r1"), node=A)
+    cut = replace(end("r2", Outcome.INTERRUPTED), finished_at=at(101), tools=(paid,))
+    await world.b.finish_run(cut, node=B)
+    (one,) = await world.a.interrupted_subagents(since=T0)
+    assert (one.run.id, one.crashes, one.calls) == ("r2", 1, (paid, paid))
+    await world.b.release_sessions(B, {one.run.session})
+    await world.a.begin_run(again("r4", "r1"), node=A)
+    await finish(world, end("r4"))
+    await world.a.release_sessions(A, {one.run.session})
+    assert await lost(world) == []
+    with pytest.raises(Fenced):
+        await world.b.begin_run(again("r5", "r1"), node=B)
+
+
+async def test_the_result_of_a_continued_subagent_has_the_id_of_its_first_run(
+    world: World,
+) -> None:
+    await lose(world, child("r1"))
+    await lose(world, again("r2", "r1"), second=1)
+    assert await lost(world) == ["r2"]
+    await world.a.accept([announcement("r1")], node=A, now=at(200))
+    assert await lost(world) == []
+
+
+async def test_a_call_has_spawned_a_subagent_once_that_is_stored(world: World) -> None:
+    await world.a.begin_run(replace(child("r1"), call_key="call"), node=A)
+    waited_for = replace(child("waited for"), task=None, call_key="other")
+    await world.a.begin_run(waited_for, node=A)
+    keys = ("call", "other", "unknown")
+    assert [await world.b.spawned(key) for key in keys] == ["r1", None, None]
 
 
 async def test_a_hundred_lost_subagents_are_told_at_once(world: World) -> None:
@@ -502,8 +554,8 @@ async def test_a_session_that_moves_has_paid_for_what_it_paid_for(world: World) 
     await use(world, replace(child("before", key_of(OLD)), target=OLD), Usage(10))
     await lose(world, replace(child("r", key_of(OLD)), target=OLD))
     await move(world)
-    (run,) = await world.a.unannounced(since=T0)
-    assert (run.target, run.payer) == (NEW, key_of(NEW))
+    (one,) = await world.a.interrupted_subagents(since=T0)
+    assert (one.run.target, one.run.payer) == (NEW, key_of(NEW))
     await use(world, replace(child("after", key_of(OLD)), target=NEW), Usage(100))
     for key in (key_of(NEW), key_of(OLD)):
         assert (await world.a.spent(since=T0, payer=key)).requests == 111

@@ -84,7 +84,7 @@ def make(agents: ModelAgents) -> Make:
     return lambda policy: agents.make(approval=policy)
 
 
-ASK = ApprovalPolicy(is_active=True, ask=("pa?",))
+ASK = ApprovalPolicy(ask=("pa?",))
 
 
 async def test_a_call_that_needs_approval_ends_the_run_with_a_question(
@@ -115,14 +115,13 @@ async def test_without_an_answer_the_next_run_asks_again(make: Make, server: Mod
     ("policy", "can_ask", "granted", "calls", "told"),
     [
         (ApprovalPolicy(), True, (), [PAID, LOOKED], "paid Ann"),
-        (ApprovalPolicy(ask=("pay",)), True, (), [PAID, LOOKED], "paid Ann"),
         (replace(ASK, deny=("*",)), True, (), [], "deny the tool"),
-        (ApprovalPolicy(is_active=True, allow=("pay",)), True, (), [PAID, LOOKED], "paid Ann"),
+        (ApprovalPolicy(allow=("pay",)), True, (), [PAID, LOOKED], "paid Ann"),
         (ASK, True, ("pay",), [PAID, LOOKED], "paid Ann"),
         (ASK, False, ("pay",), [PAID, LOOKED], "paid Ann"),
         (ASK, False, (), [LOOKED], "nobody can be asked"),
     ],
-    ids=["no rules", "not active", "denied", "allowed", "granted", "granted before", "nobody"],
+    ids=["no rules", "denied", "allowed", "granted", "granted before", "nobody"],
 )
 async def test_no_question_is_asked(
     make: Make,
@@ -140,7 +139,7 @@ async def test_no_question_is_asked(
 async def test_a_tool_that_no_pattern_names_is_asked_about_if_it_has_side_effects(
     make: Make,
 ) -> None:
-    waits = await run(make(ApprovalPolicy(is_active=True, allow=("other",))))
+    waits = await run(make(ApprovalPolicy(allow=("other",))))
     assert (waits.questions, waits.calls) == ([("pay", False)], [LOOKED])
 
 

@@ -89,7 +89,7 @@ ABOUT_FEW = {
     "jobs": {"add", "named", "job", "lock", "with_slug", "with_id", "slugs", "rename_in_log"},
     "moves": {"merge_history", "rename_payers"},
     "occurrences": set(queries("occurrences")),
-    "records": {"spent", "spent_by", "unannounced"},
+    "records": {"spent", "spent_by", "interrupted_subagents"},
     "runs": {
         "begin", "begun_before", "enter_sessions", "finish", "lock_sessions_of_runs",
         "lost_heartbeat_runs", "lost_times", "pin", "summarize",

@@ -14,7 +14,16 @@ from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RunEnd, Stops, Summary, ToolCall
+from goclaw_py.ports.store import (
+    InboxKind,
+    InboxRow,
+    NewRun,
+    RunEnd,
+    Stops,
+    SubagentTask,
+    Summary,
+    ToolCall,
+)
 from goclaw_py.store import upkeep_rules
 from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
@@ -45,6 +54,7 @@ class Chats(Player):
     """All messages, by external id."""
     began: dict[RunId, tuple[SessionKey, tuple[int, ...]]] = field(default_factory=dict)
     """All runs, with the places of the entries that they were told."""
+    subagents: list[SessionKey] = field(default_factory=list)
 
     moves = (
         "accept accept stop begin begin draft draft finish finish settle retry crash "
@@ -86,19 +96,23 @@ class Chats(Player):
         return await _all(calls)
 
     async def child(self) -> object:
-        """A subagent of a run, which may be lost."""
+        """A subagent of a run, which may be lost, and may continue."""
         if not self.runs:
             return None
+        if not self.subagents or self.chance.random() < 0.5:
+            own = SessionKey(f"agent:default:subagent:{an_id(self.numbers)}")
+            self.subagents.append(own)
         parent = self.chance.choice(list(self.runs))
         chat = self.runs[parent][0]
         name = f"run {self.number():04}"
         run = replace(
             new_run(name, target=chat, started_at=self.now),
-            session=SessionKey(f"agent:default:subagent:{an_id(self.numbers)}"),
+            session=self.chance.choice(self.subagents),
             trigger=Trigger.SUBAGENT,
             parent=parent,
             payer=key_of(chat),
             submitted_at=at(self.second - 1),
+            task=SubagentTask("work", name),
         )
         self.runs[run.id] = (chat, frozenset())
         return await self._begin(run)
@@ -261,7 +275,7 @@ class Chats(Player):
         return {
             "runs": [*await store.runs(limit=1000)],
             "sessions": [*sessions],
-            "lost": [*await store.unannounced(since=at(0))],
+            "lost": [*await store.interrupted_subagents(since=at(0))],
             "drafts": [*await store.drafts()],
             # What ends at once may be said in any order.
             "outbox": sorted(

@@ -419,6 +419,9 @@ class GatewayProcess:
                 self._people.call()
             case Notice.CRON:
                 self.container.look_for_due()
+            case Notice.SUBAGENTS:
+                self.container.look_for_subagents()
+                self._pending.call()
             case Notice.LANES:
                 self.container.lane_permits.look()
             case Notice.NODES:

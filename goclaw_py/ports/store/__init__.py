@@ -62,6 +62,7 @@ from goclaw_py.ports.store.people import (
 from goclaw_py.ports.store.rewind import LastTurn, RewindStore, RunBasis, StoredStep
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
+    InterruptedSubagent,
     NewRun,
     RunEnd,
     RunFilter,
@@ -72,6 +73,7 @@ from goclaw_py.ports.store.runs import (
     Session,
     StoredEntry,
     StoredRun,
+    SubagentTask,
     Summary,
     ToolCall,
 )
@@ -100,6 +102,7 @@ __all__ = [
     "Incident",
     "IncidentStore",
     "InterruptedRun",
+    "InterruptedSubagent",
     "JobPage",
     "JobQuery",
     "JobStore",
@@ -145,6 +148,7 @@ __all__ = [
     "StoredRun",
     "StoredStep",
     "StoredWorkItem",
+    "SubagentTask",
     "Summary",
     "ToolCall",
     "Topic",
@@ -167,6 +171,8 @@ class Notice(StrEnum):
     CRON = "goclaw_cron"
     NODES = "goclaw_nodes"
     LANES = "goclaw_lanes"
+    SUBAGENTS = "goclaw_subagents"
+    """A background subagent may continue."""
 
 
 class Store(

@@ -32,6 +32,18 @@ from goclaw_py.scheduler.models import Mode
 
 
 @dataclass(frozen=True, slots=True)
+class SubagentTask:
+    """What is needed to continue a background subagent, whose result comes into a chat later.
+
+    ``sender``: the person who requested the run that started it, "" if there is none.
+    """
+
+    prompt: str
+    label: str
+    sender: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NewRun:
     """A run that is about to start. ``inbox`` are the ids of the rows that it answers."""
 
@@ -58,6 +70,8 @@ class NewRun:
     call_key: str = ""
     """The idempotency key of the tool call that waits for it: it continues an earlier run for the
     same call. "" if no call waits."""
+    task: SubagentTask | None = None
+    """The task of a background subagent: it continues the earlier run in its session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +224,21 @@ class StoredRun:
 
 
 @dataclass(frozen=True, slots=True)
+class InterruptedSubagent:
+    """The last run of a background subagent that was interrupted.
+
+    Args:
+        crashes: How many of its runs a crash has interrupted.
+        calls: The tool calls of all of its runs, in order.
+    """
+
+    run: StoredRun
+    task: SubagentTask
+    crashes: int
+    calls: tuple[ToolCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class RunFilter:
     """Selects runs; a field that is None selects all."""
 
@@ -290,7 +319,8 @@ class RunStore(Protocol):
 
         Raises:
             Fenced: The session was not claimed, another live node owns it, all of the inbox rows
-                have ended, or the job occurrence has ended or is not claimed by ``node``.
+                have ended, the job occurrence has ended or is not claimed by ``node``, or the
+                background subagent is running or has ended.
             LeaseExpired: ``node`` must renew its own lease before it can claim the session.
         """
 
@@ -378,12 +408,16 @@ class RunStore(Protocol):
         Each run counts once. A child run counts for the person and the job of its parent.
         """
 
-    async def unannounced(self, *, since: datetime) -> list[StoredRun]:
-        """Return lost and interrupted subagent runs whose result has not been announced.
+    async def interrupted_subagents(self, *, since: datetime) -> list[InterruptedSubagent]:
+        """Return background subagents whose last run is lost or interrupted.
 
-        They ended at ``since`` or later, have a target, and no inbox row of its account has the
-        external id ``session_keys.announcement_id``. At most 100, the oldest first.
+        It ended at ``since`` or later, and no inbox row of the account of its target has the
+        external id ``session_keys.announcement_id``. Those that wait for the answer of a person, or
+        were stopped meanwhile, are left out. At most 100, the oldest first.
         """
+
+    async def spawned(self, call_key: str) -> RunId | None:
+        """Return the first run of the background subagent that a tool call has started, if any."""
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
         """Store the queue mode that was chosen in a chat; None restores that of the settings.

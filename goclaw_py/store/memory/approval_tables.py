@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from goclaw_py.model.approvals import Approval, ToolGrant
+from goclaw_py.model.approvals import Approval, Decision, ToolGrant
 from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
 
 
@@ -26,6 +26,11 @@ class ApprovalTables:
 
     questions: dict[ApprovalId, ApprovalRecord] = field(default_factory=dict)
     grants: dict[tuple[AgentName, SessionKey | None, str], ToolGrant] = field(default_factory=dict)
+
+    def holds(self, run: RunId) -> bool:
+        """Return whether a background subagent waits for an answer, or was stopped meanwhile."""
+        decisions = (one.approval.decision for one in self.questions.values() if one.root == run)
+        return any(decision in (None, Decision.STOPPED) for decision in decisions)
 
     def is_answered(self, run: RunId) -> bool:
         """Return whether a run and its child runs wait for no answer."""

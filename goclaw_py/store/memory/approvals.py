@@ -23,13 +23,13 @@ from goclaw_py.store.text import storable
 def ask(db: MemoryDatabase, end: RunEnd) -> None:
     """Store the questions of a run that ends, and let its messages wait for the answers."""
     run, root = db.runs[end.id].new, db.runs[end.id].new
-    while root.parent is not None and root.parent in db.runs:
+    while root.task is None and root.parent is not None and root.parent in db.runs:
         root = db.runs[root.parent].new
     for one in end.approvals:
         approval = Approval(
             one.id,
             run.id,
-            root.session,
+            root.payer or root.session,
             run.agent,
             one.request,
             one.target,
@@ -84,8 +84,11 @@ class MemoryApprovals(MemoryPart):
             session = None if decision is Decision.ALWAYS else done.session
             grant = ToolGrant(done.agent, done.request.tool, session, now, by)
             self._db.approvals.grants.setdefault((done.agent, session, done.request.tool), grant)
-        if self._db.approvals.is_answered(record.root) and _unpark_rows(self._db, record.root):
-            self._db.notify(Notice.INBOX)
+        if self._db.approvals.is_answered(record.root):
+            if _unpark_rows(self._db, record.root):
+                self._db.notify(Notice.INBOX)
+            elif self._db.runs[record.root].new.task is not None:
+                self._db.notify(Notice.SUBAGENTS)
         return done
 
     async def _answer(

@@ -9,10 +9,19 @@ from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.session_keys import announcement_id
-from goclaw_py.ports.store import ALL_RUNS, RunFilter, RunSpan, Session, StoredEntry, StoredRun
+from goclaw_py.model.session_keys import announcement_id, first_run
+from goclaw_py.ports.store import (
+    ALL_RUNS,
+    InterruptedSubagent,
+    RunFilter,
+    RunSpan,
+    Session,
+    StoredEntry,
+    StoredRun,
+    SubagentTask,
+)
 from goclaw_py.store.memory.pages import newest
-from goclaw_py.store.memory.tables import MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import CUT, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
 
@@ -92,24 +101,43 @@ class MemoryRunRecords(MemoryPart):
                 used = used.plus(run.usage)
         return used
 
-    async def unannounced(self, *, since: datetime) -> list[StoredRun]:
+    async def interrupted_subagents(self, *, since: datetime) -> list[InterruptedSubagent]:
         found = [
             (record.end.finished_at, run_id, record)
             for run_id, record in self._db.runs.items()
             if record.end is not None
-            and record.end.outcome in (Outcome.LOST, Outcome.INTERRUPTED)
+            and record.end.outcome in CUT
             and record.end.finished_at >= since
             and record.new.trigger is Trigger.SUBAGENT
+            and record.new.task is not None
+            and record is self._runs_in(record.new.session)[-1]
+            and not self._db.approvals.holds(run_id)
             and not self._is_announced(record)
         ]
-        return [_run(record) for _, _, record in sorted(found, key=lambda one: one[:2])[:100]]
+        last = [record for _, _, record in sorted(found, key=lambda one: one[:2])[:100]]
+        return [self._interrupted(record, record.new.task) for record in last if record.new.task]
+
+    def _interrupted(self, record: RunRow, task: SubagentTask) -> InterruptedSubagent:
+        ends = [run.end for run in self._runs_in(record.new.session)]
+        crashes = sum(end is not None and end.outcome is Outcome.LOST for end in ends)
+        calls, _ = self._db.cut_work(record.new.id)
+        return InterruptedSubagent(_run(record), task, crashes, calls)
+
+    async def spawned(self, call_key: str) -> RunId | None:
+        runs = (record.new for record in self._db.runs.values())
+        found = (run.id for run in runs if run.call_key == call_key and run.task is not None)
+        return next(found, None)
+
+    def _runs_in(self, session: SessionKey) -> list[RunRow]:
+        """Return the runs of a session, the oldest first."""
+        found = (record for record in self._db.runs.values() if record.new.session == session)
+        return sorted(found, key=lambda record: record.new.id)
 
     def _is_announced(self, run: RunRow) -> bool:
-        """Return whether a run's result was announced in its chat, if it has one."""
+        """Return whether the result of a subagent was announced in its chat."""
         target = run.new.target
-        if target is None:
-            return True
-        return (target.channel, target.account, announcement_id(run.new.id)) in self._db.known
+        name = announcement_id(first_run(run.new.session))
+        return target is None or (target.channel, target.account, name) in self._db.known
 
 
 def _run(record: RunRow) -> StoredRun:

@@ -93,7 +93,7 @@ class MemoryRewind(MemoryPart):
             return 0
         record = None if run is None else self._db.runs.get(run)
         copied, is_present = session.current(), True
-        if record is not None:
+        if record is not None and record.new.session == key:  # its chat may have another id now
             copied = self._read_by(session, record, with_own=True)
             is_present = record.epoch == session.epoch
         fork = SessionRecord(new, session.agent, target, now, now)

@@ -26,7 +26,7 @@ from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.approvals import ask
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
-from goclaw_py.store.memory.tables import MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import CUT, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
 
 
@@ -35,10 +35,11 @@ class MemoryRuns(MemoryPart):
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
         run = storable(run)
-        if run.id not in self._db.runs and not self._has_time(run, node):
+        is_new = run.id not in self._db.runs
+        if is_new and not (self._has_time(run, node) and self._may_continue(run)):
             raise Fenced(f"run {run.id} is not this node's any more")
         ended = frozenset(row for row in run.inbox if self._has_ended(row, run.id))
-        if run.id not in self._db.runs and run.inbox and ended.issuperset(run.inbox):
+        if is_new and run.inbox and ended.issuperset(run.inbox):
             raise Fenced(f"all that run {run.id} would answer has ended")
         session = self._own_session(run, node)
         payer = None if run.payer is None else self._db.present_key(run.payer)
@@ -91,7 +92,17 @@ class MemoryRuns(MemoryPart):
         if not known and run.call_key:
             runs = self._db.runs.values()
             known = [each.new.id for each in runs if each.new.call_key == run.call_key]
+        if not known and run.task is not None:
+            known = [
+                run_id for run_id, each in self._db.runs.items() if each.new.session == run.session
+            ]
         return max(known, default=None)
+
+    def _may_continue(self, run: NewRun) -> bool:
+        """Return whether a run is none of a background subagent that is running or has ended."""
+        same = (one for one in self._db.runs.values() if one.new.session == run.session)
+        ends = [one.end for one in same if run.task is not None]
+        return all(end is not None and end.outcome in CUT for end in ends)
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
         record = self._db.runs.get(storable(run))

@@ -454,7 +454,8 @@ class MemoryDatabase:
             del self.nodes[node]
         self.calls.remove(nodes)
         self.lane_permits.remove(nodes)
-        self.notify(Notice.INBOX, Notice.CRON, Notice.NODES, *([Notice.OUTBOX] if freed else []))
+        notices = (Notice.INBOX, Notice.CRON, Notice.SUBAGENTS, Notice.NODES)
+        self.notify(*notices, *([Notice.OUTBOX] if freed else []))
 
     def enqueue(
         self, messages: Sequence[OutboundMessage], *, session: SessionKey | None, now: datetime

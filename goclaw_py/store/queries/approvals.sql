@@ -1,16 +1,19 @@
 -- Questions of runs to people about their tool calls.
 
 -- name: ask
--- Store questions of runs that end, with the run above each that answers messages or works for a
--- job, and its session.
+-- Store questions of runs that end, with the run above each that answers messages, works for a job
+-- or is a background subagent, and the session that pays for that.
 with recursive above as (
-    select id as run_id, id, parent, session
+    select
+        id as run_id, id, parent, task is not null as is_background,
+        coalesce(payer, session) as session
     from runs
     where id = any ($1::text[])
     union all
-    select a.run_id, r.id, r.parent, r.session
+    select a.run_id, r.id, r.parent, r.task is not null, coalesce(r.payer, r.session)
     from above as a
     join runs as r on r.id = a.parent
+    where not a.is_background
 )
 insert into approvals (
     id, run_id, root_run, session, agent, call_id, tool, arguments, uncertain, members, channel,
@@ -25,7 +28,7 @@ from jsonb_to_recordset($2::jsonb) as q (
     expires_at timestamptz
 )
 join runs as r on r.id = q.run_id
-join above as a on a.run_id = q.run_id and a.parent is null
+join above as a on a.run_id = q.run_id and (a.parent is null or a.is_background)
 on conflict (id) do nothing;
 
 -- name: park
@@ -78,6 +81,13 @@ set state = 'pending'
 where state = 'waiting' and last_run = $1
   and not exists (select from approvals where root_run = $1 and decision is null)
 returning id;
+
+-- name: released_subagent
+-- Return a run if it is that of a background subagent whose questions are all answered.
+select id
+from runs
+where id = $1 and task is not null
+  and not exists (select from approvals where root_run = $1 and decision is null);
 
 -- name: approval
 -- Return a question.

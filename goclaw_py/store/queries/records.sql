@@ -193,17 +193,32 @@ select
 from paid
 where $2::text is null or agent = $2;
 
--- name: unannounced
--- Return lost and interrupted subagents that ended at an instant or later, and whose chat got no
--- message about them, the oldest first.
-select *
+-- name: interrupted_subagents
+-- Return the last runs of background subagents that were lost or interrupted at an instant or later,
+-- and whose chat got no message about them, the oldest first; without those that wait for an answer,
+-- or were stopped meanwhile.
+select
+    r.*,
+    (select count(*) from runs as a where a.session = r.session and a.outcome = 'lost') as crashes
 from runs as r
 where r.outcome in ('lost', 'interrupted') and r.trigger = 'subagent' and r.finished_at >= $1
-  and r.chat is not null
+  and r.task is not null
+  and not exists (select from runs as later where later.session = r.session and later.id > r.id)
+  and not exists (
+      select from approvals as a
+      where a.root_run = r.id and (a.decision is null or a.decision = 'stopped')
+  )
   and not exists (
       select from inbox as i
       where i.channel = r.channel and i.account = r.account
-        and i.external_id = 'subagent:' || r.id
+        and i.external_id = 'subagent:' || split_part(r.session, ':', 4)
   )
 order by r.finished_at, r.id
 limit 100;
+
+-- name: spawned
+-- Return the first run of the background subagent that a tool call has started.
+select id
+from runs
+where call_key = $1 and task is not null
+limit 1;

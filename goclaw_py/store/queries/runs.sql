@@ -63,7 +63,8 @@ where not exists (select from inbox where inbox.id = asked.id and state = 'pendi
 -- Returns for each run a row with this and with what stands for older entries of the history, and
 -- then one for every entry that is still read, the oldest first; nothing of a run whose session is
 -- not the node's own, of a run for a time of a job, or for a heartbeat run, that is not claimed by the node,
--- of one whose rows are all done, or that was stored before. One statement, so that a row never
+-- of one whose rows are all done, of a background subagent that runs or has ended, or that was stored
+-- before. One statement, so that a row never
 -- counts an attempt of a run that does not exist, and so that it needs no other transaction. Notes
 -- what was dropped before a run: whoever takes that up must not begin it after the run. $2 holds the
 -- runs, $3 their sessions, $4 all their rows, those that were dropped too.
@@ -74,11 +75,11 @@ with asked as (
             id text, session text, agent text, trigger text, lane text, parent text, model text,
             channel text, account text, chat text, thread text, started_at timestamptz,
             payer text, submitted_at timestamptz, inbox bigint[], occurrence text, heartbeat_run text,
-            call_key text, dropped jsonb
+            call_key text, task jsonb, dropped jsonb
         )
     ) with ordinality as a (
         id, session, agent, trigger, lane, parent, model, channel, account, chat, thread,
-        started_at, payer, submitted_at, inbox, occurrence, heartbeat_run, call_key, dropped,
+        started_at, payer, submitted_at, inbox, occurrence, heartbeat_run, call_key, task, dropped,
         ordinal
     )
 ), mine as (
@@ -98,8 +99,8 @@ with asked as (
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
-        chat, thread, started_at, payer, submitted_at, occurrence, heartbeat_run, call_key, sender,
-        job, follows
+        chat, thread, started_at, payer, submitted_at, occurrence, heartbeat_run, call_key, task,
+        sender, job, follows
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -116,7 +117,7 @@ with asked as (
             ),
             a.session
         ),
-        a.submitted_at, a.occurrence, a.heartbeat_run, a.call_key,
+        a.submitted_at, a.occurrence, a.heartbeat_run, a.call_key, a.task,
         -- Each is found by its id.
         coalesce(
             (
@@ -144,7 +145,8 @@ with asked as (
             (select max(i.last_run) from inbox as i where i.id = any (a.inbox)),
             (select max(r.id) from runs as r where r.occurrence = a.occurrence),
             (select max(r.id) from runs as r where r.heartbeat_run = a.heartbeat_run),
-            (select max(r.id) from runs as r where r.call_key = a.call_key)
+            (select max(r.id) from runs as r where r.call_key = a.call_key),
+            (select max(r.id) from runs as r where r.session = a.session and a.task is not null)
         )
     from asked as a
     join mine on mine.key = a.session
@@ -158,6 +160,18 @@ with asked as (
     ) and (
         cardinality(a.inbox) = 0
         or exists (select from waiting where waiting.id = any (a.inbox))
+    ) and (
+        a.task is null
+        or coalesce(
+            (
+                select coalesce(r.outcome, '') in ('lost', 'interrupted')
+                from runs as r
+                where r.session = a.session
+                order by r.started_at desc, r.id desc
+                limit 1
+            ),
+            true
+        )
     )
     order by a.ordinal
     on conflict (id) do nothing

@@ -154,7 +154,7 @@ def view(state: RunState, for_s: float = 0) -> RunView:
 
 PAID = ToolCall("pay", "1", datetime(2026, 1, 1, tzinfo=UTC), ok=True)
 SENT = replace(PAID, name="send", ok=None)
-REFUSED = replace(SENT, ok=False)
+REFUSED = replace(SENT, ok=False, uncertain=True)
 READ = replace(PAID, name="read", side_effects=False)
 
 
@@ -164,6 +164,10 @@ READ = replace(PAID, name="read", side_effects=False)
         ((), ""),
         ((PAID, SENT), "Before that I had called tools (completed: pay; outcome unknown: send)."),
         ((SENT, REFUSED), "Before that I had called tools (outcome unknown: send)."),
+        ((replace(READ, ok=None), replace(READ, ok=False)),
+         "Before that I had called tools (failed: read)."),
+        ((SENT, replace(SENT, ok=False)),
+         "Before that I had called tools (failed: send; outcome unknown: send)."),
         ((SENT, SENT, REFUSED, replace(PAID, ok=False)),
          "Before that I had called tools (failed: pay; outcome unknown: send)."),
         ((replace(READ, ok=None), READ, READ),

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -38,12 +39,18 @@ def agent_that_asks(*requests: ApprovalRequest) -> ScriptedAgent:
             raise ApprovalNeeded(requests or (PAY,))
         return f"paid: {', '.join(decided)}"
 
+    async def spawn(request: RunRequest, emit: Emit) -> str:
+        task = "delegate" if "child" in request.prompt else "pay"
+        assert await here(request).children.spawn(task, "bills") is not None
+        return "started"
+
     async def delegate(request: RunRequest, emit: Emit) -> str:
         return f"child says: {await here(request).children.subagent('pay', 'key')}"
 
     def choose(request: RunRequest) -> Step:
         word = (request.said or request.prompt).split()[0]
-        return {"pay": Do(pay), "delegate": Do(delegate)}.get(word, Say(f"re: {request.prompt}"))
+        steps = {"pay": Do(pay), "delegate": Do(delegate), "spawn": Do(spawn)}
+        return steps.get(word, Say(f"re: {request.prompt}"))
 
     return ScriptedAgent(otherwise=choose)
 
@@ -192,7 +199,7 @@ async def test_nobody_answers_in_time() -> None:
 
 
 @pytest.mark.parametrize(("typed", "told"), [
-    ("/stop", "Stopped."), ("/stopall", "Stopped."), ("/new", ""),
+    ("/stop", "Stopped."), ("/stopall", "Stopped."), ("/new", ""), ("Stop!", "Stopped."),
 ])  # fmt: skip
 async def test_a_stop_ends_what_waits(typed: str, told: str) -> None:
     async with nodes() as (gateway,):
@@ -232,6 +239,56 @@ async def test_a_parent_waits_for_the_approval_of_its_child() -> None:
         await gateway.gateway.accept([press(asked, "once")])
         await until(lambda: "child says: paid: once" in texts(gateway))
         assert gateway.pending == []
+
+
+@pytest.mark.parametrize(
+    ("said", "result"), [("spawn", "paid: once"), ("spawn with a child", "child says: paid: once")]
+)
+async def test_a_background_subagent_asks_in_the_chat_and_continues_on_any_node(
+    said: str, result: str
+) -> None:
+    database, agent = MemoryDatabase(), agent_that_asks()
+    async with a_process(agent, ASKS, database=database) as first:
+        await first.say(said)
+        asked = await question(first)
+        await until(lambda: first.dispatcher.runs() == ())
+        assert len(await first.store.approvals(session=session_of())) == 1
+        await asyncio.sleep(3000)
+        assert texts(first) == ["started", QUESTION]
+        await first.shut_down()
+    async with a_process(agent, ASKS, database=database) as other:
+        await asyncio.sleep(300)
+        await other.gateway.accept([press(asked, "once")])
+        told = f"re: [Subagent “bills” finished]\n{result}"
+        await until(lambda: told in texts(other))
+        await asyncio.sleep(300)
+        assert texts(other).count(told) == 1
+        runs = [run for run in await other.store.runs() if run.target and run.parent]
+        assert [run.reason for run in runs] == [None, Reason.APPROVAL]
+        assert runs[0].session == runs[1].session
+        (answered,) = await other.store.approvals(waiting=False)
+        assert answered.decided_at is not None
+        assert runs[0].started_at - answered.decided_at < timedelta(seconds=0.3)
+
+
+@pytest.mark.parametrize("typed", ["/stop", "/stopall", "/new", "stop"])
+async def test_a_stop_ends_a_background_subagent_that_waits(typed: str) -> None:
+    async with nodes() as (gateway,):
+        await gateway.say("spawn")
+        await question(gateway)
+        await gateway.say(typed)
+        await until(lambda: f"{QUESTION}\n\n⏹ Stopped." in texts(gateway))
+        await asyncio.sleep(300)
+        assert not any("Subagent" in text for text in texts(gateway))
+        assert gateway.pending == []
+
+
+async def test_nobody_answers_the_question_of_a_background_subagent() -> None:
+    async with nodes() as (gateway,):
+        await gateway.say("spawn")
+        await question(gateway)
+        await asyncio.sleep(3600 + 120)
+        assert texts(gateway)[-1] == "re: [Subagent “bills” finished]\npaid: expired"
 
 
 async def approve(gateway: GatewayProcess, who: str, *, guest: bool) -> None:

@@ -295,7 +295,7 @@ class Scene:
         )
         self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
-        self.canceller.connect(self, rights, Mailboxes())
+        self.canceller.connect(self, rights, Mailboxes(), lambda _: [])
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         return list(self.notifications[target]) if creator is None else []

@@ -19,12 +19,13 @@ from goclaw_py.model.errors import AgentError, NotSent
 from goclaw_py.model.messages import InboundMessage, PeerKind, Target, person_at
 from goclaw_py.model.owners import Maker, owner_of
 from goclaw_py.model.session_keys import GroupPolicy, StopPolicy
+from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent
+from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.harness import GatewayProcess, Ways, a_process, here, message, until
 from tests.unit.chats.test_pairing import code_in
 
 TEAM = "-100"
@@ -282,3 +283,33 @@ async def test_a_job_is_stopped_by_who_asked_for_it(sender: str, where: str, *, 
         await tell(asked, said("hello", sender), said("/stop", sender), said("/stop", sender))
         await asyncio.sleep(5)
         assert ("report" in stopped(running)) == met
+
+
+def agent_that_spawns() -> ScriptedAgent:
+    """An agent whose subagents never end."""
+
+    async def spawn(request: RunRequest, emit: Emit) -> str:
+        assert await here(request).children.spawn("work", "work") is not None
+        return "started"
+
+    def choose(request: RunRequest) -> Step:
+        return Block() if request.prompt == "work" else Do(spawn)
+
+    return ScriptedAgent(otherwise=choose)
+
+
+async def test_a_member_stops_only_their_own_continued_subagent() -> None:
+    database = MemoryDatabase()
+    async with a_group(agent_that_spawns(), database=database) as first:
+        await tell(first, said("anns", "ann"))
+        await until(lambda: answers(first) == ["started"])
+        first.kill()
+        await first.bury()
+    async with a_group(agent_that_spawns(), database=database) as gateway:
+        await gateway.scripted.until_active(1)
+        await tell(gateway, said("/stop", "bob"))
+        await until(lambda: answers(gateway) == [texts.not_yours([])])
+        assert stopped(gateway) == []
+        await tell(gateway, said("/stop", "ann"))
+        await until(lambda: answers(gateway)[1:] == ["Stopped."])
+        assert stopped(gateway) == ["work"]

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 
@@ -13,10 +10,8 @@ from goclaw_py.model.errors import AgentError, ToolFailed
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Ignore, Say, ScriptedAgent, Step
-from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import GatewayProcess, a_process, here, session_of, until
+from tests.support.harness import a_process, here, session_of, until
 
 RESEARCHER = AgentName("researcher")
 
@@ -184,71 +179,3 @@ async def test_a_run_that_fails_while_its_subagent_works_takes_it_along() -> Non
         await agent.until_active(0)
         await until(lambda: len(gateway.channel.texts()) == 1)
         assert await gateway.outcomes() == [Outcome.FAILED, Outcome.CANCELLED]
-
-
-@asynccontextmanager
-async def spawning(
-    database: MemoryDatabase, spawns: Callable[[RunRequest, Emit], Awaitable[str]] = spawn
-) -> AsyncIterator[GatewayProcess]:
-    """A process whose agent works on what it has spawned."""
-    agent = by_prompt(spawn=Do(spawns), work=Block())
-    async with a_process(agent, database=database) as gateway:
-        await gateway.ask("spawn")
-        await agent.until_active(1 if spawns is spawn else 4)
-        yield gateway
-
-
-def idle(gateway: GatewayProcess) -> bool:
-    return not gateway.pending
-
-
-async def test_a_crash_is_told_of_a_subagent_once() -> None:
-    """The message is in the inbox under an id of its own: it can come in only once."""
-    database = MemoryDatabase()
-    async with spawning(database) as first:
-        first.kill()
-        await first.bury()
-    for told in (["re: [Subagent did not finish]\nA crash interrupted it."], []):
-        async with a_process(by_prompt(), database=database) as later:
-            await asyncio.sleep(60)
-            await until(partial(idle, later))
-            assert later.channel.texts() == told
-            await later.shut_down()
-
-
-@pytest.mark.parametrize("after_s", [0.0, 1.0])
-async def test_a_subagent_that_a_shutdown_cuts_is_told_after_the_restart(after_s: float) -> None:
-    database = MemoryDatabase()
-    async with spawning(database) as first:
-        await asyncio.sleep(after_s)
-        await first.shut_down(wait_s=1.0)
-    async with a_process(by_prompt(), database=database) as later:
-        await later.channel.until_sent(1)
-        (told,) = later.channel.texts()
-        assert told.startswith("re: [Subagent “hard work” did not finish]\n")
-        assert told.endswith("\nIt was interrupted: the gateway is shutting down.")
-
-
-async def test_a_crash_is_told_of_subagents_that_waited_for_their_lane_too() -> None:
-    async def spawn_six(request: RunRequest, emit: Emit) -> str:
-        for number in range(6):
-            await here(request).children.spawn(f"work {number}", f"{number}")
-        return "started"
-
-    database = MemoryDatabase()
-    async with spawning(database, spawn_six) as first:
-        first.kill()
-        await first.bury()
-    async with a_process(by_prompt(), database=database) as later:
-        await later.channel.until_sent(6)
-
-
-async def test_a_node_without_the_channel_tells_nothing_of_a_lost_subagent() -> None:
-    database, elsewhere = MemoryDatabase(), (RecordingChannel("web"),)
-    async with a_process(by_prompt(), database=database, channels=elsewhere):
-        async with spawning(database) as first:
-            first.kill()
-            await asyncio.sleep(60)
-        async with a_process(by_prompt(), database=database) as later:
-            await later.channel.until_sent(1)
-            assert "A crash interrupted it" in later.channel.texts()[0]

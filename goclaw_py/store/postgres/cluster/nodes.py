@@ -157,7 +157,9 @@ async def _free(connection: Connection, nodes: Sequence[NodeId]) -> None:
     await connection.fetch(_SQL["free_leases"], nodes)
     await connection.fetch(_SQL["remove"], nodes)
     unsent_too = [Notice.OUTBOX] if unsent else []
-    await notify(connection, [Notice.INBOX, Notice.CRON, Notice.NODES, *unsent_too])
+    await notify(
+        connection, [Notice.INBOX, Notice.CRON, Notice.SUBAGENTS, Notice.NODES, *unsent_too]
+    )
 
 
 async def _apologise(

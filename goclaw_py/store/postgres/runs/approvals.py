@@ -104,6 +104,8 @@ class PostgresApprovals(PostgresPart):
                 await connection.fetch(_SQL["grant"], row["agent"], session, row["tool"], now, by)
             if await connection.fetch(_SQL["release"], row["root_run"]):
                 await notify(connection, [Notice.INBOX])
+            elif await connection.fetch(_SQL["released_subagent"], row["root_run"]):
+                await notify(connection, [Notice.SUBAGENTS])
             await _show(connection, row, now=now)
         return _approval(row)
 

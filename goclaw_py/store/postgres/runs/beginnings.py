@@ -220,6 +220,7 @@ def _line(run: NewRun) -> dict[str, object]:
         "occurrence": run.occurrence,
         "heartbeat_run": run.heartbeat_run,
         "call_key": run.call_key or None,
+        "task": run.task,
         "dropped": [
             {"id": one.row, "outcome": one.outcome, "reason": one.reason} for one in run.dropped
         ],

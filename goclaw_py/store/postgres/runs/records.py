@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import orjson
+
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import ALL_RUNS, RunFilter, RunSpan, Session, StoredEntry, StoredRun
+from goclaw_py.ports.store import (
+    ALL_RUNS,
+    InterruptedSubagent,
+    RunFilter,
+    RunSpan,
+    Session,
+    StoredEntry,
+    StoredRun,
+    SubagentTask,
+)
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.pages import OLDEST, place, prefix_range
 from goclaw_py.store.postgres.part import PostgresPart
+from goclaw_py.store.postgres.runs.beginnings import cut_work
 from goclaw_py.store.sql import queries
 
 _SQL = queries("records")
@@ -92,9 +104,28 @@ class PostgresRunRecords(PostgresPart):
         assert row is not None
         return rows.usage(row)
 
-    async def unannounced(self, *, since: datetime) -> list[StoredRun]:
+    async def interrupted_subagents(self, *, since: datetime) -> list[InterruptedSubagent]:
         async with self._pool.connection() as connection:
-            return [rows.run(row) for row in await connection.fetch(_SQL["unannounced"], since)]
+            found = await connection.fetch(_SQL["interrupted_subagents"], since)
+            return [
+                InterruptedSubagent(
+                    rows.run(row),
+                    _task(row["task"]),
+                    row["crashes"],
+                    (await cut_work(connection, row["id"]))[0],
+                )
+                for row in found
+            ]
+
+    async def spawned(self, call_key: str) -> RunId | None:
+        async with self._pool.connection() as connection:
+            row = await connection.row(_SQL["spawned"], call_key)
+        return None if row is None else RunId(row["id"])
+
+
+def _task(text: str) -> SubagentTask:
+    given = orjson.loads(text)
+    return SubagentTask(given["prompt"], given["label"], given["sender"])
 
 
 def _query(session: SessionKey | None, only: RunFilter) -> str:
