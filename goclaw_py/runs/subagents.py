@@ -61,7 +61,7 @@ class ParentRun:
         payer: The session whose daily budget they use.
         chat: The target of results that the parent does not wait for; None: there is none.
         sender: The person who requested the run, "" if there is none.
-        asks: The chat in which people are asked about tool calls; None: no questions are asked.
+        asks: How people are asked about tool calls; None: no questions are asked.
     """
 
     run_id: RunId
@@ -92,7 +92,7 @@ class Child:
 
     @property
     def asks(self) -> AskedChat | None:
-        """The chat in which it asks people: only if its call can be repeated."""
+        """How it asks people: only if its call can be repeated."""
         return self.asker.asks if self.run.call_key and self.run.target is None else None
 
 
