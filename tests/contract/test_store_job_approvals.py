@@ -41,6 +41,7 @@ from tests.support.stores import (
     B,
     World,
     at,
+    key_of,
     listen,
     new_run,
     say,
@@ -295,6 +296,21 @@ async def test_questions_are_found_by_the_chat_that_is_asked(world: World) -> No
         asked = await world.a.approvals(session=other, asked_in=chat)
         assert [one.id for one in asked] == found
     assert [one.id for one in await world.a.approvals(session=SESSION, asked_in=BOB)] == [Q1]
+
+
+@pytest.mark.parametrize("session", [SESSION, key_of(ANN)], ids=["of the job", "of the chat"])
+async def test_it_moves_with_its_chat(world: World, session: SessionKey) -> None:
+    claimed = await claimed_job(world.a)
+    await world.a.begin_run(replace(run_for("r1", claimed), session=session, target=ANN), node=A)
+    await world.a.finish_run(asking("r1", Q1), node=A)
+    await world.a.move_chat("telegram", "default", old=ANN.chat, new="300", now=at(11))
+    there = replace(ANN, chat="300")
+    moved = key_of(there) if session == key_of(ANN) else session
+    (asked,) = await world.a.approvals(session=SessionKey("agent:default:x"), asked_in=there)
+    assert (asked.session, asked.target) == (moved, there)
+    (found,) = await world.a.waiting_occurrences(asking_in=moved)
+    await decide(world)
+    assert [one.id for one in await world.a.claim_waiting(A, now=at(13))] == [found.id]
 
 
 async def test_a_crash_after_the_answer_lets_it_go_on_elsewhere(world: World) -> None:

@@ -205,10 +205,10 @@ where agent = $1 and tool = $2 and session = $3
 returning tool;
 
 -- name: rename
--- Move the questions and what is allowed to the new keys of sessions, whose chat $3 is $4 now.
+-- Move the questions and what is allowed to the new keys of sessions.
 with moved as (
     update approvals as a
-    set session = move.new, chat = case when a.chat = $3 then $4 else a.chat end
+    set session = move.new
     from unnest($1::text[], $2::text[]) as move (old, new)
     where a.session = move.old
 )
@@ -220,3 +220,9 @@ where g.session = move.old
       select from tool_grants as other
       where other.agent = g.agent and other.tool = g.tool and other.session = move.new
   );
+
+-- name: retarget
+-- Move the questions that were asked in a chat to its new id.
+update approvals
+set chat = $4
+where channel = $1 and account = $2 and chat = $3;

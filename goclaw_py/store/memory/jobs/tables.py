@@ -363,6 +363,13 @@ class JobTables:
         for row in self._ids(job):
             self.logs[row] = replace(self.logs[row], owner=owner)
 
+    def rename_session(self, old: SessionKey, new: SessionKey) -> None:
+        """Rename the session for which occurrences wait."""
+        for row in [one for one, session in self.waiting.items() if session == old]:
+            self.waiting[row] = new
+            waits_for = None if self.logs[row].waits_for is None else new
+            self.logs[row] = replace(self.logs[row], waits_for=waits_for)
+
     def _ids(self, job: JobId) -> Iterator[OccurrenceId]:
         return iter(self._of_job.get(job, ()))
 
