@@ -87,8 +87,9 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         """Return the task of a run."""
 
     async def questions(self, held: ExecutionT, needed: ApprovalNeeded) -> Questions:
-        """Return the questions of a run to people; called only for a task that ``can_ask``."""
-        raise NotImplementedError
+        """Return the questions of a run to people; none if its feature does not ask."""
+        del held, needed
+        return Questions()
 
     async def lost(self, held: ExecutionT) -> None:
         """Handle a run that could not start in its session, or whose claim another node has now."""

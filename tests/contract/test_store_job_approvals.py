@@ -190,6 +190,17 @@ async def test_an_end_that_is_stored_twice_parks_it_once(world: World) -> None:
     assert (row.status, row.node) == (OccurrenceStatus.RUNNING, A)
 
 
+async def test_an_end_of_a_run_that_wanted_to_ask_can_end_it(world: World) -> None:
+    """It was stopped while it asked."""
+    claimed = await claimed_job(world.a)
+    await world.a.begin_run(run_for("r1", claimed), node=A)
+    stopped = replace(ended(claimed, OccurrenceStatus.CANCELLED), why=Why.STOPPED)
+    await world.a.finish_run(replace(asking("r1"), occurrence=stopped), node=A)
+    assert (await row_of(world.b, claimed)).status is OccurrenceStatus.CANCELLED
+    assert await world.a.waiting_occurrences() == []
+    assert (await kept(world.a, claimed.job)).running is None
+
+
 async def test_a_node_that_dies_takes_nothing_of_it(world: World) -> None:
     claimed = await waiting(world)
     now = await world.kill(A)
