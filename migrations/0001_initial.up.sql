@@ -394,7 +394,7 @@ create table approvals (
 );
 comment on table approvals is 'Questions of runs to people about their tool calls, and the answers.';
 comment on column approvals.id is 'Named by the buttons.';
-comment on column approvals.root_run is 'The run above it whose messages wait, or that is a background subagent: it is itself, if it is no other child.';
+comment on column approvals.root_run is 'The run above it whose messages or job wait, or that is a background subagent: it is itself, if it is no other child.';
 comment on column approvals.session is 'The session of root_run, or that pays for it.';
 comment on column approvals.uncertain is 'The call was interrupted, and its outcome is unknown. Otherwise the question is whether it is allowed.';
 comment on column approvals.members is 'In a group everybody may answer, not only owners.';
@@ -405,7 +405,7 @@ comment on index approvals_newest is 'List of questions.';
 create index approvals_of_run on approvals (run_id);
 comment on index approvals_of_run is 'Deletion with the run.';
 create index approvals_of_root on approvals (root_run);
-comment on index approvals_of_root is 'Questions for which the messages of a run, or a subagent, wait.';
+comment on index approvals_of_root is 'Questions for which the messages or the job of a run, or a subagent, wait.';
 create index approvals_waiting_in_session on approvals (session) where decision is null;
 comment on index approvals_waiting_in_session is 'Questions of a conversation.';
 create index approvals_expiring on approvals (expires_at) where decision is null;
@@ -750,8 +750,8 @@ comment on table job_runs is 'Executions of jobs, one for each due time. They ma
 comment on column job_runs.job is 'cron_jobs.id, with its slug and owner.';
 comment on column job_runs.scheduled_at is 'The time at which it was due.';
 comment on column job_runs.claimed_at is 'When a node claimed it.';
-comment on column job_runs.status is 'waiting: another node has the session that it needs. no_route: its result had no target. undelivered: the chat refused it.';
-comment on column job_runs.reason is 'Why it was skipped or cancelled.';
+comment on column job_runs.status is 'waiting: another node has the session that it needs, or its run has asked a person (reason approval). no_route: its result had no target. undelivered: the chat refused it.';
+comment on column job_runs.reason is 'Why it was skipped or cancelled, or what it waits for.';
 comment on column job_runs.attempts is 'Runs that began for it, without those that a shutdown interrupted.';
 comment on column job_runs.claims is 'How often it was claimed: again after a crash.';
 comment on column job_runs.manual is 'Started by a person, not by the schedule.';
@@ -760,7 +760,7 @@ comment on column job_runs.node is 'The node that has claimed it, while it is ru
 comment on column job_runs.requests is 'Usage of all of its runs. Null: not known.';
 comment on column job_runs.definition is 'The job as it was when it was claimed.';
 comment on column job_runs.notified_at is 'When people were notified that its result was not delivered.';
-comment on column job_runs.waits_for is 'The session that it waits for or has waited for.';
+comment on column job_runs.waits_for is 'The session that it waits for or has waited for: that of its run, if this has asked a person.';
 create unique index job_runs_open on job_runs (job, scheduled_at)
     where not manual and finished_at is null;
 comment on index job_runs_open is 'A due time is claimed once; a node that recovers it continues its row.';
@@ -776,7 +776,7 @@ create index job_runs_not_notified on job_runs (job, scheduled_at, id)
     where notified_at is null and status in ('no_route', 'undelivered');
 comment on index job_runs_not_notified is 'Results that were not delivered, of which people were not notified.';
 create index job_runs_waiting on job_runs (waits_for) where status = 'waiting';
-comment on index job_runs_waiting is 'Executions that wait for a session.';
+comment on index job_runs_waiting is 'Executions that wait for a session or an answer.';
 
 create table owner_zones (
     owner text collate "C" primary key,

@@ -35,15 +35,23 @@ WAITS_FOR_OPERATOR = (
 WAITS_ELSEWHERE = "⏳ I need an approval before I can go on. I have asked my owners."
 
 
-def question(request: ApprovalRequest, agent: AgentName) -> str:
+def waits_elsewhere(job: str, *, asks_owners: bool) -> str:
+    """Return what a chat is told in which nobody may answer the question of a run."""
+    text = WAITS_ELSEWHERE if asks_owners else WAITS_FOR_OPERATOR
+    return f"“{job}”: {text}" if job else text
+
+
+def question(request: ApprovalRequest, agent: AgentName, job: str = "") -> str:
     """Return the question to people, with the call in readable form."""
+    asker = f"Job “{job}” of agent {agent}" if job else f"Agent {agent}"
     call = f"{request.tool}\n{_arguments(request.arguments)}".rstrip()
     if request.uncertain:
+        was = f"{asker}: I was" if job else "I was"
         return (
-            f"❓ I was interrupted while I called this tool, and I do not know whether the call "
+            f"❓ {was} interrupted while I called this tool, and I do not know whether the call "
             f"took effect:\n\n{call}\n\nPlease check."
         )
-    return f"🔐 Agent {agent} asks for approval to call this tool:\n\n{call}"
+    return f"🔐 {asker} asks for approval to call this tool:\n\n{call}"
 
 
 def answer(decision: Decision, by: str) -> str:

@@ -217,7 +217,7 @@ class Container:
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)
         owners = self.incidents.owners_chats
-        self.job_module.connect(dispatcher, agent_executor, owners, release_later)
+        self.job_module.connect(dispatcher, agent_executor, owners, release_later, ask)
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
         self.canceller.connect(

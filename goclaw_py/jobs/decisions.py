@@ -72,7 +72,8 @@ def begin(
         busy: Why its session or agent is busy; None if it is not.
         Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
     """
-    if claimed.manual:
+    if claimed.manual or claimed.began_at is not None:
+        # What has begun and waited goes on, however late and busy it is.
         return None
     job, policy = claimed.job, claimed.job.policy(base)
     if not claimed.waited and (left := _left_behind(claimed, policy)) is not None:
@@ -142,7 +143,7 @@ def after(
     """Decide what follows the attempt with this ``number``, from 1 (SPEC CRON-7)."""
     policy, why = claimed.job.policy(base), _WHY.get(attempt.reason)
     if attempt.outcome is Outcome.INTERRUPTED:
-        return Next.RELEASE
+        return Next.PARK if attempt.reason is Reason.APPROVAL else Next.RELEASE
     if attempt.outcome in (Outcome.DROPPED, Outcome.REJECTED):
         return Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
     if attempt.outcome is Outcome.CANCELLED:

@@ -29,7 +29,7 @@ class OccurrenceStatus(StrEnum):
 
     RUNNING = "running"
     WAITING = "waiting"
-    """Another node owns its session; the node that gets the session claims it again."""
+    """No node has it: another one owns its session, or it waits for an answer (``APPROVAL``)."""
     OK = "ok"
     FAILED = "failed"
     TIMED_OUT = "timed_out"
@@ -63,6 +63,8 @@ class Why(StrEnum):
     """The reply of a conditional job did not begin with ``[NOTIFY]``; it is not sent."""
     NO_REPLY = "no_reply"
     """The reply was empty or ``NO_REPLY``; it is not sent."""
+    APPROVAL = "approval"
+    """Its run has asked a person about a tool call; it waits for the answer."""
 
 
 UNTOLD: Final = frozenset({OccurrenceStatus.NO_ROUTE, OccurrenceStatus.UNDELIVERED})
@@ -98,7 +100,9 @@ class OccurrenceClaim:
     called: tuple[str, ...] = ()
     """Tools with side effects called by its interrupted runs that cannot be continued."""
     waited: bool = False
-    """It was claimed before, and has waited for its session since."""
+    """It was claimed before, and has waited for its session or an answer since."""
+    began_at: datetime | None = None
+    """The start of its first run, if it has had one before it ``waited``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -264,6 +264,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             node=self.node(),
             looked_at=claimed.claimed_at,
             attempt=claimed.attempts,
+            started_at=claimed.began_at,
             fault=fault,
         )
 
@@ -316,7 +317,8 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
 
     async def after(self, held: JobExecution, attempt: Attempt) -> Next | Finish:
         """See ``ExecutionEngine``."""
-        return after(held.claimed, self._base, attempt, held.attempt)
+        verdict = after(held.claimed, self._base, attempt, held.attempt)
+        return self.stopped() if verdict is Next.PARK and held.stopped else verdict
 
     def stopped(self) -> Finish:
         """See ``ExecutionEngine``."""
@@ -425,6 +427,11 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         error = attempt.friendly or attempt.error or held.fault
         told = replace(attempt, friendly=error)
         self._side.go(self._performer.told(held, finish, say or (), told))
+
+    async def parked(self, held: JobExecution) -> None:
+        """See ``ExecutionEngine``. One that was stopped while it asked ends."""
+        if held.stopped:
+            await retry_until_available(lambda: self.end_waiting(held.claimed))
 
     async def give_back(self, held: JobExecution) -> None:
         """See ``ExecutionEngine``. A manual run ends, because it would not be claimed again."""

@@ -18,7 +18,7 @@ from goclaw_py.jobs.notifications import JobNotifications
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.targets import JobTargets
 from goclaw_py.jobs.work_items import NoWork, WorkItems
-from goclaw_py.model.errors import WorkSourceError
+from goclaw_py.model.errors import ApprovalNeeded, WorkSourceError
 from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
@@ -28,6 +28,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import NewRun, Store
 from goclaw_py.runs.agent_executor import AgentTask
+from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.subagents import ParentRun
 from goclaw_py.scheduled_work.agent_runs import AgentRunDeps, ScheduledAgentRuns
 from goclaw_py.scheduled_work.models import NOTHING, Attempt
@@ -71,10 +72,13 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         self._job_deps = deps
         self._lane = lane
 
-    def connect_jobs(self, occurrences: JobExecutions, notifications: JobNotifications) -> None:
+    def connect_jobs(
+        self, occurrences: JobExecutions, notifications: JobNotifications, ask: Ask
+    ) -> None:
         """Set the dependencies that only jobs need, besides ``connect``."""
         self._occurrences = occurrences
         self._notifications = notifications
+        self._ask = ask
 
     # ------------------------------------------------------------------ looking
 
@@ -104,23 +108,24 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
     async def stop_waiting(
         self,
-        target: Target,
+        where: Target | SessionKey,
         *,
         everything: bool,
         run: RunId | None = None,
         creator: str | None = None,
     ) -> int:
-        """Stop occurrences that wait for their session and are not claimed; return their number.
+        """Stop occurrences that wait and are not claimed; return their number.
 
-        Stops the one that ``run`` names, otherwise the first due, or ``everything`` with this chat
-        as target; ``creator`` selects the jobs that this person requested. Raises
-        ``StoreUnavailable``.
+        ``where`` is their target, or the session of the run that waits for an answer. Stops the one
+        that ``run`` names, otherwise the first due, or ``everything``; ``creator`` selects the jobs
+        that this person requested. Raises ``StoreUnavailable``.
         """
-        stopped = 0
-        for one in await self._store.waiting_occurrences():
-            if creator not in (None, one.job.creator):
+        stopped, target = 0, where if isinstance(where, Target) else None
+        asking_in = None if isinstance(where, Target) else where
+        for one in await self._store.waiting_occurrences(asking_in=asking_in):
+            if creator not in (None, one.job.creator) or run not in (None, RunId(one.id)):
                 continue
-            if run in (None, RunId(one.id)) and await self._places.target_of(one.job) == target:
+            if target is None or await self._places.target_of(one.job) == target:
                 stopped += await self._occurrences.end_waiting(one)
                 if stopped and not everything:
                     break
@@ -183,7 +188,8 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             self._submit(held)
 
     def _submit(self, held: JobExecution) -> None:
-        job, first = held.claimed.job, held.claimed.manual and held.attempt == 1
+        job = held.claimed.job
+        first = held.claimed.manual and held.attempt == 1 and held.claimed.began_at is None
         run_id = _manual_run(held) if first else new_run_id(self._clock)
         session = session_for(job, held.policy, run_id)
         assert session is not None
@@ -269,7 +275,9 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             run=run,
             parts=(TextPart(self.prompt(held)),),
             # It could not be announced later: its session is not a chat.
-            children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
+            children=self._deps.children.of(
+                ParentRun(run.id, run.agent, run.session, None, asks=_asked_chat(held))
+            ),
             target=held.target,
             system=(self._notifications.system(held),),
             budget=policy.budget,
@@ -279,6 +287,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             asker=Requester(
                 job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer, job.creator
             ),
+            can_ask=True,
         )
 
     def prompt(self, held: JobExecution) -> str:
@@ -291,6 +300,10 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         item = held.item
         return texts.work_prompt(payload.text, item.title, item.body, item.url)
 
+    async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
+        """See ``ScheduledAgentRuns``."""
+        return await self._ask(needed, held.claimed.job.spec.agent, _asked_chat(held))
+
     async def lost(self, held: JobExecution) -> None:
         """Make an execution wait for its session, which another node owns or has just owned."""
         if await self._occurrences.refused(held):
@@ -302,6 +315,14 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 def _manual_run(held: JobExecution) -> RunId:
     """Return the id of the first run of a manual run, which is reported before it starts."""
     return RunId(held.id)
+
+
+def _asked_chat(held: JobExecution) -> AskedChat:
+    """Return where people are asked about the tool calls of a job."""
+    target, spec = held.target, held.claimed.job.spec
+    # Nobody has just written there. A direct chat has the id of its person.
+    person = "" if target is None else target.chat
+    return AskedChat(target, spec.peer, person, spec.title)
 
 
 def _stopped_by(held: JobExecution) -> RunId:

@@ -30,6 +30,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.jobs import WorkSource
 from goclaw_py.ports.store import Place, Store
 from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.runs.approval_port import Ask
 from goclaw_py.runs.replies import Replies
 from goclaw_py.scheduled_work.agent_runs import AgentRunDeps
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -104,6 +105,7 @@ class JobModule:
         agent_executor: AgentExecutor,
         owners: Callable[[], Awaitable[Sequence[Target]]],
         release_later: Callable[[SessionKey], None],
+        ask: Ask,
     ) -> None:
         """Set the dependencies. Call it once, before anything runs.
 
@@ -112,7 +114,7 @@ class JobModule:
         """
         self._notifications.connect(owners)
         self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
-        self.runs.connect_jobs(self.occurrences, self._notifications)
+        self.runs.connect_jobs(self.occurrences, self._notifications, ask)
         self.occurrences.connect(self.runs)
         self.service.connect(self.runs)
         self.loop = JobPoller(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from goclaw_py.common.text import count, first_words
-from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
+from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
 from goclaw_py.jobs.schedule import describe
 from goclaw_py.model.errors import JobError
@@ -91,6 +91,7 @@ _WHY: Final[Mapping[Why, str]] = {
     Why.STOPPED: "someone stopped it",
     Why.OUTAGE: "the provider of its model was unavailable",
     Why.EFFECTS: "its run was interrupted after it had called tools that change something",
+    Why.APPROVAL: "it has asked a person about a tool call",
     Why.NO_NOTIFY: "no message was sent: its reply did not begin with [NOTIFY]",
     Why.NO_REPLY: "no message was sent: it had nothing to say",
 }
@@ -102,7 +103,9 @@ def why_words(why: Why) -> str:
 
 
 def waits(row: LoggedOccurrence) -> str:
-    """Return the session that an occurrence waits for, as a clause; "" if it waits for none."""
+    """Return what an occurrence waits for, as a clause; "" if it waits for no session or answer."""
+    if row.status is OccurrenceStatus.WAITING and row.why is Why.APPROVAL:
+        return "waits for an answer to a question about a tool call"
     if row.waits_for is None:
         return ""
     blocking = f" (run {row.blocking_run} on node {row.blocking_node})" if row.blocking_run else ""

@@ -67,21 +67,20 @@ class ToolApprovals:
         their own chats.
         """
         now, approvals, say = self._clock.now(), [], []
-        asked = None if chat is None or not self._has_owner(chat) else chat.target
+        here, job = (None, "") if chat is None else (chat.target, chat.job)
+        asked = here if chat is not None and self._has_owner(chat) else None
         places: Sequence[Target] = () if asked is None else (asked,)
         if needed.requests and asked is None:
             places = await retry_until_available(self._owners_chats)
-            if chat is not None:
-                waits = (
-                    approval_texts.WAITS_ELSEWHERE if places else approval_texts.WAITS_FOR_OPERATOR
-                )
-                say.append(OutboundMessage(chat.target, waits))
+            if here is not None:
+                waits = approval_texts.waits_elsewhere(job, asks_owners=bool(places))
+                say.append(OutboundMessage(here, waits))
         for request in needed.requests:
             shown = replace(request, arguments=self._hide(request.arguments))
             approval_id = ApprovalId(secrets.token_hex(8))
             expires_at = now + timedelta(seconds=request.timeout_s)
             approvals.append(NewApproval(approval_id, shown, expires_at, asked))
-            text = approval_texts.question(shown, agent)
+            text = approval_texts.question(shown, agent, job)
             buttons = approval_buttons(request.decisions, approval_id)
             about = about_approval(approval_id)
             say += [OutboundMessage(place, text, buttons=buttons, alert=about) for place in places]
@@ -89,8 +88,8 @@ class ToolApprovals:
 
     def _has_owner(self, chat: AskedChat) -> bool:
         """Return whether an owner can answer in a chat; in a group there may be one."""
-        if chat.peer is PeerKind.GROUP:
-            return True
+        if chat.target is None or chat.peer is PeerKind.GROUP:
+            return chat.target is not None
         rules = self._policies.rules(chat.target).access
         return self._access_control.is_owner(chat.target, chat.sender, rules)
 
@@ -110,7 +109,7 @@ class ToolApprovals:
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
         """Answer the oldest question of a chat, as typed. Raises ``StoreUnavailable``."""
-        waiting = await self._store.approvals(session=row.session)
+        waiting = await self._store.approvals(session=row.session, asked_in=row.message.target)
         if not waiting:
             return approval_texts.NOTHING_WAITS
         asked = waiting[-1]

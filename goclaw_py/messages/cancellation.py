@@ -87,15 +87,16 @@ class JobStops(Protocol):
 
     async def stop_waiting(
         self,
-        target: Target,
+        where: Target | SessionKey,
         *,
         everything: bool,
         run: RunId | None = None,
         creator: str | None = None,
     ) -> int:
-        """Stop unclaimed occurrences that wait for a session; return their number.
+        """Stop unclaimed occurrences that wait; return their number.
 
-        Raises ``StoreUnavailable``.
+        ``where`` is their target, or the session of the run that waits for an answer. Raises
+        ``StoreUnavailable``.
         """
 
 
@@ -328,12 +329,18 @@ class RunCanceller:
     ) -> int:
         """Stop the oldest turn that waits for the answer of a person, or all; return the number.
 
-        ``by`` limits it to turns of that sender in ``chat``. Raises ``StoreUnavailable``.
+        After turns come jobs whose run in this session has asked. ``by`` limits it to what that
+        sender in ``chat`` has requested. Raises ``StoreUnavailable``.
         """
         sender = None if by is None or chat is None else person_at(chat, by)
-        return await self._store.stop_approvals(
+        stopped = await self._store.stop_approvals(
             session, everything=everything, sender=sender, now=self._clock.now()
         )
+        if everything or not stopped:
+            stopped += await self._job_runs.stop_waiting(
+                session, everything=everything, creator=sender
+            )
+        return stopped
 
     async def stop_waiting_jobs(
         self, chat: Target, *, everything: bool, run: RunId | None = None, by: str | None = None

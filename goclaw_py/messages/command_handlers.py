@@ -275,7 +275,7 @@ class CommandHandlers:
             model=next((run.model for run in lately if run.model), ""),
             works=self._canceller.activity(key),
         )
-        asked = await self._store.approvals(session=key)
+        asked = await self._store.approvals(session=key, asked_in=row.message.target)
         waiting = [approval_texts.waiting(one) for one in reversed(asked)]
         return "\n".join([now, *waiting, *await self._jobs.coming(row)])
 

@@ -180,9 +180,9 @@ class StopAnswers:
         if nothing and command.run is not None and below is not None:
             await self._remove_button(chat, below)
         waiting = parts = 0
-        if nothing or asks:
+        if nothing or command.everything:
             waiting = await self._stop_approvals(chat, stopped, command)
-        if command.everything or ((nothing or asks) and not waiting):
+        if command.everything or (nothing and not waiting):
             parts = await self._cut_answers(chat, stopped, command)
         refused = nothing and not (waiting or parts) and stopped.has_spared
         return _Did(

@@ -13,11 +13,18 @@ from goclaw_py.ports.store import NewApproval
 
 @dataclass(frozen=True, slots=True)
 class AskedChat:
-    """The chat of a run; ``sender`` is the person who asked for the run."""
+    """The chat of a run.
 
-    target: Target
+    Args:
+        target: The chat; None: there is none, and the owners are asked in their own chats.
+        sender: The person who asked for the run.
+        job: The title of the job that the run works for, "" if there is none.
+    """
+
+    target: Target | None
     peer: PeerKind
     sender: str
+    job: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,10 +142,13 @@ def end_of(
     return progress.recorded(bare)
 
 
-async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> None:
-    """Store the end of an attempt before a retry; waits for the database."""
+async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> bool:
+    """Store the end of an attempt that does not end its claim; return whether it is stored.
+
+    Waits for the database.
+    """
     if run is None:
-        return
+        return False
     try:
         await retry_until_available(lambda: store.finish_run(run, node=node))
     except (Fenced, RunNotStarted) as error:
@@ -153,6 +156,9 @@ async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) ->
     except Exception:
         # A boundary: what met the bug must not keep the next attempt from coming.
         log.exception("attempt_end_not_stored", extra={"run_id": run.id})
+    else:
+        return True
+    return False
 
 
 async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, object]) -> bool:

@@ -73,7 +73,7 @@ class ParentRun:
         payer: The session whose daily budget they use.
         chat: The target of results that the parent does not wait for; None: there is none.
         sender: The person who requested the run, "" if there is none.
-        asks: The chat in which people are asked about tool calls; None: no questions are asked.
+        asks: How people are asked about tool calls; None: no questions are asked.
     """
 
     run_id: RunId
@@ -103,7 +103,7 @@ class Child:
 
     @property
     def asks(self) -> AskedChat | None:
-        """The chat in which it asks people: only if it can be continued."""
+        """How it asks people: only if it can be continued."""
         return self.asker.asks if self.run.call_key or self.run.task is not None else None
 
 

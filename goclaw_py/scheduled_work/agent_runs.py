@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError, Fenced, StoreUnavailable
+from goclaw_py.model.errors import AgentError, ApprovalNeeded, Fenced, StoreUnavailable
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import AgentEvent
@@ -21,6 +21,7 @@ from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, RunEnd, Store
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.run_persistence import RunStart, end_of
@@ -85,6 +86,11 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
         """Return the task of a run."""
 
+    async def questions(self, held: ExecutionT, needed: ApprovalNeeded) -> Questions:
+        """Return the questions of a run to people; none if its feature does not ask."""
+        del held, needed
+        return Questions()
+
     async def lost(self, held: ExecutionT) -> None:
         """Handle a run that could not start in its session, or whose claim another node has now."""
         await self._engine.give_back(held)
@@ -145,6 +151,9 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         if isinstance(error, Superseded):
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
             is_again = self._engine.decide_again(held)
+        questions = Questions()
+        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
+            questions, error = await self.questions(held, error), None
         if error is not None:
             log.warning("run_failed", extra={**held.facts, "error": str(error)})
         try:
@@ -153,7 +162,8 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
                 ended = taken_over(ended.run_id)
             elif not is_again:
                 attempt = attempt_of(ended, error, progress)
-                await self._engine.ended(held, attempt, await self._run_end(mine, ended, error))
+                end = await self._run_end(mine, ended, error, questions)
+                await self._engine.ended(held, attempt, end)
         finally:
             self._deps.feed.ended(mine.run, ended, progress)
             if not is_again:
@@ -164,12 +174,17 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
                 self._release_later(mine.run.session)
 
     async def _run_end(
-        self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None
+        self,
+        mine: ScheduledRun[ExecutionT],
+        ended: Ending,
+        error: BaseException | None,
+        asks: Questions,
     ) -> RunEnd | None:
         if mine.beginning is None:
             return None
         await mine.beginning.settle(ended.outcome)
-        return end_of(mine.progress, self.prompt(mine.held), ended, error, self._clock.now())
+        end = end_of(mine.progress, self.prompt(mine.held), ended, error, self._clock.now())
+        return replace(end, say=asks.say, approvals=asks.approvals)
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Never called: these runs do not join others."""

@@ -12,10 +12,12 @@ waiting    for a timer or for room; ``waits`` is set              starting; ``st
 starting   ``perform`` checks that it is wanted, starts a run     running, waiting, ending;
                                                                   ``close``: released
 running    an attempt is running; ``ended`` gets its result,      retry: waiting; shutdown:
-           and ``after`` decides                                  released; otherwise ending
+           and ``after`` decides                                  released; question: parked;
+                                                                  otherwise ending
 ending     ``written``, then one transaction stores the end of    (over)
            the run and of the claim, and the notifications
 released   the row has no holder: any node claims it again        (over)
+parked     the row has no holder until its question is answered   (over)
 forgotten  this node has expired: other nodes have the claim      (over)
 =========  =====================================================  ================================
 
@@ -224,8 +226,11 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         if not isinstance(verdict, Next):
             await self._finish(held, verdict, attempt, run)
             return
-        await store_attempt(self._run_ends, run, held.node)
-        if verdict is Next.RELEASE or self._closing:
+        is_stored = await store_attempt(self._run_ends, run, held.node)
+        if verdict is Next.PARK and is_stored:
+            self._drop(held)
+            await self.parked(held)
+        elif verdict is not Next.RETRY or self._closing:
             await self.give_back(held)
         elif held.stopped:
             await self.end(held, self.stopped())
@@ -261,13 +266,17 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     ) -> None:
         if run is not None:
             try:
-                ending = replace(self.run_end(run, end), say=say)
+                # Nobody is asked any more.
+                ending = replace(self.run_end(run, end), say=say, approvals=())
                 await self._run_ends.finish_run(ending, node=held.node)
             except RunNotStarted:
                 run = None
         if run is None:
             await self.store(end, say, held.node)
         self.count(held, end)
+
+    async def parked(self, held: ExecutionT) -> None:
+        """Called when an execution waits for the answer of a person, and is not here any more."""
 
     async def give_back(self, held: ExecutionT) -> None:
         """Release an execution; waits for the database."""

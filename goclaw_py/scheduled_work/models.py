@@ -23,6 +23,8 @@ class Next(StrEnum):
     RETRY = "retry"
     RELEASE = "release"
     """Interrupted by a shutdown: the next free node claims it again."""
+    PARK = "park"
+    """It has asked a person: no node has it until the answer, then one claims it again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,6 +122,35 @@ def test_a_call_that_waits_for_an_approval_is_made_after_a_restart(
     assert len(model.seen()) == 3
 
 
+def test_a_job_asks_and_its_call_is_made_after_a_restart(
+    bot: Home, api: Control, model: Model
+) -> None:
+    """AGENT-11, CRON-10: nothing of the job is on the gateway that was killed."""
+    use(bot, model)
+    settings = f'[channels.telegram]\nallow = ["{ANN}"]\n[agents.main.approval]\nask = ["write*"]\n'
+    (bot.folder / "goclaw.toml").write_text(settings)
+    gateway = bot.start()
+    api.say(ANN, "say hello")
+    wait_for(lambda: api.texts(ANN) == ["hello"], "an answer")
+    prompt = tool("write_file", path="paid.txt", text="100")
+    added = ("add", "pay", "--every", "1h", "--to", f"telegram:{ANN}", "--", prompt)
+    for command in (added, ("run", "pay")):
+        code, output = bot.goclaw("cron", *command)
+        assert code == 0, output
+    (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "the question")
+    assert "Job “pay” of agent main" in asks.text
+    (row,) = bot.rows("cron", "runs", "--job", "pay")
+    assert (row["status"], row["why"], row["node"]) == ("waiting", "approval", None)
+    gateway.kill()
+    bot.start()
+    api.press(ANN, asks.message_id, asks.buttons[0][0].data)
+    wait_for((bot.folder / "workspace/paid.txt").is_file, "the file")
+    wait_for(lambda: "tool gave" in api.texts(ANN)[-1], "the result")
+    (row,) = bot.rows("cron", "runs", "--job", "pay")
+    assert (row["status"], row["attempts"], len(row["runs"])) == ("ok", 1, 2)
+    assert len(model.seen()) == 3
+
+
 PROGRAM = """
 import os, sys, time
 prompt = sys.stdin.read()

@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 
 from goclaw_py.agents.models import ModelAgent
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.approvals import ApprovalPolicy, Decision, OnUncertain
 from goclaw_py.model.errors import ApprovalNeeded
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep
 from goclaw_py.ports.agent import LoopEvent
 from goclaw_py.runs.run_journal import step_of
+from goclaw_py.store.memory import MemoryDatabase
 from tests.support.continued import ORDER, pay
+from tests.support.harness import a_process, until
+from tests.support.jobs import OPERATOR, Wanted, every, service
+from tests.support.jobs import make as make_job
 from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import ModelServer
-from tests.support.toolbox import Functions
+from tests.support.toolbox import Armed, Functions
 from tests.unit.agents.builders import request
 
 pytestmark = pytest.mark.real_time
@@ -230,3 +235,30 @@ async def test_nobody_is_asked_about_an_interrupted_call(
     order = 'tool pay {"to": "Ann"}'
     done = await run(agent, order, cut(await run(agent, order)), can_ask=can_ask)
     assert (done.calls, done.asked) == (calls, None)
+
+
+async def test_the_call_of_a_job_is_made_once_on_the_node_that_is_left(
+    make: Make, server: ModelServer
+) -> None:
+    """The node that has asked is killed while the job waits (SPEC CRON-10)."""
+    tools = Functions(pay, look_up, harmless=("look_up",))
+    agent, database = Armed(make(ASK), tools), MemoryDatabase()
+    async with (
+        a_process(agent, database=database) as first,
+        a_process(agent, database=database) as second,
+    ):
+        job = await make_job(first, Wanted(every(3600), ORDER))
+        await service(first).run_now(job.id, OPERATOR)
+        await until(lambda: bool(database.approvals.questions))
+        (asked,) = await second.store.approvals()
+        await until(lambda: database.sessions[asked.session].owner is None)
+        first.kill()
+        assert tools.calls == [LOOKED]
+        await second.control.decide_approval(asked.id, Decision.ONCE)
+        await until(lambda: "paid Ann" in " ".join(second.channel.texts()))
+    assert tools.calls == [LOOKED, PAID]
+    assert len(server.seen) == 2
+    (row,) = database.cron.logs.values()
+    assert (row.status, row.attempts, row.claims) == (OccurrenceStatus.OK, 1, 1)
+    assert row.usage is not None
+    assert row.usage.requests == 2

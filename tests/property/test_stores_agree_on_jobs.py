@@ -17,13 +17,14 @@ from goclaw_py.jobs.execution_models import (
     Why,
 )
 from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.model.approvals import ApprovalRequest, Decision
 from goclaw_py.model.errors import StoreError
-from goclaw_py.model.ids import JobId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.model.ids import ApprovalId, JobId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.ports.store import JobQuery, NewApproval
 from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
@@ -46,7 +47,7 @@ class Jobs(Player):
 
     moves = (
         "add add add change delete claim claim claim claim_manual begin begin finish "
-        "finish end end give_back hold hold wait wait claim_waiting end_waiting crash "
+        "finish end end give_back hold hold wait wait claim_waiting end_waiting answer crash "
         "leave move zone send look"
     )
     steps = 80
@@ -123,11 +124,31 @@ class Jobs(Player):
             outcome = self.chance.choice([Outcome.COMPLETED, Outcome.FAILED, Outcome.INTERRUPTED])
             words = (say(f"of {run_id}"),) if outcome is Outcome.COMPLETED else ()
             end = replace(run_end(run_id, last, outcome), finished_at=self.now, say=words)
+            if (outcome, last) == (Outcome.INTERRUPTED, None) and self.chance.random() < 0.9:
+                end = replace(end, reason=Reason.APPROVAL, approvals=self.some_questions())
             calls.append(self.store.finish_run(end, node=A))
             if self.chance.random() < 0.7:
                 # What ends in one transaction may end in any order.
                 await _all([_quiet(calls.pop())])
         return await _all([_quiet(call) for call in calls])
+
+    def some_questions(self) -> tuple[NewApproval, ...]:
+        request = ApprovalRequest("call", "pay", "{}", timeout_s=5.0)
+        return tuple(
+            NewApproval(ApprovalId(f"question {self.number():04}"), request, at(self.second + 5))
+            for _ in range(self.chance.randint(0, 2))
+        )
+
+    async def answer(self) -> object:
+        """Some questions, or all whose time is over."""
+        if self.chance.random() < 0.2:
+            return await self.store.expire_approvals(now=self.now)
+        open_ = self.some(await self.store.approvals())
+        decided = [
+            await self.store.decide_approval(one.id, Decision.DENY, by="Ann", now=self.now)
+            for one in open_
+        ]
+        return decided, await self.store.waiting_occurrences()
 
     async def end(self) -> None:
         """Also what has ended before."""
@@ -256,6 +277,7 @@ class Jobs(Player):
                 None if stats.mean_s is None else round(stats.mean_s, 6),
             ],
             "runs": await store.runs(limit=1000),
+            "approvals": await store.approvals(waiting=False, limit=1000),
             # What ends at once may be said in any order.
             "outbox": sorted(
                 ((row.message, row.created_at, row.state) for row in await store.outbox(limit=999)),

@@ -32,7 +32,7 @@ def judge(src: Sources, asked: list[Approval]) -> Verdict:
     if waiting:
         return _waits(src, waiting[0])
     last = max(asked, key=lambda one: one.decided_at or one.asked_at)
-    answer = f"Run {short(last.run_id)} {_ask(last)}, and its messages ran again after the answer."
+    answer = f"Run {short(last.run_id)} {_ask(last)}, and was continued after the answer."
     runs = Cure("The run that continued it", "goclaw runs list")
     return conclude("run.asked", answer, runs)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from goclaw_py.common.time_texts import at, friendly
+from goclaw_py.gateway.why import approvals
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted, short
 from goclaw_py.jobs.execution_models import ENDED_BADLY, LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState, Notify
@@ -120,6 +122,8 @@ def _obstacle(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
 
 
 async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict:
+    if log and log[0].why is Why.APPROVAL:
+        return await _asking(src, job, log[0])
     if log and log[0].waits_for is not None and not log[0].runs:
         return _waiting(job, log[0])
     run = log[0].runs[-1] if log and log[0].runs else None
@@ -148,6 +152,13 @@ def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:
         cures.append(Cure("The run in progress there", f"goclaw why run:{row.blocking_run}"))
     answer = f"The job {job.spec.title} {waits(row)}."
     return conclude("job.waits_for_session", answer, *cures)
+
+
+async def _asking(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
+    """Explain an occurrence whose run has asked a person about a tool call."""
+    (run,) = await src.store.find_run(row.runs[-1])
+    verdict = approvals.judge(src, await approvals.questions(src, run.id, run.session))
+    return replace(verdict, answer=f"The job {job.spec.title} {waits(row)}. {verdict.answer}")
 
 
 async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
@@ -179,8 +190,8 @@ async def _last(src: Sources, job: Job, row: LoggedOccurrence) -> Verdict:
 
 def _clause(row: LoggedOccurrence) -> str:
     """Return the result of an occurrence: ``was skipped: there was no work for it``."""
-    verb = _VERBS[row.status]
-    cause = why_words(row.why) if row.why else ""
+    verb = waits(row) or _VERBS[row.status]
+    cause = why_words(row.why) if row.why and not waits(row) else ""
     error = brief(row.error)
     told = f"{verb}: {cause}" if cause else verb
     if not error:

@@ -29,7 +29,9 @@ class ApprovalStore(Protocol):
     """Questions, their answers, and what the answers allow.
 
     A run that asks ends as interrupted. The messages that it answers wait, also those of the run
-    above a child run, until all of its questions are answered; then they are pending again.
+    above a child run, until all of its questions are answered; then they are pending again. So does
+    the occurrence of a job's run: no node has it, and with the last answer ``Notice.CRON`` is sent.
+    The end of an occurrence answers its questions as stopped.
     """
 
     async def approval(self, approval_id: ApprovalId) -> Approval | None:
@@ -43,10 +45,14 @@ class ApprovalStore(Protocol):
         *,
         limit: int = 50,
         session: SessionKey | None = None,
+        asked_in: Target | None = None,
         waiting: bool = True,
         before: Cursor | None = None,
     ) -> list[Approval]:
-        """Return questions, the newest first; only those without an answer if ``waiting``."""
+        """Return questions, the newest first; only those without an answer if ``waiting``.
+
+        With ``session`` those of its runs, with ``asked_in`` also those asked in this chat.
+        """
 
     async def decide_approval(
         self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
@@ -65,6 +71,7 @@ class ApprovalStore(Protocol):
     ) -> int:
         """End the oldest turn of a session that waits for an answer, or all; return their number.
 
+        Occurrences of jobs are not among them: see ``JobStore.waiting_occurrences``.
         ``sender`` limits it to turns that this person has asked for (``person_at``).
         """
 

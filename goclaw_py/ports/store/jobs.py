@@ -165,13 +165,19 @@ class JobStore(Protocol):
     ) -> list[OccurrenceClaim]:
         """Claim the occurrences that wait for a session of ``node``, the first due first.
 
-        With ``unheld`` also those whose session no node owns. A claim has the fields of the first
-        claim, with the attempts since. One that cannot be read ends as in ``claim_due``. Returns
-        nothing for a node that is not alive.
+        With ``unheld`` also those whose session no node owns. One that waits for the answer to a
+        question is left out. A claim has the fields of the first claim, with the attempts since.
+        One that cannot be read ends as in ``claim_due``. Returns nothing for a node that is not
+        alive.
         """
 
-    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
-        """Return the occurrences that wait for a session and are not claimed, first due first."""
+    async def waiting_occurrences(
+        self, *, asking_in: SessionKey | None = None
+    ) -> list[OccurrenceClaim]:
+        """Return the occurrences that wait and are not claimed, the first due first.
+
+        With ``asking_in`` only those that wait for the answer to a question of a run in a session.
+        """
 
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None

@@ -6,8 +6,10 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
+from goclaw_py.jobs.execution_models import Why
 from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_approval
-from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, stop_reason
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
@@ -21,7 +23,7 @@ from goclaw_py.store.text import storable
 
 
 def ask(db: MemoryDatabase, end: RunEnd) -> None:
-    """Store the questions of a run that ends, and let its messages wait for the answers."""
+    """Store the questions of a run that ends; its messages or job wait for the answers."""
     run, root = db.runs[end.id].new, db.runs[end.id].new
     while root.task is None and root.parent is not None and root.parent in db.runs:
         root = db.runs[root.parent].new
@@ -37,8 +39,35 @@ def ask(db: MemoryDatabase, end: RunEnd) -> None:
             one.expires_at,
         )
         db.approvals.questions.setdefault(one.id, ApprovalRecord(approval, root.id))
-    if not db.approvals.is_answered(end.id):
+    is_answered = db.approvals.is_answered(end.id)
+    if not is_answered:
         _park_rows(db, end.id)
+    row = None if run.occurrence is None else db.cron.logs.get(run.occurrence)
+    if row is not None and row.node == db.runs[run.id].node:
+        db.cron.wait(row, run.session, None if is_answered else Why.APPROVAL)
+        if is_answered:
+            db.notify(Notice.CRON)
+
+
+async def stop_questions(
+    db: MemoryDatabase, occurrence: OccurrenceId, now: datetime | None
+) -> None:
+    """Answer the questions of an occurrence that has ended; without ``now`` as of the questions."""
+    runs = db.cron.runs.get(occurrence, ())
+    for record in tuple(db.approvals.questions.values()):
+        if record.root in runs and record.approval.decision is None:
+            await _answer(db, record, Decision.STOPPED, "", now or record.approval.asked_at)
+
+
+async def _answer(
+    db: MemoryDatabase, record: ApprovalRecord, decision: Decision, by: str, now: datetime
+) -> Approval:
+    """Store an answer, and show it in the messages that asked."""
+    record.approval = replace(record.approval, decision=decision, decided_at=now, decided_by=by)
+    about = about_approval(record.approval.id)
+    edited = partial(rules.answered, decision=decision, by=by)
+    await show(db, about, edited, now)
+    return record.approval
 
 
 class MemoryApprovals(MemoryPart):
@@ -58,13 +87,17 @@ class MemoryApprovals(MemoryPart):
         *,
         limit: int = 50,
         session: SessionKey | None = None,
+        asked_in: Target | None = None,
         waiting: bool = True,
         before: Cursor | None = None,
     ) -> list[Approval]:
         found = (
             record.approval
             for record in self._db.approvals.questions.values()
-            if session in (None, record.approval.session)
+            if (
+                session in (None, record.approval.session)
+                or (asked_in is not None and asked_in == record.approval.target)
+            )
             and not (waiting and record.approval.decision)
         )
         return newest(found, limit, before)
@@ -77,7 +110,7 @@ class MemoryApprovals(MemoryPart):
             return None
         if (record.approval.expires_at <= now) != (decision is Decision.EXPIRED):
             return None
-        done = await self._answer(record, decision, storable(by), now)
+        done = await _answer(self._db, record, decision, storable(by), now)
         step = DecisionStep(done.request.call_id, decision)
         self._db.runs[done.run_id].steps.append(step)
         if decision.grants:
@@ -89,17 +122,9 @@ class MemoryApprovals(MemoryPart):
                 self._db.notify(Notice.INBOX)
             elif self._db.runs[record.root].new.task is not None:
                 self._db.notify(Notice.SUBAGENTS)
+            if self._db.cron.answered(self._db.runs[record.root].new.occurrence):
+                self._db.notify(Notice.CRON)
         return done
-
-    async def _answer(
-        self, record: ApprovalRecord, decision: Decision, by: str, now: datetime
-    ) -> Approval:
-        """Store an answer, and show it in the messages that asked."""
-        record.approval = replace(record.approval, decision=decision, decided_at=now, decided_by=by)
-        about = about_approval(record.approval.id)
-        edited = partial(rules.answered, decision=decision, by=by)
-        await show(self._db, about, edited, now)
-        return record.approval
 
     async def expire_approvals(self, *, now: datetime) -> int:
         over = [
@@ -119,6 +144,7 @@ class MemoryApprovals(MemoryPart):
             for record in self._db.approvals.questions.values()
             if record.approval.session == session
             and record.approval.decision is None
+            and self._db.runs[record.root].new.occurrence is None
             and sender in (None, self._db.runs[record.root].asked.sender)
         ]
         waiting.sort(key=lambda record: (record.approval.asked_at, record.root))
@@ -126,7 +152,7 @@ class MemoryApprovals(MemoryPart):
         turns = turns if everything else turns[:1]
         for record in waiting:
             if record.root in turns:
-                await self._answer(record, Decision.STOPPED, "", now)
+                await _answer(self._db, record, Decision.STOPPED, "", now)
         rows = [row for run in turns for row in _unpark_rows(self._db, run)]
         for row in rows:
             reason = stop_reason(everything=everything)

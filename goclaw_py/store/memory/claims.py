@@ -13,6 +13,7 @@ from goclaw_py.model.ids import HeartbeatRunId, JobId, NodeId
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import Notice
 from goclaw_py.store import heartbeat_rules
+from goclaw_py.store.memory.approvals import stop_questions
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.text import storable
 
@@ -55,13 +56,14 @@ def let_go(
         )
 
 
-def end_left(database: MemoryDatabase, job: JobId) -> None:
+async def end_left(database: MemoryDatabase, job: JobId) -> None:
     """End released occurrences of a job that was deleted or rescheduled.
 
     They would never be claimed, and stay open forever (SPEC CRON-11).
     """
     for row in database.cron.left_of(job):
         let_go(database, [row], row.status)
+        await stop_questions(database, row.id, None)
 
 
 def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:

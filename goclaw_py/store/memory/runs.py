@@ -24,7 +24,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
-from goclaw_py.store.memory.approvals import ask
+from goclaw_py.store.memory.approvals import ask, stop_questions
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, end_occurrence
 from goclaw_py.store.memory.tables import CUT, MemoryPart, RunRow, SessionRecord
 from goclaw_py.store.text import storable
@@ -135,10 +135,7 @@ class MemoryRuns(MemoryPart):
             _summarize(session, end.summary)
         self._db.end_run(run, end)
         # After the run, since its usage counts. Only who ends an occurrence speaks of it.
-        ended_before = end.occurrence is not None and not end_occurrence(self._db, end.occurrence)
-        if end.heartbeat_run is not None and not end_heartbeat_run(self._db, end.heartbeat_run):
-            ended_before = True
-        if ended_before:
+        if await self._has_ended_before(end):
             end = replace(end, say=())
         if end.outcome is Outcome.INTERRUPTED:
             if end.reason is Reason.APPROVAL:
@@ -166,6 +163,16 @@ class MemoryRuns(MemoryPart):
         self._db.enqueue(said, session=session.key, now=end.finished_at)
         if draft is not None or end.taken_in:
             self._db.close_forsaken_drafts(end.finished_at)
+
+    async def _has_ended_before(self, end: RunEnd) -> bool:
+        """End what a run worked for; return whether that had ended before."""
+        before = end.heartbeat_run is not None and not end_heartbeat_run(
+            self._db, end.heartbeat_run
+        )
+        if end.occurrence is not None:
+            before |= not end_occurrence(self._db, end.occurrence)
+            await stop_questions(self._db, end.occurrence.id, end.finished_at)
+        return before
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
         record = self._db.sessions.get(storable(key))

@@ -21,6 +21,7 @@ from goclaw_py.store.postgres.heartbeat import rows as heartbeat_run_rows
 from goclaw_py.store.postgres.jobs import rows as job_rows
 from goclaw_py.store.postgres.part import enqueue_each, notify
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
+from goclaw_py.store.postgres.runs.approvals import stop_questions
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -145,6 +146,8 @@ class LockedOccurrences(LockedClaims[OccurrenceEnd]):
         jobs = [self._rows[id_]["job"] for id_ in ends]
         lines = orjson.dumps([job_rows.end_line(end) for end in ends.values()]).decode()
         await connection.fetch(_JOBS["end"], lines, list(ends), jobs)
+        now = max(end.finished_at for end in ends.values())
+        await stop_questions(connection, [end.id for end in ends.values()], now)
         await connection.fetch(_JOBS["prune"], jobs, [end.keep for end in ends.values()])
 
 
@@ -174,7 +177,9 @@ async def end_left(connection: Connection, job: JobId) -> None:
     """
     left = await connection.fetch(_JOBS["left_of"], job)
     if left:
-        await connection.fetch(_JOBS["let_go"], [row["id"] for row in left], None, None)
+        ids = [row["id"] for row in left]
+        await connection.fetch(_JOBS["let_go"], ids, None, None)
+        await stop_questions(connection, ids, None)
 
 
 async def _lock(

@@ -46,6 +46,28 @@ set state = 'waiting', last_run = parked.last_run
 from parked
 where i.session = parked.session and i.state = 'pending' and i.joined = parked.id;
 
+-- name: park_occurrences
+-- Let the occurrences whose runs end wait: for the answers to the questions of these runs if one has
+-- none, otherwise only for their session. Return those.
+with parked as (
+    select l.id, r.id as run_id, r.session
+    from runs as r
+    join job_runs as l on l.id = r.occurrence and l.node = r.node
+    where r.id = any ($1::text[]) and r.outcome is null
+    order by l.id
+    for update of l
+)
+update job_runs as l
+set status = 'waiting', node = null, waits_for = parked.session,
+    reason = case
+        when exists (
+            select from approvals as a where a.root_run = parked.run_id and a.decision is null
+        ) then 'approval'
+    end
+from parked
+where l.id = parked.id
+returning l.reason;
+
 -- name: lock_session
 -- Lock the session of a question.
 select s.key
@@ -53,6 +75,15 @@ from approvals as a
 join sessions as s on s.key = a.session
 where a.id = $1
 for update of s;
+
+-- name: lock_occurrence
+-- Lock the occurrence for which a run asked a question, before the question, as its end does.
+select l.id
+from approvals as a
+join runs as r on r.id = a.root_run
+join job_runs as l on l.id = r.occurrence
+where a.id = $1
+for update of l;
 
 -- name: decide
 -- Answer a question in its locked session. $5: whether its time is over, and nobody answered.
@@ -89,6 +120,15 @@ from runs
 where id = $1 and task is not null
   and not exists (select from approvals where root_run = $1 and decision is null);
 
+-- name: release_occurrence
+-- Let the occurrence of a run wait only for its session if all questions of the run are answered.
+update job_runs as l
+set reason = null
+from runs as r
+where r.id = $1 and l.id = r.occurrence and l.status = 'waiting' and l.reason = 'approval'
+  and not exists (select from approvals where root_run = $1 and decision is null)
+returning l.id;
+
 -- name: approval
 -- Return a question.
 select *
@@ -107,8 +147,12 @@ limit 2;
 -- Return questions before a position, the newest first.
 select *
 from approvals
-where ($2::text is null or session = $2) and (not $3::boolean or decision is null)
-  and (asked_at, id) < ($4, $5)
+where (
+      $2::text is null
+      or session = $2
+      or (channel, account, chat) = ($6, $7, $8) and thread is not distinct from $9
+  )
+  and (not $3::boolean or decision is null) and (asked_at, id) < ($4, $5)
 order by asked_at desc, id desc
 limit $1;
 
@@ -121,11 +165,12 @@ order by id
 limit 100;
 
 -- name: waiting_turns
--- Return the runs of a locked session that wait for answers, the oldest question first.
+-- Return the runs of a locked session whose messages wait for answers, the oldest question first.
 select a.root_run as id
 from approvals as a
 join runs as r on r.id = a.root_run
-where a.session = $1 and a.decision is null and ($2::text is null or r.sender = $2)
+where a.session = $1 and a.decision is null and r.occurrence is null
+  and ($2::text is null or r.sender = $2)
 group by a.root_run
 order by min(a.asked_at), a.root_run;
 
@@ -135,6 +180,14 @@ update approvals
 set decision = 'stopped', decided_at = $2
 where root_run = any ($1::text[]) and decision is null
 returning *;
+
+-- name: stop_of_occurrences
+-- Answer the questions of occurrences that have ended: at $2, or as of the question.
+update approvals as a
+set decision = 'stopped', decided_at = coalesce($2, a.asked_at)
+from runs as r
+where r.occurrence = any ($1::text[]) and a.root_run = r.id and a.decision is null
+returning a.*;
 
 -- name: end_waiting
 -- End the messages of stopped runs.
@@ -162,10 +215,10 @@ where agent = $1 and tool = $2 and session = $3
 returning tool;
 
 -- name: rename
--- Move the questions and what is allowed to the new keys of sessions, whose chat $3 is $4 now.
+-- Move the questions and what is allowed to the new keys of sessions.
 with moved as (
     update approvals as a
-    set session = move.new, chat = case when a.chat = $3 then $4 else a.chat end
+    set session = move.new
     from unnest($1::text[], $2::text[]) as move (old, new)
     where a.session = move.old
 )
@@ -177,3 +230,9 @@ where g.session = move.old
       select from tool_grants as other
       where other.agent = g.agent and other.tool = g.tool and other.session = move.new
   );
+
+-- name: retarget
+-- Move the questions that were asked in a chat to its new id.
+update approvals
+set chat = $4
+where channel = $1 and account = $2 and chat = $3;

@@ -140,6 +140,13 @@ set payer = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
 where payer = move.old and payer = any ($1::text[]);
 
+-- name: rename_waits
+-- Rename the sessions for which occurrences of jobs wait.
+update job_runs
+set waits_for = move.new
+from unnest($1::text[], $2::text[]) as move (old, new)
+where status = 'waiting' and waits_for = move.old;
+
 -- name: retarget_sessions
 -- Set the new chat as the target of the remaining sessions, which are not named after their chat.
 update sessions

@@ -156,14 +156,22 @@ set status = 'waiting', node = null, waits_for = mine.session
 from mine
 where l.id = mine.id;
 
+-- part: waited
+-- A row l of the log that has waited, with the start of its first run.
+select
+    l.id, l.job, l.scheduled_at, l.claimed_at, l.manual, l.claims, l.attempts,
+    false as interrupted, l.definition, null::text[] as called,
+    (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at;
+
 -- name: claim_waiting
 -- Claims, for a node that exists, occurrences that wait for its sessions, and with $3 those that wait
--- for a session which no node holds at $2; what another node is claiming at the moment is left out.
+-- for a session which no node holds at $2, but none that waits for the answer to a question; what
+-- another node is claiming at the moment is left out.
 with open as (
     select l.id
     from job_runs as l
     left join sessions as s on s.key = l.waits_for
-    where l.status = 'waiting'
+    where l.status = 'waiting' and l.reason is null
       and (
           s.owner = $1
           or $3
@@ -190,20 +198,17 @@ with open as (
     where l.id = open.id and exists (select from me)
     returning l.*
 )
-select
-    id, job, scheduled_at, claimed_at, manual, claims, attempts, false as interrupted, definition,
-    null::text[] as called
-from claimed
-order by scheduled_at, id;
+-- use: waited
+from claimed as l
+order by l.scheduled_at, l.id;
 
 -- name: waiting
--- Those that wait for a session, and that no node has claimed.
-select
-    id, job, scheduled_at, claimed_at, manual, claims, attempts, false as interrupted, definition,
-    null::text[] as called
-from job_runs
-where status = 'waiting'
-order by scheduled_at, id;
+-- Those that wait for a session or an answer, and that no node has claimed; with $1 only those that
+-- wait for an answer to a question of a run in this session.
+-- use: waited
+from job_runs as l
+where l.status = 'waiting' and ($1::text is null or l.reason = 'approval' and l.waits_for = $1)
+order by l.scheduled_at, l.id;
 
 -- name: lock_job
 -- Locks one job.
@@ -486,11 +491,12 @@ returning id;
 
 -- name: left_of
 -- Locks what was given back of a locked job, or of one that is gone, and waits to be claimed again. What
--- waits for its session keeps waiting while its job wants it.
+-- waits for its session or an answer keeps waiting while its job wants it, by hand until that is gone.
 select l.id
 from job_runs as l
 left join cron_jobs as j on j.id = l.job
-where l.job = $1 and not l.manual and l.finished_at is null and l.node is null
+where l.job = $1 and l.finished_at is null and l.node is null
+  and (not l.manual or l.reason = 'approval' and j.id is null)
   and not (
       l.status = 'waiting' and j.state = 'active' and j.next_run_at = l.scheduled_at
   ) is true
@@ -499,12 +505,15 @@ for update of l;
 
 -- name: let_go
 -- Lets locked occurrences be claimed again, with the status $2, or the one that they have: skipped, if
--- they have waited for their session. One by hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
+-- they have waited for their session, and stopped, if for an answer. One by hand, and one whose job is not active, due at another time by now, or gone, ends for good: at $3,
 -- or when the last of its runs ended. A job tells of what ended unless it has run since.
 with freed as (
     select
         l.id, l.job, coalesce(l.started_at, ran.began_at) as began_at, l.claimed_at,
-        coalesce($2, nullif(l.status, 'waiting'), 'skipped') as status,
+        coalesce(
+            $2, nullif(l.status, 'waiting'),
+            case when l.reason = 'approval' then 'cancelled' else 'skipped' end
+        ) as status,
         coalesce($3, ran.ended_at, l.claimed_at) as ended_at,
         l.manual
             or (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true as for_good,
@@ -524,7 +533,11 @@ with freed as (
 ), rows as (
     update job_runs as l
     set status = f.status, node = null,
-        reason = case when l.status = 'waiting' then 'busy' else l.reason end,
+        reason = case
+            when l.status <> 'waiting' then l.reason
+            when l.reason = 'approval' then 'stopped'
+            else 'busy'
+        end,
         started_at = case when f.for_good then f.began_at else l.started_at end,
         finished_at = case when f.for_good then f.ended_at end, requests = f.requests,
         input_tokens = f.input_tokens, output_tokens = f.output_tokens,

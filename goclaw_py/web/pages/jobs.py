@@ -237,7 +237,7 @@ def _value(value: object) -> str:
 
 def _why(row: LoggedOccurrence) -> str:
     """Return the reason of a result, "" if the status says it all."""
-    return why_words(row.why) if row.why else waits(row)
+    return waits(row) or (why_words(row.why) if row.why else "")
 
 
 def does(payload: Payload) -> str:

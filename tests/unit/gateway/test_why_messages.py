@@ -113,7 +113,7 @@ async def waits_for_what_became_of_a_call() -> Explanation:
     return await after(5, agent=pays(uncertain=True), about="inbox:1")
 
 
-@CASES.answer("run.asked", "has asked for approval to call pay, and its messages ran again",
+@CASES.answer("run.asked", "has asked for approval to call pay, and was continued",
               "goclaw runs list")  # fmt: skip
 async def was_approved() -> Explanation:
     async with a_process(pays(), AT_ONCE) as gateway:

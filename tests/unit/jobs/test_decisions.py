@@ -92,6 +92,13 @@ def test_a_run_by_hand_asks_for_nothing() -> None:
     assert begun(manual, base, busy=Why.BUSY, late_s=86_400) is None
 
 
+def test_what_has_asked_a_person_goes_on_however_late_the_answer_comes() -> None:
+    job = a_job(Every(timedelta(seconds=1)), not_after=NOON)
+    base = JobPolicy(misfire=Misfire.SKIP, on_busy=Busy.SKIP, min_interval_s=3600)
+    answered = claimed(job, waited=True, began_at=NOON)
+    assert begun(answered, base, busy=Why.AT_CAPACITY, late_s=86_400) is None
+
+
 @pytest.mark.parametrize("busy", [Why.BUSY, Why.AT_CAPACITY])
 @pytest.mark.parametrize("schedule", [HOURLY, ONCE])
 def test_a_busy_job_waits_is_left_out_or_comes_later(schedule: Schedule, busy: Why) -> None:
@@ -112,6 +119,7 @@ def test_a_busy_job_waits_is_left_out_or_comes_later(schedule: Schedule, busy: W
 @pytest.mark.parametrize(("outcome", "facts", "verdict"), [
     (Outcome.COMPLETED, {}, Finish(S.OK)),
     (Outcome.INTERRUPTED, {"retryable": True}, Next.RELEASE),
+    (Outcome.INTERRUPTED, {"reason": Reason.APPROVAL}, Next.PARK),
     (Outcome.DROPPED, {}, Finish(S.SKIPPED, Why.BUSY)),
     (Outcome.REJECTED, {}, Finish(S.SKIPPED, Why.BUSY)),
     (Outcome.CANCELLED, {"retryable": True}, Finish(S.CANCELLED, Why.STOPPED)),

@@ -305,7 +305,7 @@ class Scene:
 
     async def stop_waiting(
         self,
-        target: Target,
+        where: Target | SessionKey,
         *,
         everything: bool,
         run: RunId | None = None,

@@ -47,6 +47,7 @@ class MemoryTransfers:
             self._move_jobs(now),
             self._move_heartbeat_runs(),
         ]
+        self._retarget_approvals()
         return bool(sessions) or any(moved)
 
     def _is_here(self, target: Target | None) -> bool:
@@ -73,6 +74,7 @@ class MemoryTransfers:
         for row in (*old.pending.values(), *old.unanswered, *parked):
             row.session = new.key
         self._move_approvals(old.key, new.key)
+        self._db.cron.rename_session(old.key, new.key)
         self._db.move_unmentioned(old.key, new.key)
         for run in self._db.runs.values():
             if run.new.session == old.key:
@@ -97,15 +99,18 @@ class MemoryTransfers:
 
     def _move_approvals(self, old: SessionKey, new: SessionKey) -> None:
         for record in self._db.approvals.questions.values():
-            one = record.approval
-            if one.session == old:
-                there = one.target is not None and self._is_here(one.target)
-                target = self._moved(one.target) if one.target and there else one.target
-                record.approval = replace(one, session=new, target=target)
+            if record.approval.session == old:
+                record.approval = replace(record.approval, session=new)
         grants = self._db.approvals.grants
         for agent, session, tool in [key for key in grants if key[1] == old]:
             grant = grants.pop((agent, session, tool))
             grants.setdefault((agent, new, tool), replace(grant, session=new))
+
+    def _retarget_approvals(self) -> None:
+        for record in self._db.approvals.questions.values():
+            target = record.approval.target
+            if target is not None and self._is_here(target):
+                record.approval = replace(record.approval, target=self._moved(target))
 
     def _cut_runs(self, session: SessionRecord, now: datetime) -> None:
         """End the runs of a session's owner, which loses the session."""

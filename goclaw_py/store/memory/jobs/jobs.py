@@ -18,6 +18,7 @@ from goclaw_py.jobs.execution_models import (
     OccurrenceEnd,
     OccurrenceStatus,
     UnreportedOccurrence,
+    Why,
 )
 from goclaw_py.jobs.models import Job
 from goclaw_py.jobs.schedule import schedule_json
@@ -29,6 +30,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import ResponseStep
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules, rules
+from goclaw_py.store.memory.approvals import stop_questions
 from goclaw_py.store.memory.claims import check_holder, end_left, end_occurrence, let_go
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import MemoryPart, OutboxRecord
@@ -100,7 +102,7 @@ class MemoryJobs(MemoryPart):
             revision=known.revision + 1,
         )
         self._db.cron.put(changed)
-        end_left(self._db, job.id)
+        await end_left(self._db, job.id)
         self._db.notify(Notice.CRON)
         return True
 
@@ -113,8 +115,10 @@ class MemoryJobs(MemoryPart):
         job_id = storable(job_id)
         if job_id not in self._db.cron.jobs:
             return False
-        self._db.cron.remove(job_id, forget=forget)
-        end_left(self._db, job_id)
+        self._db.cron.remove(job_id, forget=False)
+        await end_left(self._db, job_id)
+        if forget:
+            self._db.cron.forget(job_id)
         self._db.notify(Notice.CRON)
         return True
 
@@ -189,14 +193,22 @@ class MemoryJobs(MemoryPart):
         rows = [
             row
             for row in self._db.cron.in_line()
-            if self._may_begin(self._db.cron.waiting[row.id], node, now, unheld=unheld)
+            if row.why is None
+            and self._may_begin(self._db.cron.waiting[row.id], node, now, unheld=unheld)
         ]
         for row in rows:
             self._db.cron.claim_waiting(row, node, self._attempts(row.id))
-        return [_claimed(self._db.cron.logs[row.id]) for row in rows]
+        return [self._waited(self._db.cron.logs[row.id]) for row in rows]
 
-    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
-        return [_claimed(row) for row in self._db.cron.in_line()]
+    async def waiting_occurrences(
+        self, *, asking_in: SessionKey | None = None
+    ) -> list[OccurrenceClaim]:
+        return [
+            self._waited(row)
+            for row in self._db.cron.in_line()
+            if asking_in is None
+            or (row.why is Why.APPROVAL and self._db.cron.waiting[row.id] == asking_in)
+        ]
 
     def _may_begin(self, key: SessionKey, node: NodeId, now: datetime, *, unheld: bool) -> bool:
         session = self._db.sessions.get(key)
@@ -232,6 +244,7 @@ class MemoryJobs(MemoryPart):
         end, say = storable((end, tuple(say)))
         check_holder("occurrence", self._db.cron.logs.get(end.id), node)
         if end_occurrence(self._db, end):
+            await stop_questions(self._db, end.id, end.finished_at)
             said = rules.marked(say, occurrence=end.id)
             self._db.enqueue(said, session=None, now=end.finished_at)
 
@@ -357,6 +370,20 @@ class MemoryJobs(MemoryPart):
     def _attempts(self, occurrence: OccurrenceId) -> int:
         return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
 
+    def _waited(self, row: LoggedOccurrence) -> OccurrenceClaim:
+        """Return the claim of an occurrence; the node that claimed it first could read its job."""
+        return OccurrenceClaim(
+            row.id,
+            replace(job_reading.read_job(row.definition), running=row.id),
+            row.scheduled_at,
+            row.claimed_at,
+            claims=row.claims,
+            attempts=row.attempts,
+            manual=row.manual,
+            waited=True,
+            began_at=self._db.began(self._db.cron.runs.get(row.id, ())),
+        )
+
     def _called(self, occurrence: OccurrenceId) -> tuple[str, ...]:
         """See ``OccurrenceClaim.called``."""
         cut = (Outcome.LOST, Outcome.INTERRUPTED)
@@ -381,20 +408,6 @@ class MemoryJobs(MemoryPart):
 
 
 _OPEN = (OutboxState.PENDING, OutboxState.SENDING, OutboxState.DEAD)
-
-
-def _claimed(row: LoggedOccurrence) -> OccurrenceClaim:
-    """Return the claim of an occurrence; the node that claimed it first could read its job."""
-    return OccurrenceClaim(
-        row.id,
-        replace(job_reading.read_job(row.definition), running=row.id),
-        row.scheduled_at,
-        row.claimed_at,
-        claims=row.claims,
-        attempts=row.attempts,
-        manual=row.manual,
-        waited=True,
-    )
 
 
 def _readable(row: LoggedOccurrence) -> Job | None:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from datetime import datetime
+from typing import Literal
 
 from goclaw_py.jobs.execution_models import (
     UNTOLD,
@@ -38,7 +39,7 @@ class JobTables:
         self.delivers: dict[JobId, tuple[OccurrenceId, bool]] = {}
         """Jobs that are deleted once their result is delivered, and whether their log is too."""
         self.waiting: dict[OccurrenceId, SessionKey] = {}
-        """Unclaimed occurrences that wait for a session."""
+        """Unclaimed occurrences that wait, with the session of their run."""
         self.waited: dict[OccurrenceId, SessionKey] = {}
         """Claimed manual occurrences that have waited for a session."""
         self._slugs: dict[Owner, dict[str, JobId]] = {}
@@ -74,8 +75,12 @@ class JobTables:
         self._forget_slug(job)
         del self.jobs[job]
         if forget:
-            for row in tuple(self._of_job.get(job, ())):
-                self._drop(row)
+            self.forget(job)
+
+    def forget(self, job: JobId) -> None:
+        """Remove the log of a job."""
+        for row in tuple(self._of_job.get(job, ())):
+            self._drop(row)
 
     def _forget_slug(self, job: JobId) -> None:
         known = self.jobs.get(job)
@@ -189,15 +194,33 @@ class JobTables:
             self._open[job.id, due_at] = fresh
         return OccurrenceClaim(fresh, job, due_at, now, manual=manual)
 
-    def wait(self, row: LoggedOccurrence, session: SessionKey) -> None:
-        """Let a claimed occurrence wait for a session; its job stays marked as running."""
+    def wait(
+        self, row: LoggedOccurrence, session: SessionKey, why: Literal[Why.APPROVAL] | None = None
+    ) -> None:
+        """Let a claimed occurrence wait for a session, or for an answer to a question of its run.
+
+        Its job stays marked as running.
+        """
         self.waiting[row.id] = session
+        self.waited.pop(row.id, None)
         self.logs[row.id] = replace(
-            row, status=OccurrenceStatus.WAITING, node=None, waits_for=session
+            row,
+            status=OccurrenceStatus.WAITING,
+            why=why,
+            node=None,
+            waits_for=session if why is None else None,
         )
 
+    def answered(self, row_id: OccurrenceId | None) -> bool:
+        """Let an occurrence wait only for its session; return False if it waits for no answer."""
+        row = None if row_id is None else self.logs.get(row_id)
+        if row is None or row.why is not Why.APPROVAL:
+            return False
+        self.wait(row, self.waiting[row.id])
+        return True
+
     def in_line(self) -> list[LoggedOccurrence]:
-        """Return the occurrences that wait for a session, the first due first."""
+        """Return the occurrences that wait, the first due first."""
         rows = map(self.logs.__getitem__, self.waiting)
         return sorted(rows, key=lambda row: (row.scheduled_at, row.id))
 
@@ -278,7 +301,7 @@ class JobTables:
         return [
             row
             for row in rows
-            if not row.manual
+            if (not row.manual or (row.why is Why.APPROVAL and job not in self.jobs))
             and row.node is None
             and row.finished_at is None
             and not self.is_wanted(row.id)
@@ -293,7 +316,10 @@ class JobTables:
         """
         if row.status is OccurrenceStatus.WAITING:
             del self.waiting[row.id]
-            row, status = replace(row, why=Why.BUSY, waits_for=None), OccurrenceStatus.SKIPPED
+            why, status = Why.BUSY, OccurrenceStatus.SKIPPED
+            if row.why is Why.APPROVAL:
+                why, status = Why.STOPPED, OccurrenceStatus.CANCELLED
+            row = replace(row, why=why, waits_for=None)
         row = replace(row, status=status, node=None)
         again = not row.manual and self.is_wanted(row.id)
         if again:
@@ -336,6 +362,13 @@ class JobTables:
         """Change the owner of a job's occurrences."""
         for row in self._ids(job):
             self.logs[row] = replace(self.logs[row], owner=owner)
+
+    def rename_session(self, old: SessionKey, new: SessionKey) -> None:
+        """Rename the session for which occurrences wait."""
+        for row in [one for one, session in self.waiting.items() if session == old]:
+            self.waiting[row] = new
+            waits_for = None if self.logs[row].waits_for is None else new
+            self.logs[row] = replace(self.logs[row], waits_for=waits_for)
 
     def _ids(self, job: JobId) -> Iterator[OccurrenceId]:
         return iter(self._of_job.get(job, ()))

@@ -44,6 +44,8 @@ async def move(connection: Connection, old: Target, new: str, *, now: datetime) 
         await _move_jobs(connection, old, new, now=now),
         await connection.fetch(_HEARTBEAT_RUNS["retarget"], *place, new),
     ]
+    await connection.fetch(_SQL["rename_waits"], *keys)
+    await connection.fetch(_APPROVALS["retarget"], *place, new)
     return bool(sessions) or any(moved)
 
 
@@ -124,7 +126,7 @@ async def _move_sessions(
     await connection.fetch(_SQL["rename_in_runs"], *keys)
     await connection.fetch(_SQL["rename_payers"], *keys)
     await connection.fetch(_SQL["rename_in_inbox"], *keys)
-    await connection.fetch(_APPROVALS["rename"], *keys, old.chat, new)
+    await connection.fetch(_APPROVALS["rename"], *keys)
     await connection.fetch(_BACKGROUND["move"], *keys)
     await connection.fetch(_SQL["remember_moves"], *keys)
     for before in renamed:

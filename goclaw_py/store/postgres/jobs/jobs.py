@@ -142,10 +142,9 @@ class PostgresJobs(PostgresPart):
         async with self._pool.transaction() as connection:
             if await connection.row(_SQL["delete"], job_id) is None:
                 return False
+            await end_left(connection, job_id)
             if forget:
                 await connection.fetch(_SQL["forget"], job_id)
-            else:
-                await end_left(connection, job_id)
             await notify(connection, [Notice.CRON])
         return True
 
@@ -222,13 +221,15 @@ class PostgresJobs(PostgresPart):
         async with self._pool.transaction() as connection:
             found = await connection.fetch(_LOG["claim_waiting"], node, now, unheld, _MOST_WAITING)
             claimed = await _readable(connection, found, now)
-        return [replace(one, waited=True) for one in claimed]
+        return rows.waited(found, claimed)
 
-    async def waiting_occurrences(self) -> list[OccurrenceClaim]:
+    async def waiting_occurrences(
+        self, *, asking_in: SessionKey | None = None
+    ) -> list[OccurrenceClaim]:
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_LOG["waiting"])
+            found = await connection.fetch(_LOG["waiting"], asking_in)
         read = (rows.claimed(row, row["claimed_at"]) for row in found)
-        return [replace(one, waited=True) for one in read if isinstance(one, OccurrenceClaim)]
+        return rows.waited(found, [one for one in read if isinstance(one, OccurrenceClaim)])
 
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -128,6 +128,12 @@ def claimed(row: Row, now: datetime) -> OccurrenceClaim | OccurrenceEnd:
     )
 
 
+def waited(found: Sequence[Row], claims: Iterable[OccurrenceClaim]) -> list[OccurrenceClaim]:
+    """Return claims of occurrences that have waited, from ``occurrences.claim_waiting``."""
+    began = {row["id"]: row["began_at"] for row in found}
+    return [replace(one, waited=True, began_at=began[one.id]) for one in claims]
+
+
 def end_line(end: OccurrenceEnd) -> dict[str, object]:
     """Return a record for ``occurrences.end``."""
     line: dict[str, object] = {
@@ -187,7 +193,7 @@ def logged(row: Row) -> LoggedOccurrence:
         definition=_definition(orjson.loads(row["definition"]), occurrence),
         told_at=row["notified_at"],
         waits_for=SessionKey(row["waits_for"])
-        if row["status"] == OccurrenceStatus.WAITING
+        if (row["status"], row["reason"]) == (OccurrenceStatus.WAITING, None)
         else None,
     )
 

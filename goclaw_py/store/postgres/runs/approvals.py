@@ -16,7 +16,8 @@ from goclaw_py.model.approvals import (
     ToolGrant,
     about_approval,
 )
-from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import stop_reason
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_steps import DecisionStep
@@ -38,13 +39,26 @@ _RUNS = queries("runs")
 
 
 async def ask(connection: Connection, ends: Sequence[RunEnd]) -> None:
-    """Store the questions of runs that end, and let their messages wait for the answers."""
+    """Store the questions of runs that end; their messages or jobs wait for the answers."""
     asking = [end for end in ends if end.approvals]
     if asking:
         lines = [line for end in asking for line in _lines(end)]
-        runs = [end.id for end in asking]
-        await connection.fetch(_SQL["ask"], runs, orjson.dumps(lines).decode())
-    await connection.fetch(_SQL["park"], [end.id for end in ends])
+        await connection.fetch(
+            _SQL["ask"], [end.id for end in asking], orjson.dumps(lines).decode()
+        )
+    runs = [end.id for end in ends]
+    await connection.fetch(_SQL["park"], runs)
+    parked = await connection.fetch(_SQL["park_occurrences"], runs)
+    if any(row["reason"] is None for row in parked):
+        await notify(connection, [Notice.CRON])
+
+
+async def stop_questions(
+    connection: Connection, occurrences: Sequence[OccurrenceId], now: datetime | None
+) -> None:
+    """Answer the questions of occurrences that have ended; without ``now`` as of the questions."""
+    for row in await connection.fetch(_SQL["stop_of_occurrences"], list(occurrences), now):
+        await _show(connection, row, now=row["decided_at"])
 
 
 class PostgresApprovals(PostgresPart):
@@ -65,12 +79,22 @@ class PostgresApprovals(PostgresPart):
         *,
         limit: int = 50,
         session: SessionKey | None = None,
+        asked_in: Target | None = None,
         waiting: bool = True,
         before: Cursor | None = None,
     ) -> list[Approval]:
+        chat = rows.TargetColumns.of(asked_in)
         async with self._pool.connection() as connection:
             found = await connection.fetch(
-                _SQL["approvals"], limit, session, waiting, *place(before)
+                _SQL["approvals"],
+                limit,
+                session,
+                waiting,
+                *place(before),
+                chat.channel,
+                chat.account,
+                chat.chat,
+                chat.thread,
             )
         return [_approval(row) for row in found]
 
@@ -93,6 +117,7 @@ class PostgresApprovals(PostgresPart):
     ) -> Approval | None:
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["lock_session"], approval_id)
+            await connection.fetch(_SQL["lock_occurrence"], approval_id)
             is_over = decision is Decision.EXPIRED
             row = await connection.row(_SQL["decide"], approval_id, decision, now, by, is_over)
             if row is None:
@@ -106,6 +131,8 @@ class PostgresApprovals(PostgresPart):
                 await notify(connection, [Notice.INBOX])
             elif await connection.fetch(_SQL["released_subagent"], row["root_run"]):
                 await notify(connection, [Notice.SUBAGENTS])
+            if await connection.fetch(_SQL["release_occurrence"], row["root_run"]):
+                await notify(connection, [Notice.CRON])
             await _show(connection, row, now=now)
         return _approval(row)
 
