@@ -58,6 +58,9 @@ class NewRun:
     call_key: str = ""
     """The idempotency key of the tool call that waits for it: it continues an earlier run for the
     same call. "" if no call waits."""
+    durable: bool = True
+    """Whether the start must survive a crash of the database server. If not, the store may return
+    before the disk has it; every later write of the run is durable and includes it."""
 
 
 @dataclass(frozen=True, slots=True)
