@@ -26,7 +26,7 @@ test: tools               ## run the quick tests, and a few with real processes
 check: lint types layers tools  ## run everything that CI runs: linters, types, layers, all tests with coverage
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python tests/tools/coverage_gate.py
 
-check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 24,000 random histories, on all CPUs
+check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 32,000 random histories, on all CPUs
 	@HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
 
 # For example: make faults ARGS="--count 50 --only goclaw_py/jobs --seed 7"

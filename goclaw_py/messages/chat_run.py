@@ -224,6 +224,7 @@ class ChatRunExecutor:
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
             dropped=self.notices.dropped(turn.session),
+            durable=turn.starts_durably,
         )
         # However long that takes: as another node this process has nothing of what it had.
         node = self._node()
@@ -235,9 +236,8 @@ class ChatRunExecutor:
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
-        replayed = {
-            row for step in begun.steps or () if isinstance(step, TakenStep) for row in step.rows
-        }
+        taken = [step for step in begun.steps or () if isinstance(step, TakenStep)]
+        replayed = {row for step in taken for row in step.rows}
         rows = [row for row in turn.rows if row.id not in replayed]
         files = await self._received.fetch(rows)
         sender = turn.rows[0].message.of_whom
@@ -274,8 +274,7 @@ class ChatRunExecutor:
         if turn.progress.result is not None:
             # Something that the agent has left behind asks; nothing could answer a message now.
             return ()
-        known = len(turn.rows)
-        offers, turn.offers = turn.offers, []
+        known, offers, turn.offers = len(turn.rows), turn.offers, []
         for request_id in offers:
             self._dispatcher.take_in(request_id, turn.id)
         return turn.parts(turn.rows[known:], {})

@@ -23,7 +23,7 @@ from goclaw_py.ports.store import InboxRow, NewRun
 from goclaw_py.runs import speakers
 from goclaw_py.runs.history_only import has_chat
 from goclaw_py.runs.run_recorder import RunRecorder
-from goclaw_py.scheduler.models import DEFAULT_POLICY, QueuePolicy
+from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
 
 
 @dataclass(slots=True)
@@ -80,6 +80,15 @@ class Turn:
     def run(self) -> NewRun | None:
         """Its run, once its task has started."""
         return None if self.begun is None else self.begun[0]
+
+    @property
+    def starts_durably(self) -> bool:
+        """Whether the start of its run must survive a crash of the database server.
+
+        A speculative run may start again until its first effect, which is stored before it happens.
+        After a crash attempts are counted durably, so that they are limited (SPEC IO-2).
+        """
+        return self.late or self.policy.debounce is not Debounce.SPECULATIVE
 
     @property
     def facts(self) -> dict[str, str]:

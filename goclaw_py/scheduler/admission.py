@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import NestingLimits, host_of, patient, refusal, where_stuck
-from goclaw_py.scheduler.debounce import CUT_WINDOW_S, DebounceBuffer
+from goclaw_py.scheduler.debounce import CUT_WINDOW_S, DebounceBuffer, RestartLimit
 from goclaw_py.scheduler.models import (
     Debounce,
     LaneState,
@@ -24,11 +24,14 @@ from goclaw_py.scheduler.views import RunState
 class Admission:
     """Admits requests whose lane is open and whose id is new."""
 
-    __slots__ = ("_machine", "_nesting")
+    __slots__ = ("_machine", "_nesting", "_restarts")
 
-    def __init__(self, machine: RequestStateMachine, nesting: NestingLimits) -> None:
+    def __init__(
+        self, machine: RequestStateMachine, nesting: NestingLimits, restarts: RestartLimit
+    ) -> None:
         self._machine = machine
         self._nesting = nesting
+        self._restarts = restarts
 
     # ------------------------------------------------------------------ messages
 
@@ -63,7 +66,8 @@ class Admission:
             request.overflowed |= into is not None or run is not None
         machine.enter(request, lane, now)
         window_s = _window_s(request)
-        request.speculative = _starts_at_once(request.policy)
+        if _is_speculative(request.policy):
+            request.speculative = self._restarts.count_turn(request)
         if window_s and _waits_for_more(session, request, now):
             machine.collector.begin(request, window_s, now)
         else:
@@ -75,6 +79,7 @@ class Admission:
         From now on the window is fixed, so a burst wastes one request at most.
         """
         machine = self._machine
+        self._restarts.count_restart(request)
         machine.enter(request, lane, now)
         machine.restart(run, request, now)
         machine.collector.begin(request, _window_s(request), now, since=run.started_at)
@@ -218,7 +223,7 @@ def _speculative(
     return run if now - run.last_at <= request.policy.debounce_s else None
 
 
-def _starts_at_once(policy: QueuePolicy) -> bool:
+def _is_speculative(policy: QueuePolicy) -> bool:
     return policy.debounce is Debounce.SPECULATIVE and policy.debounce_s > 0
 
 

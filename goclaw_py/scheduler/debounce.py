@@ -6,6 +6,7 @@ its timer, set for an earlier end, fires. So extending a burst costs no timer.
 
 from __future__ import annotations
 
+from goclaw_py.common.lru import LruCache
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.timer_heap import Timers
@@ -15,6 +16,8 @@ MAX_WINDOWS = 4
 
 CUT_WINDOW_S = 1.0
 """The shortest wait, in seconds, for the rest of a text that the channel split."""
+
+_REMEMBERED = 10_000
 
 
 class DebounceBuffer:
@@ -123,6 +126,35 @@ class Debouncer:
     def _set_timer(self, burst: DebounceBuffer) -> None:
         burst.timer_at = burst.ends_at
         self.timers.add(burst.ends_at, burst)
+
+
+class RestartLimit:
+    """Limits the requests that restarts waste, for each sender in a session (SPEC QUEUE-6).
+
+    A token bucket: a restart takes a token, ``turns`` turns of the sender give one back. Without
+    a token the sender's turns wait for the window. Full buckets are not stored, and the least
+    recently used ones are forgotten, so memory is bounded.
+    """
+
+    __slots__ = ("_missing", "_restarts", "_turns")
+
+    def __init__(self, restarts: int = 3, turns: int = 20) -> None:
+        self._restarts, self._turns = restarts, turns
+        # The number of turns until the bucket is full.
+        self._missing: LruCache[tuple[SessionKey, str], int] = LruCache(_REMEMBERED)
+
+    def count_restart(self, request: Request) -> None:
+        """Count a run that was cancelled for this message."""
+        key = request.session, request.sender
+        self._missing[key] = self._missing.pop(key, 0) + self._turns
+
+    def count_turn(self, request: Request) -> bool:
+        """Count a turn; return whether it may start at once."""
+        key = request.session, request.sender
+        missing = self._missing.pop(key, 0)
+        if missing > 1:
+            self._missing[key] = missing - 1
+        return missing <= (self._restarts - 1) * self._turns
 
 
 def _is_open(burst: DebounceBuffer) -> bool:

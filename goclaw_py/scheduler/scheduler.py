@@ -20,6 +20,7 @@ from goclaw_py.scheduler.child_runs import (
     with_descendants,
     would_wait,
 )
+from goclaw_py.scheduler.debounce import RestartLimit
 from goclaw_py.scheduler.effects import Effect
 from goclaw_py.scheduler.models import (
     LaneState,
@@ -63,6 +64,7 @@ class RunScheduler:
         cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
         nesting: The limits of child runs.
         shared: Lanes whose size counts for all nodes together: see ``grant``.
+        restarts: How often runs are restarted for a further message; None is the default.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class RunScheduler:
         cancel_grace_s: float = 10.0,
         nesting: NestingLimits = DEFAULT_NESTING,
         shared: Collection[LaneName] = (),
+        restarts: RestartLimit | None = None,
     ) -> None:
         check_type("cancel_grace_s", cancel_grace_s, float | int)
         if not 0 <= cancel_grace_s <= MAX_LIMIT_S:
@@ -80,7 +83,7 @@ class RunScheduler:
         sizes = {**DEFAULT_LANES, **(lanes or {})}
         made = [LaneState(name, size, shared=name in shared) for name, size in sizes.items()]
         self._machine = RequestStateMachine(made, agents or {}, cancel_grace_s)
-        self._intake = Admission(self._machine, nesting)
+        self._intake = Admission(self._machine, nesting, restarts or RestartLimit())
         self._draining = False
 
     # ------------------------------------------------------------------ requests

@@ -85,6 +85,15 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
     ]
 
 
+async def test_a_start_that_need_not_be_durable_counts_like_any_other(world: World) -> None:
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(replace(new_run("r", row), durable=False), node=A)
+    assert [run.id for run in await world.b.runs(active=True)] == ["r"]
+    assert [one.attempts for one in await todo(world)] == [1]
+    await world.a.finish_run(end("r", Outcome.COMPLETED, "answer"), node=A)
+    assert await todo(world) == []
+
+
 async def test_finishing_twice_changes_nothing(world: World) -> None:
     rows = await world.accept(ANN)
     await ran(world, new_run("r", *rows), end("r", Outcome.COMPLETED, "answer"))

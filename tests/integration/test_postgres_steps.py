@@ -1,4 +1,4 @@
-"""Where PostgreSQL keeps the steps of runs, and steps that cannot be read (SPEC AGENT-10)."""
+"""How PostgreSQL stores starts and steps of runs, and steps that cannot be read (AGENT-10)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from goclaw_py.model.run_events import ToolEnded, Usage
 from goclaw_py.model.run_steps import ResponseStep
 from goclaw_py.ports.store import RunSoFar
 from goclaw_py.store.postgres import connection
+from goclaw_py.store.postgres.runs.beginnings import begin
 from tests.support.postgres import Database
 from tests.support.stores import ANN, A, B, World, a_node, crash, new_run
 
@@ -22,6 +23,27 @@ async def world_in(database: Database) -> World:
     await world.a.join(a_node(A))
     await world.b.join(a_node(B))
     return world
+
+
+@pytest.mark.parametrize(("durable", "commit"), [(True, "on"), (False, "off")])
+async def test_only_the_commit_of_a_durable_start_waits_for_the_disk(
+    postgres_database: Database, durable: bool, commit: str
+) -> None:
+    """SPEC IO-2. Every other commit of the connection waits."""
+    world = await world_in(postgres_database)
+    await world.accept(ANN)
+    async with connection(postgres_database.address) as direct:
+        await direct.script("set synchronous_commit = on")
+        async with direct.transaction():
+            begun, _ = await begin(direct, [new_run("r")], A, durable=durable)
+            inside = await direct.row("show synchronous_commit")
+        outside = await direct.row("show synchronous_commit")
+    assert list(begun) == ["r"]
+    assert inside is not None
+    assert outside is not None
+    assert (inside["synchronous_commit"], outside["synchronous_commit"]) == (commit, "on")
+    await world.a.close()
+    await world.b.close()
 
 
 async def test_large_payloads_are_stored_outside_of_the_table(postgres_database: Database) -> None:

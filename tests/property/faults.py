@@ -135,6 +135,17 @@ speculative / state_machine: the messages of a run that begins again do not coun
 speculative / models: a run that begins again looks stopped
 -return any(r.reason is not Reason.MERGED and r.is_of(sender) for r in stopped)
 +return any(r.is_of(sender) for r in stopped)
+bursts / debounce: restarts are not limited
+-        return missing <= (self._restarts - 1) * self._turns
++        return True
+bursts / debounce: turns recover no restart
+-            self._missing[key] = missing - 1
++            self._missing[key] = missing
+bursts / debounce: people share their limit of restarts
+-        key = request.session, request.sender
+-        self._missing
++        key = request.session, ""
++        self._missing
 typing / debounce: a steady typist is never served
 -burst.ends_at = min(now + burst.window_s, burst.latest_at)
 +burst.ends_at = now + burst.window_s

@@ -157,6 +157,17 @@ SPECULATIVE = Setting(
     turn_chars=[1000, 1000, 4],
     delays_s=[0.25, 0.25, 0.5, 1.0, 4.0],
 )
+BURSTS = Setting(
+    name="bursts",
+    happenings=often("message*12 time*6 end*6 store*2 effect"),
+    lanes={"main": 2},
+    sessions={"direct": (1,), "group": (3,)},
+    senders=["ann", "ann", "ann", "bob"],
+    windows_s=[1.0],
+    debounces=["speculative"],
+    turn_messages=[50, 50, 50, 3],
+    delays_s=[0.25, 0.5, 1.0, 4.0],
+)
 ENDINGS = Setting(
     name="endings",
     happenings=often(
@@ -174,4 +185,4 @@ ENDINGS = Setting(
     capacities=[10, 1, 2],
     time_limits_s=[None] * 6 + [0.0, 0.5, 2.0, -1.0, float("inf")],
 )
-SETTINGS = [CHATS, TYPING, SPECULATIVE, CROWD, FAMILIES, PATIENT, ENDINGS]
+SETTINGS = [CHATS, TYPING, SPECULATIVE, BURSTS, CROWD, FAMILIES, PATIENT, ENDINGS]

@@ -118,12 +118,18 @@ class Naive(World):
         if run is not None:
             run.speculative = False
         too_much = too_much or into is not None or run is not None
-        at_once = wish.debounce == "speculative" and wish.debounce_s > 0
+        whose = (wish.session, wish.sender)
+        speculative = wish.debounce == "speculative" and wish.debounce_s > 0
+        at_once = (
+            speculative and self.turns_to_recover(*whose) <= (self.restarts - 1) * self.recovery
+        )
         busy = bool(self.of(wish.session, QUEUED, *ACTIVE))
         waits = too_much or (not at_once and (self.types_on(wish) or not busy))
         record = self.enter(wish, lane)
         record.alone = follows_alone
         record.speculative = at_once
+        if speculative:
+            self.counted.append((*whose, "turn"))
         if wish.cut or (wish.debounce_s and waits):
             self.begin_burst(record)
         else:
@@ -181,7 +187,16 @@ class Naive(World):
         in_time = wish.debounce_s and self.now - run.last_at <= wish.debounce_s
         return run if in_time else None
 
+    def turns_to_recover(self, session: str, sender: str) -> int:
+        """How many turns of the sender it takes until no restart counts."""
+        left = 0
+        for whose_session, whose_sender, what in self.counted:
+            if (whose_session, whose_sender) == (session, sender):
+                left = left + self.recovery if what == "restart" else max(left - 1, 0)
+        return left
+
     def restart(self, wish: Wish, lane: str, run: Record) -> None:
+        self.counted.append((wish.session, wish.sender, "restart"))
         record = self.enter(wish, lane)
         record.joined, run.joined = (run.id, *run.joined), ()
         record.chars += run.chars

@@ -114,10 +114,18 @@ class Pool:
 class Register:
     """The records and all else that is remembered, and who is where."""
 
-    def __init__(self, lanes: Mapping[str, int], agents: Mapping[str, int], grace_s: float) -> None:
+    def __init__(
+        self,
+        lanes: Mapping[str, int],
+        agents: Mapping[str, int],
+        grace_s: float,
+        restarts: int,
+        turns: int,
+    ) -> None:
         self.pools = {name: Pool(size) for name, size in lanes.items()}
         self.limits = dict(agents)
         self.grace_s = grace_s
+        self.restarts, self.recovery = restarts, turns
         self.now = 0.0
         self.draining = False
         self.live: list[Record] = []
@@ -126,6 +134,8 @@ class Register:
         self.concurrency: dict[str, int] = {}
         self.senders: dict[int, set[str]] = {}
         """Whose messages each record answers, also when it is done."""
+        self.counted: list[tuple[str, str, str]] = []
+        """Each turn that could start at once, and each restart, by session and sender."""
         self.timers: list[tuple[float, int, str, Record | str]] = []
         self.told: list[Told] = []
         self.attention: list[tuple[str, str]] = []

@@ -22,6 +22,9 @@ from tests.property.naive_records import HOLDING, RUNNING, STOPPING, Told, Wish,
 from tests.unit.scheduler.shell import nothing_is_left
 
 GRACE_S = 3.0
+RESTARTS, TURNS = 2, 4
+"""So few that short histories reach the limit of restarts, and recover from it."""
+
 JITTER_S = 1 / 1024
 """Time goes on by so much with every step, so that two messages never come at the same instant.
 
@@ -44,7 +47,10 @@ class Core:
 
     def begin(self, lanes: Mapping[str, int], agents: Mapping[str, int]) -> RunScheduler:
         made: RunScheduler = self.scheduler.RunScheduler(
-            lanes, agents=agents, cancel_grace_s=GRACE_S
+            lanes,
+            agents=agents,
+            cancel_grace_s=GRACE_S,
+            restarts=self.scheduler.RestartLimit(RESTARTS, TURNS),
         )
         return made
 
@@ -74,7 +80,7 @@ class Pair:
         self.core = core
         self.real = core.begin(lanes, agents)
         sizes_of_all = {str(lane.name): lane.concurrency for lane in self.real.lanes()}
-        self.naive = Naive(sizes_of_all, agents, GRACE_S)
+        self.naive = Naive(sizes_of_all, agents, GRACE_S, RESTARTS, TURNS)
         self.now = 0.0
         self.submitted = 0
         self.taken_ids: list[str] = []

@@ -36,7 +36,7 @@ def test_the_scheduler_tells_in_every_history_what_the_naive_one_tells(
     without help of a time limit. So a deadlock shows, of "patient parents" above all, which wait
     for their children before they end.
 
-    For each of six settings all parts live through as many histories as the profile says: 100, or
-    4,000 in ``deep``, which are 24,000 together.
+    For each of eight settings all parts live through as many histories as the profile says: 100, or
+    4,000 in ``deep``, which are 32,000 together.
     """
     Pair(setting, sizes=sizes).live_through(history)

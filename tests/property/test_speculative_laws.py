@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.scheduler.models import QueuePolicy
-from tests.property.typing_people import Played, Said, Work, both
+from goclaw_py.scheduler.models import Debounce, QueuePolicy
+from tests.property.typing_people import Played, Said, Work, both, stream
 
 WINDOW_S = 1.0
 PARTS = 5
@@ -68,8 +68,26 @@ def test_an_effect_or_an_end_within_the_window_only_splits_a_turn(
     alone = [first for first, *more in eager.answers if not more]
     for number in alone:
         follows = number > 0 and eager.said[number].gap_s <= WINDOW_S
-        if not follows:
+        restarts = sum(first < number for first, *_ in eager.wasted)
+        if not follows and restarts < 3:
             assert eager.begun_at[number] == eager.said_at[number], "a message had to wait"
+
+
+@pytest.mark.parametrize(
+    ("follow_ups", "after_s", "at_once"),
+    [(0.3, 4.0, 0.8), (0.5, 2.0, 0.5), (0.4, 0.6, 0.1), (0.8, 0.6, 0.0)],
+    ids=["few follow-ups", "many", "bursts", "bursts only"],
+)
+def test_restarts_waste_less_than_five_percent_of_the_requests(
+    follow_ups: float, after_s: float, at_once: float
+) -> None:
+    """``at_once``: the share of turns that still start without waiting."""
+    policy = QueuePolicy(debounce_s=0.8, capacity=100, debounce=Debounce.SPECULATIVE)
+    played = Played(policy, *stream(follow_ups, after_s)).play()
+    turns, wasted = len(played.answers), len(played.wasted)
+    assert 0 < wasted < 0.05 * (turns + wasted)
+    starts = [(begun_at, played.said_at[first]) for first, begun_at in played.begun_at.items()]
+    assert sum(begun_at == said_at for begun_at, said_at in starts) > at_once * turns
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
+from math import log
+from random import Random
 
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome
@@ -32,6 +34,26 @@ class Work:
 
     lasts_s: float
     effect_s: float
+
+
+def stream(
+    follow_ups: float, after_s: float, messages: int = 4_000
+) -> tuple[list[Said], list[Work]]:
+    """A long chat and the runs in it, always the same.
+
+    Such a share of the messages are follow-ups, after a median of ``after_s``. The others begin a
+    new subject minutes later. Runs take a median of 3 s, and show text somewhere in between.
+    """
+    random = Random(1)
+
+    def gap_s() -> float:
+        if random.random() < follow_ups:
+            return random.lognormvariate(log(after_s), 0.8)
+        return random.uniform(30, 300)
+
+    lasts_s = [random.lognormvariate(log(3), 0.6) for _ in range(messages)]
+    work = [Work(each, each * random.uniform(0.2, 0.8)) for each in lasts_s]
+    return [Said(gap_s()) for _ in range(messages)], work
 
 
 @dataclass(slots=True)

@@ -114,9 +114,19 @@ def settings(connection: ModelConnection) -> ModelSettings:
         wanted["thinking"] = _THINKING[options.thinking]
     if connection.headers:
         wanted["extra_headers"] = dict(connection.headers)
-    if connection.provider.takes_our_client:
-        wanted["max_retries"] = 0
     return wanted
+
+
+def _disable_retries(client: object, wanted: ModelSettings) -> None:
+    """Disable a library's own retries.
+
+    With the setting some libraries copy their client for each request, and each copy asks a thread
+    for the name of the platform.
+    """
+    if hasattr(client, "max_retries"):
+        client.max_retries = 0
+    else:
+        wanted["max_retries"] = 0
 
 
 def _can_think(model: Model) -> bool:
@@ -156,6 +166,7 @@ def _openai(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
         api_key=connection.key or _NO_KEY,
         base_url=connection.base_url,
         timeout=timeout(connection.retry),
+        max_retries=0,
         http_client=http,
     )
     # Other servers are not assumed to have what only OpenAI's own has, nor to cost the same.
@@ -183,6 +194,7 @@ def _anthropic(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
         api_key=connection.key or _NO_KEY,
         base_url=connection.base_url,
         timeout=timeout(connection.retry),
+        max_retries=0,
         http_client=http,
     )
     return AnthropicModel(
@@ -197,6 +209,8 @@ def _other(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     source = _source(connection, http)
     inferred = infer_model(f"{connection.provider.value}:{connection.model}", lambda _: source)
     wanted = settings(connection)
+    if connection.provider.takes_our_client:
+        _disable_retries(source.client, wanted)
     if "extra_headers" in inferred.unsupported_settings:
         http.headers.update(wanted.pop("extra_headers", {}))
     # Only the class of a model takes settings that are its own, and `infer_model` hands none on.

@@ -26,7 +26,7 @@ from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import job_of
 from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState, StoredRun
-from goclaw_py.scheduler.models import Debounce
+from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
 from goclaw_py.scheduler.views import RunState
 
 SLOW_WAIT: Final = timedelta(seconds=2)
@@ -105,9 +105,12 @@ async def story_of(src: Sources, run: StoredRun) -> RunHistory:
 
 async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) -> RunWait:
     since = letters[-1].row.received_at if letters else run.submitted_at
-    total_s = (run.started_at - since).total_seconds()
-    collected_s = min(max(total_s, 0.0), _window_s(src, letters))
-    waited_s = max(total_s - collected_s, 0.0)
+    total_s = max((run.started_at - since).total_seconds(), 0.0)
+    policy = _policy(src, letters)
+    # A single message does not wait; a further one makes the run wait.
+    starts_at_once = policy.debounce is Debounce.SPECULATIVE and len(letters) == 1
+    collected_s = 0.0 if starts_at_once else min(total_s, policy.debounce_s)
+    waited_s = total_s - collected_s
     if waited_s < 0.05:
         return RunWait(collected_s)
     spans = await src.control.runs_between(since, run.started_at + timedelta(seconds=0.001))
@@ -122,7 +125,9 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
         and _related(run, one.session, one.lane, one.agent)
     ]
     if not ended:
-        return RunWait(collected_s, waited_s)
+        # With no run before it a single message has waited too: its sender often writes in bursts.
+        collected_s = min(total_s, policy.debounce_s)
+        return RunWait(collected_s, total_s - collected_s)
     holder = max(ended, key=lambda one: (one.finished_at or one.started_at, one.id))
     reason = _related(run, holder.session, holder.lane, holder.agent)
     if reason == "session" and holder.outcome in (Outcome.LOST, Outcome.INTERRUPTED):
@@ -130,17 +135,13 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
     return RunWait(collected_s, waited_s, reason, holder.id)
 
 
-def _window_s(src: Sources, letters: Sequence[DeadLetter]) -> float:
-    """Return the debounce time of the session in seconds."""
+def _policy(src: Sources, letters: Sequence[DeadLetter]) -> QueuePolicy:
+    """Return how the session of these messages queues."""
     if not letters:
-        return 0.0
+        return DEFAULT_POLICY
     message = letters[-1].row.message
-    if (rules := src.rules_of(message.target)) is None:
-        return 0.0
-    policy = rules.policy(message.peer)
-    # A single message did not wait; a further one has made the run wait.
-    starts_at_once = policy.debounce is Debounce.SPECULATIVE and len(letters) == 1
-    return 0.0 if starts_at_once else policy.debounce_s
+    rules = src.rules_of(message.target)
+    return DEFAULT_POLICY if rules is None else rules.policy(message.peer)
 
 
 def _related(run: StoredRun, session: str, lane: str, agent: str) -> str:

@@ -72,6 +72,9 @@ class NewRun:
     same call. "" if no call waits."""
     task: SubagentTask | None = None
     """The task of a background subagent: it continues the earlier run in its session."""
+    durable: bool = True
+    """Whether the start must survive a crash of the database server. If not, the store may return
+    before the disk has it; every later write of the run is durable and includes it."""
 
 
 @dataclass(frozen=True, slots=True)

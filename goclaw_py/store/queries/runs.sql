@@ -67,8 +67,12 @@ where not exists (select from inbox where inbox.id = asked.id and state = 'pendi
 -- before. One statement, so that a row never
 -- counts an attempt of a run that does not exist, and so that it needs no other transaction. Notes
 -- what was dropped before a run: whoever takes that up must not begin it after the run. $2 holds the
--- runs, $3 their sessions, $4 all their rows, those that were dropped too.
-with asked as (
+-- runs, $3 their sessions, $4 all their rows, those that were dropped too. Without $5 the commit does
+-- not wait for the disk.
+with not_durable as materialized (
+    select set_config('synchronous_commit', 'off', true)
+    where not $5::boolean
+), asked as (
     select *
     from rows from (
         jsonb_to_recordset($2::jsonb) as (
@@ -245,6 +249,7 @@ select
 from begun
 join mine on mine.key = begun.session
 left join taken on taken.run_id = begun.id
+left join not_durable on true
 union all
 select
     begun.id, null, null, null, null, null, null, null, null, h.id, h.role, h.text, h.native,

@@ -22,7 +22,7 @@ from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.run_events import ToolStarted
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
-from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import SendFailure
@@ -387,3 +387,17 @@ async def begun_twice() -> Explanation:
 @pytest.mark.parametrize("case", CASES, ids=str)
 async def test_a_question_about_a_message_is_answered(case: Case) -> None:
     await check(case)
+
+
+async def test_a_single_message_whose_sender_writes_in_bursts_was_collected() -> None:
+    """SPEC QUEUE-6: after three restarts messages wait for the debounce window again."""
+    agent = ScriptedAgent(*[step for _ in range(3) for step in (Block(), Say("done"))])
+    eager = QueuePolicy(debounce_s=0.8, debounce=Debounce.SPECULATIVE)
+    async with a_process(agent, Ways(eager)) as gateway:
+        for number in range(3):
+            await gateway.say("one", "two", apart_s=0.3)
+            await gateway.channel.until_sent(number + 1)
+            await asyncio.sleep(10)
+        await gateway.ask("three")
+        found = await ask(gateway, ANN)
+    assert "waited 0.8 s for more from its sender (debounce_ms)" in [s.words for s in found.chain]

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.model.ids import MAIN_AGENT, RunId, SessionKey
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import NO_USAGE, TextDelta, ToolStarted, Usage
 from goclaw_py.model.run_steps import ResponseStep, ValueStep
 from goclaw_py.ports.agent import LoopEvent, ModelStep, RequestSent
-from goclaw_py.scheduler.models import Debounce, Mode
+from goclaw_py.runs.turn import Turn
+from goclaw_py.scheduler.models import Debounce, Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import (
@@ -51,6 +53,19 @@ async def test_a_message_starts_its_run_at_once_and_a_further_one_lets_it_begin_
             (Outcome.COMPLETED, None),
         ]
         assert {row.attempts for row in gateway.database.inbox.values()} == {1}
+
+
+@pytest.mark.parametrize(
+    ("policy", "late", "durable"),
+    [(EAGER, False, False), (EAGER, True, True), (DIRECT, False, True)],
+    ids=["speculative", "after a crash", "fixed window"],
+)
+def test_only_the_first_start_of_a_speculative_run_need_not_survive_a_crash_of_the_database(
+    policy: QueuePolicy, late: bool, durable: bool
+) -> None:
+    """SPEC IO-2: so an attempt is lost at most once."""
+    turn = Turn(RunId("r"), SessionKey("s"), MAIN_AGENT, [], policy, late)
+    assert turn.starts_durably is durable
 
 
 async def test_the_request_of_a_run_that_begins_again_counts() -> None:

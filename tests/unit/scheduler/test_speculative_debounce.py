@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.ids import RunId
+from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
+from goclaw_py.scheduler.debounce import RestartLimit
+from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy, Request
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import WINDOW_S, Shell, told
 
@@ -53,6 +54,41 @@ def test_a_burst_wastes_one_run_and_is_served_after_four_windows() -> None:
     assert shell.started == ["0", "1"]
     assert shell.view("1").messages == 7
     assert shell.state("7") is RunState.QUEUED
+
+
+def three_restarts(shell: Shell) -> None:
+    for number in range(3):
+        say(shell, f"first{number}")
+        say(shell, f"second{number}")
+        shell.done(f"first{number}")
+        shell.wait(WINDOW_S)
+        shell.done(f"second{number}")
+
+
+def test_after_three_restarts_turns_wait_until_twenty_turns_have_recovered_one() -> None:
+    shell = Shell()
+    three_restarts(shell)
+    assert list(shell.cancelled) == ["first0", "first1", "first2"]
+    for number in range(3, 21):
+        assert say(shell, str(number)) == []
+        shell.wait(WINDOW_S)
+        shell.done(str(number))
+    assert say(shell, "last") == ["start last"]
+
+
+def test_the_restarts_of_others_and_in_other_chats_do_not_count() -> None:
+    shell = Shell()
+    three_restarts(shell)
+    assert say(shell, "b", sender="bob") == ["start b"]
+    assert told(shell.submit("c", "other", sender="ann", policy=EAGER)) == ["start c"]
+
+
+def test_senders_who_have_not_written_for_long_are_forgotten() -> None:
+    limit = RestartLimit(restarts=1)
+    for number in range(20_000):
+        limit.count_restart(Request(RunId("r"), SessionKey(str(number)), sender="ann"))
+    assert limit.count_turn(Request(RunId("r"), SessionKey("0"), sender="ann"))
+    assert not limit.count_turn(Request(RunId("r"), SessionKey("19999"), sender="ann"))
 
 
 @pytest.mark.parametrize(

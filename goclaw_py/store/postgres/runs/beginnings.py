@@ -24,11 +24,12 @@ _SQL = queries("runs")
 
 
 async def begin(
-    connection: Connection, runs: Sequence[NewRun], node: NodeId
+    connection: Connection, runs: Sequence[NewRun], node: NodeId, *, durable: bool = True
 ) -> tuple[dict[RunId, RunStartResult], bool]:
     """Start new runs in sessions that the node owns.
 
-    Also returns whether a draft was left that none of them continues.
+    Unless ``durable``, the commit does not wait for the disk. Also returns whether a draft was left
+    that none of them continues.
     """
     found = await connection.fetch(
         _SQL["begin"],
@@ -36,6 +37,7 @@ async def begin(
         orjson.dumps([_line(run) for run in runs]).decode(),
         [run.session for run in runs],
         [row for run in runs for row in (*run.inbox, *(one.row for one in run.dropped))],
+        durable,
     )
     begun = {RunId(run_id): await _begun(connection, told) for run_id, told in _each(found).items()}
     return begun, any(row["left_over"] for row in found[:1])

@@ -85,7 +85,7 @@ class PostgresRuns(PostgresPart):
             Group(
                 self._begin,
                 keys=_session_of,
-                kind=attrgetter("node"),
+                kind=attrgetter("node", "run.durable"),
                 flights=_FLIGHTS,
                 most=_MOST,
             )
@@ -110,7 +110,10 @@ class PostgresRuns(PostgresPart):
         """Start runs. Usually this node owns the sessions, because it accepted their messages."""
         async with self._pool.connection() as connection:
             begun, left_over = await begin(
-                connection, _once([one.run for one in runs]), runs[0].node
+                connection,
+                _once([one.run for one in runs]),
+                runs[0].node,
+                durable=runs[0].run.durable,
             )
         if left_over:
             async with self._pool.transaction() as connection:
