@@ -586,6 +586,21 @@ comment on column topics.notified is 'People were notified that its messages go 
 create index topics_marked on topics (channel, account, chat, thread) where gone <> '';
 comment on index topics_marked is 'What every node reads repeatedly: topics that do not accept messages.';
 
+create table names (
+    channel  text        collate "C" not null,
+    account  text        collate "C" not null,
+    id       text        collate "C" not null,
+    name     text        not null,
+    username text,
+    seen_at  timestamptz not null,
+    primary key (channel, account, id)
+);
+comment on table names is 'Names of chats and people, for display only.';
+comment on column names.id is 'The id of a chat or a person in the channel.';
+comment on column names.seen_at is 'When it was seen last, within a day; old names are deleted.';
+create index names_by_age on names (seen_at);
+comment on index names_by_age is 'Deletion of old names.';
+
 -- == People and access ==
 -- Who may talk to agents, and pending access requests.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Final, TypeVar
 
 from goclaw_py.model.approvals import Approval, ToolGrant
+from goclaw_py.model.display_names import display_name, needed_names
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import Cursor
@@ -153,6 +154,12 @@ class GatewayQueries:
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """See ``Control``."""
         return await self._store.people(limit=limit, before=before)
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        """See ``Control``."""
+        targets, jobs = needed_names(keys)
+        known = await self._store.names(targets, jobs)
+        return {key: display_name(key, known) for key in keys}
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """See ``Control``."""

@@ -406,8 +406,13 @@ class Control(Protocol):
     async def approve(self, code: str, *, guest: bool) -> Person:
         """Approve the person with this pairing code. Raises ``NotFound``."""
 
-    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        """Remove a person. Raises ``NotFound``."""
+    async def revoke(
+        self, channel: str, account: str, sender_id: str, *, forget: bool = False
+    ) -> None:
+        """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the display names of sessions, by key, and of people (``channel/account/id``)."""
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first."""

@@ -122,6 +122,7 @@ class RemoteControl(Remote):
     pairing_requests = call(Control.pairing_requests, "GET /api/pairing")
     approve = call(Control.approve, "POST /api/pairing/approve")
     revoke = call(Control.revoke, "POST /api/people/revoke")
+    names = call(Control.names, "POST /api/names", key="names")
     heard = call(Control.heard, "GET /api/heard")
     chats = call(Control.chats, "GET /api/chats")
     allow_chat = call(Control.allow_chat, "POST /api/chats/allow")

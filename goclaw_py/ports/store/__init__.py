@@ -42,6 +42,7 @@ from goclaw_py.ports.store.jobs import (
     JobStore,
 )
 from goclaw_py.ports.store.lanes import LaneGrant, LaneShare, LaneStore
+from goclaw_py.ports.store.names import NameStore, SeenName
 from goclaw_py.ports.store.nodes import (
     InterruptedRun,
     Node,
@@ -108,6 +109,7 @@ __all__ = [
     "LaneStore",
     "LastActivity",
     "LastTurn",
+    "NameStore",
     "NewApproval",
     "NewInbox",
     "NewPairing",
@@ -137,6 +139,7 @@ __all__ = [
     "RunStartResult",
     "RunStore",
     "SeenChat",
+    "SeenName",
     "Session",
     "Standing",
     "Stops",
@@ -182,6 +185,7 @@ class Store(
     OutboxStore,
     PeopleStore,
     ChatStore,
+    NameStore,
     IncidentStore,
     JobStore,
     WorkStore,

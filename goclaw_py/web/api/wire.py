@@ -124,6 +124,20 @@ class RevokeBody(Body):
     channel: Name
     account: Name
     sender_id: Name
+    forget: Flag = False
+
+
+class NamesBody(Body):
+    """The sessions and people to name."""
+
+    keys: Annotated[list[Key], Field(max_length=MAX_LIMIT)]
+
+
+@dataclass(frozen=True, slots=True)
+class NamesAnswer:
+    """Display names of the sessions and people that were asked about."""
+
+    names: dict[str, str]
 
 
 class DecideBody(Body):

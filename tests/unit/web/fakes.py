@@ -370,8 +370,10 @@ class FakeControl(FakeApprovals):
             raise NotFound("no pairing request has this code")
         return replace(ANN, standing=store.Standing.GUEST if guest else store.Standing.OWNER)
 
-    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        self._called("revoke", channel, account, sender_id)
+    async def revoke(
+        self, channel: str, account: str, sender_id: str, *, forget: bool = False
+    ) -> None:
+        self._called("revoke", channel, account, sender_id, *(["forget"] if forget else []))
         if sender_id != ANN.sender.id:
             raise NotFound(f"nobody is {channel}/{account}/{sender_id}")
 
