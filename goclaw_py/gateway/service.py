@@ -347,7 +347,7 @@ class GatewayControl(StoreControl):
 
     async def active(self) -> ActiveRuns:
         """See ``Control``."""
-        return ActiveRuns(self._clock.now(), live=True, runs=self._dispatcher.runs())
+        return ActiveRuns(self._clock.now(), live=True, runs=self._container.runs())
 
     async def queue(self, key: str) -> QueueView:
         """See ``Control``."""
