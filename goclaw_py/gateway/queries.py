@@ -48,9 +48,11 @@ class GatewayQueries:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
+    async def sessions(
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+    ) -> list[Session]:
         """See ``Control``."""
-        return await self._store.sessions(limit=limit, before=before)
+        return await self._store.sessions(limit=limit, search=search, before=before)
 
     async def session(self, key: str) -> Session:
         """See ``Control``."""
@@ -77,6 +79,16 @@ class GatewayQueries:
         return await self._store.runs(
             limit=limit, session=session, active=active, only=only, before=before
         )
+
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[str, int]:
+        """See ``Control``."""
+        counts = await self._store.run_counts(only, session=session)
+        return {
+            "running" if outcome is None else outcome.value: runs
+            for outcome, runs in counts.items()
+        }
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None

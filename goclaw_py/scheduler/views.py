@@ -76,7 +76,7 @@ class WaitsFor(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RunActivity:
+class RunProgress:
     """What a run does at present.
 
     Args:
@@ -110,7 +110,7 @@ class RunView:
     waits_for: WaitsFor | None = None
     messages: int = 1
     """The number of requests that it answers, including those that joined it."""
-    activity: RunActivity | None = None
+    activity: RunProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 -- name: note
 -- Store names, in the order of their keys.
-insert into names as n (channel, account, id, name, username, seen_at)
-select s.channel, s.account, s.id, s.name, s.username, $6
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
-    as s (channel, account, id, name, username)
+insert into names as n (channel, account, id, name, username, search_text, seen_at)
+select s.channel, s.account, s.id, s.name, s.username, s.search_text, $7
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    as s (channel, account, id, name, username, search_text)
 order by s.channel collate "C", s.account collate "C", s.id collate "C"
 on conflict (channel, account, id) do update
-set name = excluded.name, username = excluded.username, seen_at = excluded.seen_at;
+set name = excluded.name, username = excluded.username, search_text = excluded.search_text,
+    seen_at = excluded.seen_at;
 
 -- name: names
 -- Return the names of chats and people, and of topics where a thread ($4) is given.

@@ -140,6 +140,13 @@ class NamesAnswer:
     names: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """The number of runs by outcome; those in progress are ``running``."""
+
+    counts: dict[str, int]
+
+
 class DecideBody(Body):
     """The answer to a question about a tool call."""
 

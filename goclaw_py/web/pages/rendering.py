@@ -28,6 +28,7 @@ _DAY_S: Final = 86_400
 
 NAVIGATION: Final = (
     ("/", "Now"),
+    ("/runs", "Runs"),
     ("/timeline", "Timeline"),
     ("/sessions", "Sessions"),
     ("/jobs", "Jobs"),

@@ -33,11 +33,13 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def look(query: Query) -> Facts:
-        found = await control.sessions(limit=SHOWN + 1, before=place(query.get("before")))
+        before, search = place(query.get("before")), query.get("search", "")
+        found = await control.sessions(limit=SHOWN + 1, search=search, before=before)
         more = found[SHOWN - 1].cursor if len(found) > SHOWN else None
         return {
             "sessions": found[:SHOWN],
             "next": more,
+            "search": search,
             "named": [one.key for one in found[:SHOWN]],
         }
 
@@ -59,7 +61,9 @@ def routes(service: PageServices) -> list[Route]:
         return back_to("/sessions/view", "saved", key=session.key)
 
     return [
-        *service.routes(Page("/sessions", "sessions", "Sessions", look, ("before",), every_s=3.0)),
+        *service.routes(
+            Page("/sessions", "sessions", "Sessions", look, ("before", "search"), every_s=3.0)
+        ),
         *service.routes(
             Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
         ),

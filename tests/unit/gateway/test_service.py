@@ -71,7 +71,7 @@ async def test_a_run_tells_what_it_does() -> None:
         assert begun.activity is not None
         assert begun.activity.prompt.startswith("look at this this")
         assert len(begun.activity.prompt) <= 120
-        assert replace(begun.activity, prompt="") == views.RunActivity("", ("read",), "small", 100)
+        assert replace(begun.activity, prompt="") == views.RunProgress("", ("read",), "small", 100)
         assert waiting.activity is None
 
 

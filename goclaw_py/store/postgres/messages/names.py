@@ -31,6 +31,7 @@ class PostgresNames(PostgresPart):
                 [one.target.chat for one in last],
                 [one.name for one in last],
                 [one.username for one in last],
+                [f"{one.name}\n@{one.username or ''}".lower() for one in last],
                 now,
             )
 
