@@ -10,6 +10,7 @@ drop table job_runs;
 drop table cron_jobs;
 drop table pairing_requests;
 drop table people;
+drop table names;
 drop table topics;
 drop table chats;
 drop table drafts;

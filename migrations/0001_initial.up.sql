@@ -321,6 +321,8 @@ create index runs_of_session on runs (session, started_at, id);
 comment on index runs_of_session is 'Runs of a session.';
 create index runs_of_agent on runs (agent, started_at, id);
 comment on index runs_of_agent is 'List of runs of an agent.';
+create index runs_of_sender on runs (sender, started_at, id) where sender is not null;
+comment on index runs_of_sender is 'List of runs that a person asked for.';
 create index runs_of_trigger on runs (trigger, started_at, id);
 comment on index runs_of_trigger is 'List of runs with a trigger.';
 create index runs_not_completed on runs (outcome, started_at, id) where outcome <> 'completed';
@@ -351,7 +353,7 @@ comment on index runs_of_call is 'Child runs of a tool call.';
 -- are ten times as large. A run is added to the index when it ends.
 create index runs_used on runs (started_at)
     include (
-        agent, job, sender, model, trigger, lane,
+        agent, job, sender, model, trigger, lane, outcome,
         requests, input_tokens, output_tokens, cached_tokens, cost_usd
     )
     where outcome is not null;
@@ -587,6 +589,23 @@ comment on column topics.gone is 'Why it does not accept messages; empty: it doe
 comment on column topics.notified is 'People were notified that its messages go elsewhere.';
 create index topics_marked on topics (channel, account, chat, thread) where gone <> '';
 comment on index topics_marked is 'What every node reads repeatedly: topics that do not accept messages.';
+
+create table names (
+    channel     text        collate "C" not null,
+    account     text        collate "C" not null,
+    id          text        collate "C" not null,
+    name        text        not null,
+    username    text,
+    search_text text        not null,
+    seen_at     timestamptz not null,
+    primary key (channel, account, id)
+);
+comment on table names is 'Names of chats and people, for display only.';
+comment on column names.id is 'The id of a chat or a person in the channel.';
+comment on column names.search_text is 'Name and user name, in small letters.';
+comment on column names.seen_at is 'When it was seen last, within a day; old names are deleted.';
+create index names_by_age on names (seen_at);
+comment on index names_by_age is 'Deletion of old names.';
 
 -- == People and access ==
 -- Who may talk to agents, and pending access requests.

@@ -84,7 +84,7 @@ class Snapshots:
         trouble = self._database.trouble
         away = "" if backlog is not None else ", unreachable"
         channels = container.supervisor.views()
-        lanes, runs = container.dispatcher.lanes(), container.dispatcher.runs()
+        lanes, runs = container.dispatcher.lanes(), container.runs()
         return GatewayStatus(
             node=node.id,
             release=node.release,

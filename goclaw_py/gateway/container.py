@@ -53,6 +53,7 @@ from goclaw_py.runs.history_only import HistoryOnly
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.runs.replay import RunReplayer
 from goclaw_py.runs.replies import Replies
+from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.streaming_reply import StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
@@ -61,7 +62,7 @@ from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.scheduler.views import Backlog
+from goclaw_py.scheduler.views import Backlog, RunView
 
 _CONTINUED_WITHIN = timedelta(days=31)
 """A background subagent is continued up to this long after an interruption: an approval may take
@@ -254,10 +255,21 @@ class Container:
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
         """Stop a run whose budget is used up, with the error's text."""
-        for owner in self._owners:
-            if (progress := owner.progress(run_id)) is not None:
-                progress.over = error
+        if (progress := self._progress(run_id)) is not None:
+            progress.over = error
         self.dispatcher.fail(run_id, Reason.BUDGET)
+
+    def runs(self) -> tuple[RunView, ...]:
+        """Return the unfinished requests of this process, with what they do."""
+        return tuple(
+            replace(run, activity=progress.activity) if progress and progress.prompt else run
+            for run in self.dispatcher.runs()
+            for progress in (self._progress(run.id),)
+        )
+
+    def _progress(self, run_id: RunId) -> RunRecorder | None:
+        found = (owner.progress(run_id) for owner in self._owners)
+        return next((progress for progress in found if progress is not None), None)
 
     async def backlog(self) -> Backlog:
         """Return the numbers of unfinished rows of all nodes, with undecided groups.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from typing import Final, TypeVar
 
 from goclaw_py.model.approvals import Approval, ToolGrant
+from goclaw_py.model.display_names import display_name, needed_names
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import Cursor
@@ -47,9 +48,11 @@ class GatewayQueries:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
+    async def sessions(
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+    ) -> list[Session]:
         """See ``Control``."""
-        return await self._store.sessions(limit=limit, before=before)
+        return await self._store.sessions(limit=limit, search=search, before=before)
 
     async def session(self, key: str) -> Session:
         """See ``Control``."""
@@ -76,6 +79,16 @@ class GatewayQueries:
         return await self._store.runs(
             limit=limit, session=session, active=active, only=only, before=before
         )
+
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[str, int]:
+        """See ``Control``."""
+        counts = await self._store.run_counts(only, session=session)
+        return {
+            "running" if outcome is None else outcome.value: runs
+            for outcome, runs in counts.items()
+        }
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
@@ -153,6 +166,12 @@ class GatewayQueries:
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """See ``Control``."""
         return await self._store.people(limit=limit, before=before)
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        """See ``Control``."""
+        targets, jobs = needed_names(keys)
+        known = await self._store.names(targets, jobs)
+        return {key: display_name(key, known) for key in keys}
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """See ``Control``."""

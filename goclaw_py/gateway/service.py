@@ -31,7 +31,7 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, SessionKey
-from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.pairing_codes import code_hash
 from goclaw_py.model.session_keys import peer_of
 from goclaw_py.ports.clock import Clock
@@ -229,8 +229,12 @@ class StoreControl(GatewayQueries):
             raise NotFound(f"no valid pairing request has the code {code!r}; codes last 60 minutes")
         return person
 
-    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
+    async def revoke(
+        self, channel: str, account: str, sender_id: str, *, forget: bool = False
+    ) -> None:
         """See ``Control``."""
+        if forget:
+            await self._store.forget_name(Target(channel, account, sender_id))
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
 
@@ -343,7 +347,7 @@ class GatewayControl(StoreControl):
 
     async def active(self) -> ActiveRuns:
         """See ``Control``."""
-        return ActiveRuns(self._clock.now(), live=True, runs=self._dispatcher.runs())
+        return ActiveRuns(self._clock.now(), live=True, runs=self._container.runs())
 
     async def queue(self, key: str) -> QueueView:
         """See ``Control``."""

@@ -36,9 +36,11 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
     BackgroundStore,
     ChatStore,
+    NameStore,
     NewInbox,
     NewPairing,
     SeenChat,
+    SeenName,
     Unmentioned,
 )
 
@@ -48,6 +50,8 @@ _REMEMBERED = 10_000
 _REST_WITHIN = timedelta(seconds=5)
 _NOTED_AGAIN = timedelta(hours=1)
 """How often an undecided chat is stored again, with its name."""
+_NAMED_AGAIN = timedelta(days=1)
+"""How often an unchanged name is stored again, so that it is not deleted as an old one."""
 _UNMENTIONED_AGAIN = timedelta(seconds=10)
 """How often the time of a message that was not for the bot is stored."""
 
@@ -65,10 +69,12 @@ class ClassifiedMessages:
     """The access requests for ``asking``."""
     events: list[ChatMigrated | ChatReached | TopicChanged] = field(default_factory=list)
     seen: list[SeenChat] = field(default_factory=list)
+    names: list[SeenName] = field(default_factory=list)
+    """Names that are not stored yet, have changed, or were stored a day ago."""
     unmentioned: list[Unmentioned] = field(default_factory=list)
 
 
-class IngressStore(ChatStore, BackgroundStore, Protocol):
+class IngressStore(ChatStore, NameStore, BackgroundStore, Protocol):
     """The store operations that this module needs."""
 
 
@@ -98,6 +104,8 @@ class IngressFilter:
         """The next parts of split texts; after a failed commit they come again."""
         self._noted: LruCache[Target, datetime] = LruCache(_REMEMBERED)
         self._unmentioned: LruCache[Target, datetime] = LruCache(_REMEMBERED)
+        self._names: LruCache[Target, tuple[SeenName, datetime]] = LruCache(_REMEMBERED)
+        """Stored names, and when they were stored."""
         self._topics: LruCache[Target, None] = LruCache(_REMEMBERED)
         """Topics whose name is stored."""
 
@@ -152,6 +160,8 @@ class IngressFilter:
                     assert_never(event)
         if batch.seen:
             await self._store.note_chats(batch.seen, now=now)
+        if batch.names:
+            await self._store.note_names(batch.names, now=now)
         if batch.unmentioned:
             await self._store.note_unmentioned(batch.unmentioned, now=now)
         batch.pairings = await self._requests.of(batch.asking)
@@ -194,6 +204,8 @@ class IngressFilter:
         self._requests.refuse(batch.refused)
         for seen in batch.seen:
             self._noted[seen.target] = self._clock.now()
+        for named in batch.names:
+            self._names[named.target] = named, self._clock.now()
         for event in batch.events:
             if isinstance(event, TopicChanged) and event.name:
                 self._topics[event.target] = None
@@ -214,6 +226,7 @@ class IngressFilter:
                 if self._access_control.is_gone(chat):
                     result.events.append(ChatReached(chat, message.peer))
                 self._note_topic_of(message, result)
+                self._note_names(message, result)
                 result.admitted.append((message, rules))
             case AccessDecision.PAIR:
                 result.asking.append(message)
@@ -239,6 +252,22 @@ class IngressFilter:
             state = TopicState.OPEN if was_gone else None
             event = TopicChanged(target, message.peer, message.topic_name, state=state)
             result.events.append(event)
+
+    def _note_names(self, message: InboundMessage, result: ClassifiedMessages) -> None:
+        """Record the names of the sender and the chat; a direct chat has its sender's."""
+        if message.source:
+            return
+        chat, sender = replace(message.target, thread=None), message.sender
+        named = [SeenName(replace(chat, chat=sender.id), sender.name, sender.username)]
+        if message.peer is PeerKind.GROUP:
+            named.append(SeenName(chat, message.place_name))
+        elif chat.chat != sender.id:
+            named.append(replace(named[0], target=chat))
+        for one in named:
+            stored, at = self._names.get(one.target, (None, self._clock.now()))
+            is_known = one == stored and self._clock.now() - at < _NAMED_AGAIN
+            if (one.name or one.username) and not is_known:
+                result.names.append(one)
 
     def _note_talk(
         self,

@@ -39,6 +39,17 @@ def chat_session(agent: AgentName, target: Target, peer: PeerKind) -> SessionKey
     return SessionKey(f"agent:{agent}:{channel}:{peer.value}:{target.chat}{thread}")
 
 
+def chat_of(session: SessionKey) -> Target | None:
+    """Return the chat in a session key, the inverse of ``chat_session``; None if there is none."""
+    match session.split(":", 4):
+        case ["agent", _, channel, "direct" | "group", rest] if channel not in _NO_CHATS:
+            name, _, account = channel.partition(".")
+            chat, _, thread = rest.partition(":thread:")
+            return Target(name, account or DEFAULT_ACCOUNT, chat, thread or None)
+        case _:
+            return None
+
+
 def peer_of(session: SessionKey) -> PeerKind:
     """Return whether a session's chat is direct or a group; direct if it is not a chat."""
     match session.split(":"):

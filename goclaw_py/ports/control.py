@@ -235,8 +235,13 @@ class Control(Protocol):
         Waiting parts of answers are dropped too. Raises ``NoGateway``.
         """
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """Return sessions, the most recently active first."""
+    async def sessions(
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+    ) -> list[Session]:
+        """Return sessions, the most recently active first.
+
+        ``search``: a text in the key or in the name of the chat, topic or job, in any case.
+        """
 
     async def session(self, key: str) -> Session:
         """Return a session by key or unique part of a key. Raises ``NotFound``."""
@@ -274,6 +279,11 @@ class Control(Protocol):
         before: Cursor | None = None,
     ) -> list[StoredRun]:
         """Return runs, the newest first."""
+
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[str, int]:
+        """Return how many runs have each outcome, or are ``running``; its outcome is ignored."""
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
@@ -406,8 +416,13 @@ class Control(Protocol):
     async def approve(self, code: str, *, guest: bool) -> Person:
         """Approve the person with this pairing code. Raises ``NotFound``."""
 
-    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        """Remove a person. Raises ``NotFound``."""
+    async def revoke(
+        self, channel: str, account: str, sender_id: str, *, forget: bool = False
+    ) -> None:
+        """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the display names of sessions, by key, and of people (``channel/account/id``)."""
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first."""

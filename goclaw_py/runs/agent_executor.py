@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from goclaw_py.common.retry import retry_until_available
+from goclaw_py.common.text import first_words
 from goclaw_py.model.budget import Budget, BudgetScope, Limit
 from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
@@ -26,6 +27,7 @@ from goclaw_py.ports.agent import (
     RequestSent,
     RunRequest,
     TakeMessages,
+    TextPart,
     no_messages,
 )
 from goclaw_py.ports.clock import Clock
@@ -41,6 +43,9 @@ from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
+
+_PROMPT_CHARS = 120
+"""How much of its prompt a run shows to operators."""
 
 _ASK_S = 0.5
 """How often a run checks whether its node's lease is valid again, in seconds."""
@@ -139,6 +144,8 @@ class AgentExecutor:
         stays open: close it when the end of the run is stored.
         """
         progress.hide = self._use.hide
+        said = (part.text for part in job.parts if isinstance(part, TextPart))
+        progress.prompt = first_words(next(said, "")[: 4 * _PROMPT_CHARS], _PROMPT_CHARS)
         with self._use.spans.work(job.run):
             return await self._work(job, progress, hear)
 

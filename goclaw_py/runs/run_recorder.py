@@ -22,6 +22,7 @@ from goclaw_py.model.run_events import (
 from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, RequestSent, Role
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
+from goclaw_py.scheduler.views import RunProgress
 
 MOST_CALLS = 200
 """The number of tool calls that are recorded; a model in a loop makes no huge record."""
@@ -34,6 +35,8 @@ MOST_CHARS = 2_000
 class RunRecorder:
     """Collects the events of an agent loop."""
 
+    prompt: str = ""
+    """The first words of its prompt."""
     said: list[str] = field(default_factory=list)
     first_text_at: datetime | None = None
     step: ModelStep | None = None
@@ -123,6 +126,12 @@ class RunRecorder:
         if self.result is not None and self.result.model:
             return self.result.model
         return "" if self.step is None else self.step.model
+
+    @property
+    def activity(self) -> RunProgress:
+        """Return what the run does at present."""
+        tokens = 0 if (usage := self.usage) is None else usage.tokens
+        return RunProgress(self.prompt, self.tools_in_use, self.model, tokens)
 
     def history(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
         """Return its history entries. An interrupted run leaves readable entries."""

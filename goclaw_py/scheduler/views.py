@@ -76,8 +76,29 @@ class WaitsFor(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class RunProgress:
+    """What a run does at present.
+
+    Args:
+        prompt: The first words of its prompt.
+        tools: The names of the tools that are running.
+        model: The model that answered last, "" before its first answer.
+        tokens: The tokens used so far.
+    """
+
+    prompt: str
+    tools: tuple[str, ...] = ()
+    model: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RunView:
-    """An unfinished request. ``for_s``: seconds since it entered its state."""
+    """An unfinished request.
+
+    ``for_s``: seconds since it entered its state. ``activity``: None before its start, and where it
+    is not asked for.
+    """
 
     id: RunId
     session: SessionKey
@@ -89,6 +110,7 @@ class RunView:
     waits_for: WaitsFor | None = None
     messages: int = 1
     """The number of requests that it answers, including those that joined it."""
+    activity: RunProgress | None = None
 
 
 @dataclass(frozen=True, slots=True)

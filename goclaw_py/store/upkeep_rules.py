@@ -27,6 +27,9 @@ REQUESTS_KEPT: Final = timedelta(days=1)
 UNMENTIONED_KEPT: Final = timedelta(days=1)
 """Group messages without a mention."""
 
+NAMES_KEPT: Final = RUNS_KEPT
+"""Names of chats and people after they were seen last: as long as the runs that show them."""
+
 MOST_SWEPT: Final = 250
 """The number of rows that one statement reads or deletes."""
 

@@ -13,7 +13,15 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import ALL_RUNS, NewInbox, OutboxState, RunFilter, SeenChat, StoredRun
+from goclaw_py.ports.store import (
+    ALL_RUNS,
+    NewInbox,
+    OutboxState,
+    RunFilter,
+    SeenChat,
+    SeenName,
+    StoredRun,
+)
 from tests.support.stores import (
     ANN,
     BOB,
@@ -28,6 +36,7 @@ from tests.support.stores import (
     message,
     new_run,
     say,
+    todo,
 )
 
 pytestmark = pytest.mark.real_time
@@ -108,6 +117,50 @@ async def test_runs_are_read_in_pages_whole_and_in_part(world: World) -> None:
 
             found = await paged(read)
             assert "".join(run.id for run in found).replace("r", "") == wanted, query
+
+
+async def test_runs_are_found_and_counted_by_their_sender_and_since_when(world: World) -> None:
+    await some_runs(world)
+    for number, sender in ((1, "7"), (2, "8"), (3, "7")):
+        await world.a.accept([inbox(number, ANN, sender=sender)], node=A, now=T0)
+        row = (await todo(world))[-1]
+        await world.a.begin_run(new_run(f"s{number}", row, started_at=at(number)), node=A)
+    await world.a.finish_run(end("s3", Outcome.TIMED_OUT), node=A)
+    ann, both = "telegram/default/7", {None: 1, Outcome.TIMED_OUT: 1}
+    for only, wanted, counts in (
+        (RunFilter(sender=ann), ["s3", "s1"], both),
+        (RunFilter(sender=ann, since=at(3)), ["s3"], {Outcome.TIMED_OUT: 1}),
+        (RunFilter(sender=ann, since=at(4)), [], {}),
+        (RunFilter(sender=ann, trigger=Trigger.CHAT), ["s3", "s1"], both),
+        (RunFilter(sender=ann, trigger=Trigger.CRON), [], {}),
+        (RunFilter(sender=ann, outcome=Outcome.TIMED_OUT), ["s3"], both),
+        (RunFilter(agent=OTHER, since=at(1)), ["r7"], {Outcome.CANCELLED: 1}),
+        (RunFilter(since=at(2)), ["s3", "s2", "r8", "r7", "r6"],
+         {Outcome.TIMED_OUT: 1, Outcome.CANCELLED: 1, None: 3}),
+    ):  # fmt: skip
+        found = await world.b.runs(only=only)
+        assert [run.id for run in found] == wanted, only
+        assert {run.sender for run in found} <= {ann, "telegram/default/8", None}
+        assert await world.b.run_counts(only) == counts, only
+    assert await world.b.run_counts(session=key_of(BOB)) == {
+        Outcome.FAILED: 1, Outcome.COMPLETED: 1, Outcome.CANCELLED: 1, None: 1,
+    }  # fmt: skip
+
+
+async def test_sessions_are_found_by_key_and_names(world: World) -> None:
+    topic = Target("telegram", "default", "-9", "5")
+    for target in (ANN, BOB, topic):
+        await world.a.accept([inbox(1, target)], node=A, now=T0)
+    crew = Target("telegram", "default", "-9")
+    await world.a.note_names([SeenName(ANN, "Änn", "Annie"), SeenName(crew, "Crew 50%")], now=T0)
+    await world.a.note_topic(topic, name="Plans")
+    for text, wanted in (
+        ("änn", [ANN]), ("@ANNIE", [ANN]), ("0%", [topic]), ("plans", [topic]), ("%", [topic]),
+        (f":{BOB.chat}", [BOB]), ("nobody\0", []), (":DIRECT:-9", [topic]),
+    ):  # fmt: skip
+        found = await world.b.sessions(search=text)
+        assert [one.key for one in found] == [key_of(target) for target in wanted], text
+    assert len(await world.b.sessions(search="telegram", limit=2)) == 2
 
 
 async def test_runs_that_come_meanwhile_shift_no_page(world: World) -> None:

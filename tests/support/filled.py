@@ -41,6 +41,7 @@ insert into outbox (channel, account, chat, session, message, state, owner, crea
 values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),
        ('c', 'a', '1', 's1', '{"text": "next"}', 'pending', null, 'epoch', 'epoch');
 insert into people values ('c', 'a', '7', 'Ann', null, 'owner', '-infinity');
+insert into names values ('c', 'a', '7', 'Ann', null, 'ann', 'epoch');
 insert into pairing_requests values ('c', 'a', '8', 'Ben', 'ben', 'abc', 'epoch', 'infinity');
 insert into chats (channel, account, chat, peer, first_seen_at, last_seen_at)
 values ('c', 'a', '1', 'direct', 'epoch', 'epoch');

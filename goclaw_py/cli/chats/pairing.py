@@ -135,6 +135,9 @@ def revoke(
     channel: display.Channel = None,
     account: display.Account = None,
     *,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="Also delete the stored name of the person.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Revoke the approval of a person."""
@@ -152,7 +155,7 @@ def revoke(
         if len(found) > 1:
             raise NotFound(f"{who} is on several channels: add --channel or --account")
         (person,) = found
-        await control.revoke(person.channel, person.account, person.sender.id)
+        await control.revoke(person.channel, person.account, person.sender.id, forget=forget)
         return person
 
     def show(person: Person) -> None:

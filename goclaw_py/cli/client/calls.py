@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
@@ -144,8 +144,8 @@ def query(**given: object) -> dict[str, Value]:
                 pass
             case Requester():
                 params |= asker_params(value)
-            case RunFilter(agent, trigger, outcome):
-                params |= query(agent=agent, trigger=trigger, outcome=outcome)
+            case RunFilter():
+                params |= query(**asdict(value))
             case datetime():
                 params[name] = value.isoformat()
             case Cursor():

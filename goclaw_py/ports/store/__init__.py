@@ -42,6 +42,7 @@ from goclaw_py.ports.store.jobs import (
     JobStore,
 )
 from goclaw_py.ports.store.lanes import LaneGrant, LaneShare, LaneStore
+from goclaw_py.ports.store.names import NameStore, SeenName
 from goclaw_py.ports.store.nodes import (
     InterruptedRun,
     Node,
@@ -111,6 +112,7 @@ __all__ = [
     "LaneStore",
     "LastActivity",
     "LastTurn",
+    "NameStore",
     "NewApproval",
     "NewInbox",
     "NewPairing",
@@ -140,6 +142,7 @@ __all__ = [
     "RunStartResult",
     "RunStore",
     "SeenChat",
+    "SeenName",
     "Session",
     "Standing",
     "Stops",
@@ -188,6 +191,7 @@ class Store(
     OutboxStore,
     PeopleStore,
     ChatStore,
+    NameStore,
     IncidentStore,
     JobStore,
     WorkStore,

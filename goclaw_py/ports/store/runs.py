@@ -197,7 +197,12 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A stored run. ``outcome`` is None while it is running."""
+    """A stored run. ``outcome`` is None while it is running.
+
+    Args:
+        sender: Who asked for it, or for the run that started it: ``channel/account/id`` or ``api``;
+            None if nobody did.
+    """
 
     id: RunId
     session: SessionKey
@@ -219,6 +224,7 @@ class StoredRun:
     first_text_at: datetime | None = None
     tools: tuple[ToolCall, ...] = ()
     occurrence: OccurrenceId | None = None
+    sender: str | None = None
 
     @property
     def cursor(self) -> Cursor:
@@ -243,11 +249,18 @@ class InterruptedSubagent:
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Selects runs; a field that is None selects all."""
+    """Selects runs; a field that is None selects all.
+
+    Args:
+        sender: Who asked for them, as ``StoredRun.sender``.
+        since: When they started, at the earliest.
+    """
 
     agent: AgentName | None = None
     trigger: Trigger | None = None
     outcome: Outcome | None = None
+    sender: str | None = None
+    since: datetime | None = None
 
 
 ALL_RUNS = RunFilter()
@@ -372,8 +385,19 @@ class RunStore(Protocol):
     async def find_run(self, prefix: str) -> list[StoredRun]:
         """Return at most two runs whose id starts with ``prefix``: two mean it is ambiguous."""
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        """Return sessions, the most recently active first."""
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[Outcome | None, int]:
+        """Return how many runs have each outcome (None: in progress); its outcome is ignored."""
+
+    async def sessions(
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+    ) -> list[Session]:
+        """Return sessions, the most recently active first.
+
+        With ``search`` only those with this text in the key or in the name of the chat, its topic
+        or its job, whatever the case.
+        """
 
     async def session(self, key: SessionKey) -> Session | None:
         """Return a session, or None if it is not stored."""

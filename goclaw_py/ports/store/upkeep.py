@@ -61,3 +61,6 @@ class UpkeepStore(Protocol):
 
     async def sweep_unmentioned(self, *, now: datetime) -> int:
         """Delete group messages without a mention that are a day old; return how many."""
+
+    async def sweep_names(self, *, now: datetime) -> int:
+        """Delete names that were not seen for 90 days; return how many."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, JobId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.session_keys import announcement_id, first_run
+from goclaw_py.model.session_keys import announcement_id, first_run, job_of
 from goclaw_py.ports.store import (
     ALL_RUNS,
     InterruptedSubagent,
@@ -37,17 +39,29 @@ class MemoryRunRecords(MemoryPart):
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[StoredRun]:
-        session, only = storable(session), storable(only)
         found = (
+            run
+            for run in self._matching(only, session)
+            if not (active and run.outcome is not None) and only.outcome in (None, run.outcome)
+        )
+        return newest(found, limit, before)
+
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[Outcome | None, int]:
+        return dict(Counter(run.outcome for run in self._matching(only, session)))
+
+    def _matching(self, only: RunFilter, session: SessionKey | None) -> Iterator[StoredRun]:
+        session, only = storable(session), storable(only)
+        return (
             run
             for run in map(_run, self._db.runs.values())
             if session in (None, run.session)
-            and not (active and run.outcome is not None)
             and only.agent in (None, run.agent)
             and only.trigger in (None, run.trigger)
-            and only.outcome in (None, run.outcome)
+            and only.sender in (None, run.sender)
+            and (only.since is None or run.started_at >= only.since)
         )
-        return newest(found, limit, before)
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
@@ -73,8 +87,23 @@ class MemoryRunRecords(MemoryPart):
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
         return [_run(self._db.runs[run_id]) for run_id in found[:2]]
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
-        return newest(map(_session, self._db.sessions.values()), limit, before)
+    async def sessions(
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+    ) -> list[Session]:
+        text = storable(search).lower()
+        found = (one for one in self._db.sessions.values() if text in self._searched(one))
+        return newest(map(_session, found), limit, before)
+
+    def _searched(self, session: SessionRecord) -> str:
+        """Return the text in which a session is searched."""
+        words: list[str] = [session.key]
+        if (target := session.target) is not None:
+            seen, _ = self._db.names.get(replace(target, thread=None), (None, None))
+            words += ["", ""] if seen is None else [seen.name, f"@{seen.username or ''}"]
+            words += [self._db.topics[target].name] if target in self._db.topics else []
+        if (job := self._db.cron.jobs.get(job_of(session.key) or JobId(""))) is not None:
+            words += [job.spec.name, job.spec.slug]
+        return "\n".join(words).lower()
 
     async def session(self, key: SessionKey) -> Session | None:
         record = self._db.sessions.get(storable(key))
@@ -161,6 +190,7 @@ def _run(record: RunRow) -> StoredRun:
         submitted_at=new.submitted_at or new.started_at,
         target=new.target,
         occurrence=new.occurrence,
+        sender=record.asked.sender,
     )
     if end is None:
         known = record.known

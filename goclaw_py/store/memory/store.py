@@ -21,6 +21,7 @@ from goclaw_py.store.memory.inbox import MemoryInbox
 from goclaw_py.store.memory.incidents import MemoryIncidents
 from goclaw_py.store.memory.jobs.jobs import MemoryJobs
 from goclaw_py.store.memory.jobs.work import MemoryWorkItems
+from goclaw_py.store.memory.names import MemoryNames
 from goclaw_py.store.memory.outbox import MemoryOutbox
 from goclaw_py.store.memory.people import MemoryPeople
 from goclaw_py.store.memory.records import MemoryRunRecords
@@ -46,6 +47,7 @@ class MemoryStore(
     MemoryOutbox,
     MemoryPeople,
     MemoryChats,
+    MemoryNames,
     MemoryIncidents,
     MemoryJobs,
     MemoryWorkItems,

@@ -31,6 +31,7 @@ from goclaw_py.ports.store import (
     Person,
     RunEnd,
     RunSoFar,
+    SeenName,
     StoredEntry,
     ToolCall,
     Topic,
@@ -262,6 +263,7 @@ class MemoryDatabase:
         self.drafts: dict[RunId, DraftRecord] = {}
         self.chats: dict[ChatKey, Chat] = {}
         self.topics: dict[Target, Topic] = {}
+        self.names: dict[Target, tuple[SeenName, datetime]] = {}
         self.incidents: dict[str, Incident] = {}
         self.runs: dict[RunId, RunRow] = {}
         self.outbox: dict[int, OutboxRecord] = {}

@@ -104,6 +104,13 @@ class MemoryUpkeep(MemoryPart):
             del self._db.unmentioned[key]
         return len(old)
 
+    async def sweep_names(self, *, now: datetime) -> int:
+        before = now - upkeep_rules.NAMES_KEPT
+        old = [key for key, (_, at) in self._db.names.items() if at < before]
+        for key in old[: upkeep_rules.MOST_SWEPT]:
+            del self._db.names[key]
+        return len(old[: upkeep_rules.MOST_SWEPT])
+
     # ------------------------------------------------------------------ what is too old
 
     def _is_over(self, row: InboxRecord, now: datetime) -> bool:

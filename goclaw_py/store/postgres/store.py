@@ -23,6 +23,7 @@ from goclaw_py.store.postgres.messages.chats import PostgresChats
 from goclaw_py.store.postgres.messages.dead_letters import PostgresDeadLetters
 from goclaw_py.store.postgres.messages.inbox import PostgresInbox
 from goclaw_py.store.postgres.messages.incidents import PostgresIncidents
+from goclaw_py.store.postgres.messages.names import PostgresNames
 from goclaw_py.store.postgres.messages.people import PostgresPeople
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.runs.approvals import PostgresApprovals
@@ -58,6 +59,7 @@ class PostgresStore(
     PostgresOutbox,
     PostgresPeople,
     PostgresChats,
+    PostgresNames,
     PostgresIncidents,
     PostgresJobs,
     PostgresWorkItems,

@@ -11,6 +11,7 @@ from goclaw_py.store.sql import queries
 
 _SQL = queries("upkeep")
 _BACKGROUND = queries("background")
+_NAMES = queries("names")
 
 
 class PostgresUpkeep(PostgresPart):
@@ -56,6 +57,12 @@ class PostgresUpkeep(PostgresPart):
         before = now - upkeep_rules.UNMENTIONED_KEPT
         async with self._pool.connection() as connection:
             rows = await connection.fetch(_BACKGROUND["sweep"], before, upkeep_rules.MOST_SWEPT)
+        return len(rows)
+
+    async def sweep_names(self, *, now: datetime) -> int:
+        before = now - upkeep_rules.NAMES_KEPT
+        async with self._pool.connection() as connection:
+            rows = await connection.fetch(_NAMES["sweep"], before, upkeep_rules.MOST_SWEPT)
         return len(rows)
 
     async def _sweep_stretch(self, query: str, now: datetime, after: int) -> RetentionReport:

@@ -6,7 +6,7 @@
 -- a column of few values, the condition is not written as an equality: a plan would then read all
 -- runs in order.
 select * from runs
-where (started_at, id) < ($2, $3)
+where (started_at, id) < ($2, $3) and started_at >= coalesce($4, '-infinity'::timestamptz)
 order by started_at desc, id desc
 limit $1;
 
@@ -17,6 +17,20 @@ where session = $4 and (started_at, id) < ($2, $3)
   and ($5::text is null or agent = $5)
   and ($6::text is null or trigger = $6)
   and ($7::text is null or outcome = $7)
+  and ($8::text is null or sender = $8)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
+order by started_at desc, id desc
+limit $1;
+
+-- name: newest_of_sender
+-- The same for one sender.
+select * from runs
+where sender = $8 and (started_at, id) < ($2, $3)
+  and ($4::text is null or session = $4)
+  and ($5::text is null or agent = $5)
+  and ($6::text is null or trigger = $6)
+  and ($7::text is null or outcome = $7)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
 order by started_at desc, id desc
 limit $1;
 
@@ -27,6 +41,8 @@ where agent >= $5 and (agent, started_at, id) < ($5, $2, $3)
   and ($4::text is null or session = $4)
   and ($6::text is null or trigger = $6)
   and ($7::text is null or outcome = $7)
+  and ($8::text is null or sender = $8)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
 order by agent desc, started_at desc, id desc
 limit $1;
 
@@ -37,6 +53,8 @@ where trigger >= $6 and (trigger, started_at, id) < ($6, $2, $3)
   and ($4::text is null or session = $4)
   and ($5::text is null or agent = $5)
   and ($7::text is null or outcome = $7)
+  and ($8::text is null or sender = $8)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
 order by trigger desc, started_at desc, id desc
 limit $1;
 
@@ -47,6 +65,8 @@ where outcome >= $7 and outcome <> 'completed' and (outcome, started_at, id) < (
   and ($4::text is null or session = $4)
   and ($5::text is null or agent = $5)
   and ($6::text is null or trigger = $6)
+  and ($8::text is null or sender = $8)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
 order by outcome desc, started_at desc, id desc
 limit $1;
 
@@ -58,6 +78,8 @@ where outcome = 'completed' and (started_at, id) < ($2, $3)
   and ($5::text is null or agent = $5)
   and ($6::text is null or trigger = $6)
   and ($7::text is null or outcome = $7)
+  and ($8::text is null or sender = $8)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
 order by started_at desc, id desc
 limit $1;
 
@@ -68,8 +90,30 @@ where outcome is null and (started_at, id) < ($2, $3)
   and ($4::text is null or session = $4)
   and ($5::text is null or agent = $5)
   and ($6::text is null or trigger = $6)
+  and ($7::text is null or outcome = $7)
+  and ($8::text is null or sender = $8)
+  and started_at >= coalesce($9, '-infinity'::timestamptz)
 order by started_at desc, id desc
 limit $1;
+
+-- name: counts
+-- Count runs by outcome, from the index of usage; those in progress by their own. $5: any session.
+select outcome, count(*) as runs
+from runs
+where outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)
+  and ($2::text is null or agent = $2)
+  and ($3::text is null or trigger = $3)
+  and ($4::text is null or sender = $4)
+  and ($5::text is null or session = $5)
+group by outcome
+union all
+select null, count(*)
+from runs
+where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
+  and ($2::text is null or agent = $2)
+  and ($3::text is null or trigger = $3)
+  and ($4::text is null or sender = $4)
+  and ($5::text is null or session = $5);
 
 -- name: find
 -- Return runs whose id is between a prefix and the last id with this prefix.
@@ -125,6 +169,32 @@ from (
     select * from sessions
     where active_in <= $2 and (last_active_at, key) < ($2, $3)
     order by active_in desc, last_active_at desc, key desc
+    limit $1
+) as s
+order by s.last_active_at desc, s.key desc;
+
+-- name: search
+-- Return the most recently active sessions with a text ($4, in small letters) in their key or in
+-- the name of their chat, topic or job.
+select
+    s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
+    s.fence, s.summaries, s.pinned,
+    (select count(*) from inbox as i where i.session = s.key and i.state = 'pending') as waiting,
+    (select count(*) from history as h where h.session = s.key and h.epoch = s.epoch) as entries
+from (
+    select s.*
+    from sessions as s
+    left join names as n on n.channel = s.channel and n.account = s.account and n.id = s.chat
+    left join topics as t
+        on t.channel = s.channel and t.account = s.account and t.chat = s.chat
+        and t.thread = s.thread
+    left join cron_jobs as j
+        on split_part(s.key, ':', 3) = 'cron' and j.id = split_part(s.key, ':', 4)
+    where (s.last_active_at, s.key) < ($2, $3)
+      and strpos(
+          concat_ws(E'\n', lower(s.key), n.search_text, lower(t.name), j.search_text), $4
+      ) > 0
+    order by s.last_active_at desc, s.key desc
     limit $1
 ) as s
 order by s.last_active_at desc, s.key desc;

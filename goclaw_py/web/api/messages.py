@@ -16,6 +16,8 @@ from goclaw_py.web.api.wire import (
     AllowBody,
     ApproveBody,
     DroppedRows,
+    NamesAnswer,
+    NamesBody,
     Retried,
     RevokeBody,
     RowsBody,
@@ -103,8 +105,13 @@ def people_routes(control: Control) -> APIRouter:
 
     @api.post("/people/revoke", status_code=204)
     async def revoke(body: RevokeBody) -> None:
-        """Remove a person."""
-        await control.revoke(body.channel, body.account, body.sender_id)
+        """Remove a person, with ``forget`` also the stored name."""
+        await control.revoke(body.channel, body.account, body.sender_id, forget=body.forget)
+
+    @api.post("/names")
+    async def names(body: NamesBody) -> NamesAnswer:
+        """Get display names of sessions, by their keys, and of people (`channel/account/id`)."""
+        return NamesAnswer(await control.names(body.keys))
 
     @api.get("/pairing")
     async def pairing() -> list[PairingApplicant]:

@@ -16,7 +16,7 @@ from goclaw_py.ports.store import RunFilter, RunSpan, Session, StoredEntry, Stor
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
-from goclaw_py.web.api.wire import ForkBody, ReplayBody, StopBody
+from goclaw_py.web.api.wire import ForkBody, ReplayBody, RunCounts, StopBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000
@@ -28,16 +28,38 @@ KeyPath = Annotated[
 RunPath = Annotated[str, Path(min_length=1, max_length=512, examples=["0190-aaaa"])]
 Key = Annotated[str | None, Query(max_length=512, description="The whole key.")]
 Agent = Annotated[str | None, Query(min_length=1, max_length=64, examples=["main"])]
+Search = Annotated[
+    str,
+    Query(
+        max_length=256,
+        description="A text in the key, or in the name of the chat, topic or job.",
+        examples=["ann"],
+    ),
+]
 Spans = Annotated[
     int, Query(ge=1, le=MAX_SPANS, description="The maximum number of rows on a page.")
+]
+SenderId = Annotated[
+    str | None,
+    Query(
+        max_length=512,
+        description="Who asked for them: `channel/account/id`, or `api`.",
+        examples=["telegram/default/100"],
+    ),
 ]
 Instant = Annotated[AwareDatetime, Query(examples=["2026-01-02T03:00:00Z"])]
 
 
 async def _only(
-    agent: Agent = None, trigger: Trigger | None = None, outcome: Outcome | None = None
+    agent: Agent = None,
+    trigger: Trigger | None = None,
+    outcome: Outcome | None = None,
+    sender: SenderId = None,
+    since: Instant | None = None,
 ) -> RunFilter:
-    return RunFilter(None if agent is None else AgentName(agent), trigger, outcome)
+    name = None if agent is None else AgentName(agent)
+    begun = None if since is None else _in_utc("since", since)
+    return RunFilter(name, trigger, outcome, sender, begun)
 
 
 Only = Annotated[RunFilter, Depends(_only)]
@@ -85,13 +107,19 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
         """List runs, the newest first.
 
         All given conditions apply: of one `session`, of one `agent`, with one `trigger`, with one
-        `outcome`, only `active` ones.
+        `outcome`, of one `sender`, started `since` then, only `active` ones.
         """
         key = SessionKey(session) if session is not None else None
         found = await control.runs(
             limit=limit + 1, session=key, active=active, only=only, before=before
         )
         return page.of(found, limit)
+
+    @api.get("/counts")
+    async def counts(only: Only, session: Key = None) -> RunCounts:
+        """Count runs by outcome; those in progress are `running`. `outcome` is ignored."""
+        key = SessionKey(session) if session is not None else None
+        return RunCounts(await control.run_counts(only, session=key))
 
     @api.get("/active")
     async def active() -> ActiveRuns:
@@ -143,9 +171,11 @@ def session_routes(control: Control) -> APIRouter:
     api = APIRouter(tags=["sessions"])
 
     @api.get("", responses=LINK)
-    async def sessions(page: Page, before: Before, limit: Limit = 50) -> list[ListedSession]:
+    async def sessions(
+        page: Page, before: Before, limit: Limit = 50, search: Search = ""
+    ) -> list[ListedSession]:
         """List sessions, the most recently active first; those of jobs with slug and next run."""
-        found = await control.sessions(limit=limit + 1, before=before)
+        found = await control.sessions(limit=limit + 1, search=search, before=before)
         return page.of(await listed(control.jobs, found), limit)
 
     @api.get("/{key:path}/history")

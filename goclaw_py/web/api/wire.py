@@ -124,6 +124,27 @@ class RevokeBody(Body):
     channel: Name
     account: Name
     sender_id: Name
+    forget: Flag = False
+
+
+class NamesBody(Body):
+    """The sessions and people to name."""
+
+    keys: Annotated[list[Key], Field(max_length=MAX_LIMIT)]
+
+
+@dataclass(frozen=True, slots=True)
+class NamesAnswer:
+    """Display names of the sessions and people that were asked about."""
+
+    names: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RunCounts:
+    """The number of runs by outcome; those in progress are ``running``."""
+
+    counts: dict[str, int]
 
 
 class DecideBody(Body):

@@ -40,11 +40,13 @@ def routes(service: PageServices) -> list[Route]:
             control.approvals(limit=SHOWN + 1, waiting=False, before=place(query.get("before"))),
             control.grants(),
         )
+        named = {one.session for one in (*waiting, *newest)}
         return {
             "asking": waiting,
             "answered": [one for one in newest[:SHOWN] if one.decision is not None],
             "next": newest[SHOWN - 1].cursor if len(newest) > SHOWN else None,
             "grants": grants,
+            "named": named | {grant.session for grant in grants if grant.session},
             "labels": _LABELS,
             "said": approval_texts.answer,
         }

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.model.display_names import address
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
@@ -46,6 +47,10 @@ def routes(service: PageServices) -> list[Route]:
             "states": tuple(_STATES),
             "rows": rows[:SHOWN],
             "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
+            "named": [
+                *(address(row.message.target) for row in rows),
+                *(one.session for one in letters),
+            ],
             "letters": letters if show in ("failed", "waiting") else (),
         }
 

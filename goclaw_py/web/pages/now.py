@@ -52,6 +52,7 @@ def routes(service: PageServices) -> list[Route]:
         waiting = in_line(status.runs)
         return {
             "status": status,
+            "named": [run.session for run in status.runs],
             "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
             "working": working[:SHOWN_RUNS],
             "waiting": waiting[:SHOWN_RUNS],

@@ -18,17 +18,17 @@ from markupsafe import Markup
 
 from goclaw_py.common import formatting
 from goclaw_py.common.text import count, first_words
+from goclaw_py.model.display_names import address, short_id
 from goclaw_py.model.messages import OutboundMessage
 
 NONE: Final = "\u2013"
 """A dash in place of a missing value."""
 
 _DAY_S: Final = 86_400
-_SHORT_ID: Final = 13
-"""Ids begin with the time in milliseconds: shorter prefixes match all runs of a minute."""
 
 NAVIGATION: Final = (
     ("/", "Now"),
+    ("/runs", "Runs"),
     ("/timeline", "Timeline"),
     ("/sessions", "Sessions"),
     ("/jobs", "Jobs"),
@@ -77,7 +77,8 @@ class Pages:
             when=when,
             lasts=lasts,
             seconds=seconds,
-            short=short,
+            short=short_id,
+            address=address,
             usd=usd,
             count=count,
             first_words=first_words,
@@ -144,11 +145,6 @@ def seconds(value: float | None) -> str:
     if whole < _DAY_S:
         return f"{whole // 3600} h {whole % 3600 // 60:02} min"
     return f"{whole // _DAY_S} d {whole % _DAY_S // 3600} h"
-
-
-def short(value: object) -> str:
-    """Return the beginning of an id, which is usually unique."""
-    return str(value)[:_SHORT_ID]
 
 
 def usd(value: Decimal | None) -> str:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, cast
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.exceptions import HTTPException
@@ -36,7 +36,10 @@ MAX_FIELDS: Final = 200
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
 Look = Callable[[Query], Awaitable[Facts]]
-"""Collects the facts of a page's live part; ``Query`` has only the page's parameters."""
+"""Collects the facts of a page's live part; ``Query`` has only the page's parameters.
+
+``named`` are sessions and people whose display names the part shows; it gets them as ``names``.
+"""
 
 NOTICES: Final = {
     "stopped": "Stopped.",
@@ -227,7 +230,7 @@ class PageServices:
             key = (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
 
             async def make() -> str:
-                return self.render(f"{page.name}_live.html", await page.look(query))
+                return self.render(f"{page.name}_live.html", await self._look(page, query))
 
             seen = request.headers.get("last-event-id", "")
             return ClosedStream(self.hub.stream(LivePart(key, make, page.every_s), seen))
@@ -238,7 +241,14 @@ class PageServices:
         """Return the facts for the templates of a page."""
         source = f"/live/{page.name}" + (f"?{urlencode(sorted(query.items()))}" if query else "")
         own = {"title": page.title, "path": page.path, "live": source, "query": query}
-        return own | dict(await page.look(query))
+        return own | await self._look(page, query)
+
+    async def _look(self, page: Page, query: Query) -> dict[str, object]:
+        """Return the facts of a live part, with the display names that it asks for."""
+        facts = dict(await page.look(query))
+        keys = cast("Iterable[str]", facts.pop("named", ()))
+        facts["names"] = await self.control.names(sorted(set(keys)))
+        return facts
 
     def render(self, template: str, facts: Facts) -> str:
         """Fill a template."""

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.session_keys import CHAT_NAME
@@ -32,9 +33,15 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def look(query: Query) -> Facts:
-        found = await control.sessions(limit=SHOWN + 1, before=place(query.get("before")))
+        before, search = place(query.get("before")), query.get("search", "")
+        found = await control.sessions(limit=SHOWN + 1, search=search, before=before)
         more = found[SHOWN - 1].cursor if len(found) > SHOWN else None
-        return {"sessions": found[:SHOWN], "next": more}
+        return {
+            "sessions": found[:SHOWN],
+            "next": more,
+            "search": search,
+            "named": [one.key for one in found[:SHOWN]],
+        }
 
     async def look_at(query: Query) -> Facts:
         session = await control.session(query.get("key", ""))
@@ -44,6 +51,7 @@ def routes(service: PageServices) -> list[Route]:
             control.runs(limit=20, session=session.key),
         )
         facts = {"session": session, "history": history, "queue": queue, "runs": runs}
+        facts["named"] = [session.key]
         return {"path": "/sessions", "shown": HISTORY, **facts}
 
     async def reset(request: Request) -> Response:
@@ -53,7 +61,9 @@ def routes(service: PageServices) -> list[Route]:
         return back_to("/sessions/view", "saved", key=session.key)
 
     return [
-        *service.routes(Page("/sessions", "sessions", "Sessions", look, ("before",), every_s=3.0)),
+        *service.routes(
+            Page("/sessions", "sessions", "Sessions", look, ("before", "search"), every_s=3.0)
+        ),
         *service.routes(
             Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
         ),
@@ -72,6 +82,7 @@ def _run_routes(service: PageServices) -> list[Route]:
         return {
             "path": "/timeline",
             "run": run,
+            "named": [run.session, *(address(one.message.target) for one in record.said)],
             "record": record,
             "tools": run.tools[:_SHOWN_TOOLS],
             "steps": record.steps[-_SHOWN_STEPS:],

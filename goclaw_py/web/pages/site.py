@@ -35,6 +35,7 @@ from goclaw_py.web.pages import (
     jobs,
     now,
     people,
+    runs,
     sessions,
     timeline,
 )
@@ -67,6 +68,7 @@ _HEADERS: Final = (
 
 _MODULES: Final = (
     now,
+    runs,
     timeline,
     sessions,
     # Its paths are also such as those of a job look.

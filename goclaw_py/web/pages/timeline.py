@@ -77,6 +77,7 @@ def routes(service: PageServices) -> list[Route]:
             "spans": tuple(SPANS),
             "span": name if name in SPANS else "1h",
             "runs": runs,
+            "named": [run.session for run in runs],
             "drawn": drawn if drawn > since else None,
             **draw(runs, since, until),
             "since": since,
@@ -158,6 +159,5 @@ def _meaning(run: RunSpan) -> str:
 def _words(run: RunSpan) -> str:
     became = "works" if run.outcome is None else run.outcome.value.replace("_", " ")
     if run.finished_at is None:
-        return f"{run.session}: {became}"
-    lasted = seconds((run.finished_at - run.started_at).total_seconds())
-    return f"{run.session}: {became} after {lasted}"
+        return became
+    return f"{became} after {seconds((run.finished_at - run.started_at).total_seconds())}"

@@ -87,7 +87,7 @@ def test_a_gateway_without_terminal_ends_on_sigterm(home: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr is not None
-            assert any(b"ready" in line for line in process.stderr)
+            assert any(b"gateway_ready" in line for line in process.stderr)
             os.kill(process.pid, signal.SIGTERM)
             assert process.wait(PATIENCE_S) == 0
         finally:

@@ -14,6 +14,8 @@ from goclaw_py.gateway.service import GatewayControl, StoreControl
 from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.model.ids import MAIN_LANE, LaneName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.scheduler import views
@@ -48,6 +50,29 @@ async def say(process: GatewayProcess, *chats: str) -> None:
 def offline(process: GatewayProcess) -> Control:
     """What is left when no gateway runs."""
     return StoreControl(process.store, process.clock)
+
+
+async def test_a_run_tells_what_it_does() -> None:
+    """SPEC OPS-3."""
+
+    class Working(ScriptedAgent):
+        async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+            emit(ModelStep(Usage(1, 90, 10), "small"))
+            for call in ("1", "2"):
+                emit(ToolStarted(call, "read", "{}", side_effects=False))
+            emit(ToolEnded("1", "read", ok=True, result="text"))
+            await asyncio.sleep(60)
+            return AgentResult("done")
+
+    async with a_process(Working(), Ways(QueuePolicy())) as process:
+        await process.say("look\n at\u2028" + "this " * 1000, "next")
+        await asyncio.sleep(1)
+        begun, waiting = (await process.control.active()).runs
+        assert begun.activity is not None
+        assert begun.activity.prompt.startswith("look at this this")
+        assert len(begun.activity.prompt) <= 120
+        assert replace(begun.activity, prompt="") == views.RunProgress("", ("read",), "small", 100)
+        assert waiting.activity is None
 
 
 async def test_stopping_from_outside_is_a_stop_in_the_chat(gateway: GatewayProcess) -> None:

@@ -164,7 +164,7 @@ async def test_a_message_asks_the_database_no_more_than_before() -> None:
 
     async def asked(*first: str) -> set[str]:
         async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
-            for text in first:
+            for text in ("hi", *first):
                 await gateway.ask(text)
             gateway.store.calls.clear()
             await gateway.ask("hello")

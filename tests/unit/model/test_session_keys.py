@@ -15,6 +15,7 @@ from goclaw_py.model.session_keys import (
     DirectPolicy,
     GroupPolicy,
     access,
+    chat_of,
     chat_session,
     is_chat_name,
     peer_of,
@@ -42,7 +43,18 @@ SEVEN = frozenset({"7"})
 )
 def test_a_chat_has_a_session_key_with_each_agent(target: Target, peer: PeerKind, key: str) -> None:
     for agent in ("main", "other"):
-        assert chat_session(AgentName(agent), target, peer) == f"agent:{agent}:{key}"
+        session = chat_session(AgentName(agent), target, peer)
+        assert session == f"agent:{agent}:{key}"
+        assert chat_of(session) == target
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "main", "agent:main:cron:1", "agent:main:api:direct:1", "agent:main:heartbeat:r",
+     "agent:main:telegram:7", "telegram:direct:7"],
+)  # fmt: skip
+def test_other_keys_have_no_chat(key: str) -> None:
+    assert chat_of(SessionKey(key)) is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
+from goclaw_py.model.display_names import KnownNames, display_name
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import (
@@ -115,6 +116,7 @@ class FakePost:
         self.failure: Exception | None = None
         self.rows: list[OutboxRow] = []
         self.mail = [LOST, DROPPED, NEXT, BEGUN, ANSWERED]
+        self.named = KnownNames()
         self.known_chats = [FAMILY, DIRECT, GONE, IMPOSTOR, WORK, EVE]
         self.spoke = [SPOKE]
         self.overtaken = 0
@@ -189,6 +191,9 @@ class FakePost:
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         self._called("heard", limit)
         return behind(self.spoke, before)[:limit]
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        return {key: display_name(key, self.named) for key in keys}
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
         self._called("chats", limit)

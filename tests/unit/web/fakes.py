@@ -256,10 +256,17 @@ class FakeControl(FakeApprovals):
         return views.StopReport(already_stopping=True)
 
     async def sessions(
-        self, *, limit: int = 50, before: Cursor | None = None
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
     ) -> list[store.Session]:
-        self._called("sessions", limit)
-        return behind([FULL, BARE], before)[:limit]
+        self._called("sessions", limit, *([search] if search else []))
+        found = [one for one in (FULL, BARE) if search in one.key]
+        return behind(found, before)[:limit]
+
+    async def run_counts(
+        self, only: store.RunFilter = store.ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[str, int]:
+        self._called("run_counts", only, session)
+        return {"running": 1, "completed": 40, "failed": 2}
 
     async def session(self, key: str) -> store.Session:
         self._called("session", key)
@@ -370,8 +377,10 @@ class FakeControl(FakeApprovals):
             raise NotFound("no pairing request has this code")
         return replace(ANN, standing=store.Standing.GUEST if guest else store.Standing.OWNER)
 
-    async def revoke(self, channel: str, account: str, sender_id: str) -> None:
-        self._called("revoke", channel, account, sender_id)
+    async def revoke(
+        self, channel: str, account: str, sender_id: str, *, forget: bool = False
+    ) -> None:
+        self._called("revoke", channel, account, sender_id, *(["forget"] if forget else []))
         if sender_id != ANN.sender.id:
             raise NotFound(f"nobody is {channel}/{account}/{sender_id}")
 

@@ -25,6 +25,7 @@ from goclaw_py.store.postgres.pages import OLDEST, place, prefix_range
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.runs.beginnings import cut_work
 from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
 
 _SQL = queries("records")
 
@@ -42,14 +43,12 @@ class PostgresRunRecords(PostgresPart):
         before: Cursor | None = None,
     ) -> list[StoredRun]:
         """Each combination of conditions has its own index."""
-        arguments: tuple[object, ...] = (session, only.agent, only.trigger)
-        if active:
-            if only.outcome is not None:
-                return []
-            query = _SQL["active"]
-        else:
-            query = _query(session, only)
-            arguments = () if query == _SQL["newest"] else (*arguments, only.outcome)
+        if active and only.outcome is not None:
+            return []
+        query = _SQL["active"] if active else _query(session, only)
+        arguments: tuple[object, ...] = (only.since,)
+        if query != _SQL["newest"]:
+            arguments = (session, only.agent, only.trigger, only.outcome, only.sender, only.since)
         async with self._pool.connection() as connection:
             found = await connection.fetch(query, limit, *place(before), *arguments)
         return [rows.run(row) for row in found]
@@ -74,9 +73,24 @@ class PostgresRunRecords(PostgresPart):
             found = await connection.fetch(_SQL["find"], *prefix_range(prefix))
         return [rows.run(row) for row in found]
 
-    async def sessions(self, *, limit: int = 50, before: Cursor | None = None) -> list[Session]:
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[Outcome | None, int]:
+        arguments = (only.since, only.agent, only.trigger, only.sender, session)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["sessions"], limit, *place(before))
+            found = await connection.fetch(_SQL["counts"], *arguments)
+        counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
+        return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
+
+    async def sessions(
+        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+    ) -> list[Session]:
+        text = storable(search).lower()
+        async with self._pool.connection() as connection:
+            if text:
+                found = await connection.fetch(_SQL["search"], limit, *place(before), text)
+            else:
+                found = await connection.fetch(_SQL["sessions"], limit, *place(before))
         return [rows.session(row) for row in found]
 
     async def session(self, key: SessionKey) -> Session | None:
@@ -132,6 +146,8 @@ def _query(session: SessionKey | None, only: RunFilter) -> str:
     """Return the query whose index skips the fewest runs."""
     if session is not None:
         return _SQL["newest_of_session"]
+    if only.sender is not None:
+        return _SQL["newest_of_sender"]
     if only.outcome not in (None, Outcome.COMPLETED):
         return _SQL["newest_with_outcome"]
     if only.trigger is not None:

@@ -122,6 +122,7 @@ function follow(part) {
       const fresh = document.createElement("template");
       fresh.innerHTML = data;
       showTimes(fresh.content);
+      sortTables(fresh.content);
       morph(part, fresh.content);
       away = "";
       say("live", false);
@@ -140,6 +141,52 @@ function follow(part) {
   window.addEventListener("pageshow", () => document.hidden || open());
   if (!document.hidden) open();
 }
+
+// ---------------------------------------------------------------- tables
+
+// A table with data-sorts is sorted by the column whose head is pressed: the rows that are shown.
+// The order is kept when the live part brings new rows.
+const orders = new Map(); // of each table on the page: [column, descending]
+
+function valueOf(row, column) {
+  const cell = row.cells[column];
+  return cell?.dataset.value ?? cell?.textContent.trim() ?? "";
+}
+
+function compare(one, other) {
+  const [a, b] = [Number.parseFloat(one), Number.parseFloat(other)];
+  if (one !== "" && other !== "" && !Number.isNaN(a) && !Number.isNaN(b)) return a - b;
+  return one.localeCompare(other);
+}
+
+function sortTables(root) {
+  for (const [number, table] of root.querySelectorAll("table[data-sorts]").entries()) {
+    const [column, isDown] = orders.get(number) ?? [];
+    for (const [place, head] of [...table.tHead.rows[0].cells].entries()) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      button.dataset.sort = `${number}:${place}`;
+      head.replaceChildren(button);
+      if (place === column) head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
+      else head.removeAttribute("aria-sort");
+    }
+    if (column === undefined) continue;
+    const rows = [...table.tBodies[0].rows];
+    rows.sort((one, other) => compare(valueOf(one, column), valueOf(other, column)) * (isDown ? -1 : 1));
+    table.tBodies[0].append(...rows);
+  }
+}
+
+document.addEventListener("click", ({ target }) => {
+  const sort = target.closest?.("button[data-sort]")?.dataset.sort;
+  if (!sort) return;
+  const [number, column] = sort.split(":").map(Number);
+  const [before, isDown] = orders.get(number) ?? [];
+  orders.set(number, [column, before === column && !isDown]);
+  sortTables(document);
+  document.querySelector(`button[data-sort="${sort}"]`)?.focus();
+});
 
 // ---------------------------------------------------------------- forms
 
@@ -188,6 +235,7 @@ function offerZones(list) {
 // ---------------------------------------------------------------- begin
 
 showTimes(document);
+sortTables(document);
 // What was done is said once, not again after a reload.
 const place = new URL(location.href);
 if (place.searchParams.has("notice")) {

@@ -9,8 +9,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
@@ -152,12 +153,24 @@ async def test_the_timeline_draws_each_run_and_tells_it_in_words(
     browser: Browser, control: FakeControl
 ) -> None:
     text = (await browser.get("/timeline?span=10m")).text
-    assert text.count("<title>agent:main:console:direct:local") == 2
+    assert text.count("<title>console local: ") == 2
     _, since, until, _ = next(call for call in control.calls if call[0] == "runs_between")
     assert isinstance(since, datetime)
     assert isinstance(until, datetime)
     assert since <= fakes.NOW <= until
     assert (until - since).total_seconds() == 600
+
+
+async def test_sessions_are_shown_by_name_with_the_key_on_hover(
+    browser: Browser, control: FakeControl
+) -> None:
+    """SPEC OPS-9. Whoever chooses a name does not write the page."""
+    key = "agent:main:console:direct:local"
+    control.named = KnownNames({Target("console", "default", "local"): "Ann <b>"})
+    for path in ("/", "/sessions", "/timeline?span=10m", f"/sessions/view?key={key}"):
+        text = (await browser.get(path)).text
+        assert "<bdi>Ann &lt;b&gt;</bdi>" in text
+        assert key in text
 
 
 async def test_of_too_many_runs_the_newest_are_drawn(

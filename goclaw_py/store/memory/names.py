@@ -1,0 +1,43 @@
+"""Names of chats, topics, people and jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.ids import JobId
+from goclaw_py.model.messages import Target
+from goclaw_py.ports.store import SeenName
+from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
+from goclaw_py.store.text import storable
+
+
+class MemoryNames(MemoryPart):
+    """Implements ``NameStore``."""
+
+    async def note_names(self, seen: Sequence[SeenName], *, now: datetime) -> None:
+        for one in map(storable, seen):
+            self._db.names[one.target] = one, now
+
+    async def names(self, targets: Collection[Target], jobs: Collection[JobId] = ()) -> KnownNames:
+        named = {target: _name_of(self._db, storable(target)) for target in targets}
+        known = {job: self._db.cron.jobs[job] for job in jobs if job in self._db.cron.jobs}
+        return KnownNames(
+            {target: name for target, name in named.items() if name},
+            {id_: job.spec.title for id_, job in known.items()},
+        )
+
+    async def forget_name(self, target: Target) -> None:
+        self._db.names.pop(replace(target, thread=None), None)
+
+
+def _name_of(database: MemoryDatabase, target: Target) -> str:
+    if target.thread is not None:
+        topic = database.topics.get(target)
+        return "" if topic is None else topic.name
+    if target not in database.names:
+        return ""
+    seen, _ = database.names[target]
+    return seen.name or (f"@{seen.username}" if seen.username else "")

@@ -1,0 +1,53 @@
+-- Names of chats, topics, people and jobs, for people who read about them.
+
+-- name: note
+-- Store names, in the order of their keys.
+insert into names as n (channel, account, id, name, username, search_text, seen_at)
+select s.channel, s.account, s.id, s.name, s.username, s.search_text, $7
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    as s (channel, account, id, name, username, search_text)
+order by s.channel collate "C", s.account collate "C", s.id collate "C"
+on conflict (channel, account, id) do update
+set name = excluded.name, username = excluded.username, search_text = excluded.search_text,
+    seen_at = excluded.seen_at;
+
+-- name: names
+-- Return the names of chats and people, and of topics where a thread ($4) is given.
+select
+    a.ordinal,
+    case
+        when a.thread is null then coalesce(nullif(n.name, ''), '@' || n.username)
+        else t.name
+    end as name
+from unnest($1::text[], $2::text[], $3::text[], $4::text[])
+    with ordinality as a (channel, account, id, thread, ordinal)
+left join names as n
+    on a.thread is null
+    and n.channel = a.channel and n.account = a.account and n.id = a.id
+left join topics as t
+    on t.channel = a.channel and t.account = a.account and t.chat = a.id and t.thread = a.thread
+where coalesce(nullif(n.name, ''), n.username, nullif(t.name, '')) is not null;
+
+-- name: jobs
+-- Return the names of jobs.
+select id, coalesce(nullif(name, ''), slug) as name
+from cron_jobs
+where id = any ($1::text[]);
+
+-- name: forget
+-- Delete a name.
+delete from names
+where channel = $1 and account = $2 and id = $3;
+
+-- name: sweep
+-- Delete names that were last seen before an instant.
+delete from names
+where (channel, account, id) in (
+    select channel, account, id
+    from names
+    where seen_at < $1
+    order by seen_at
+    limit $2
+    for update skip locked
+)
+returning id;

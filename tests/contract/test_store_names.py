@@ -1,0 +1,51 @@
+"""What every store promises about names (SPEC OPS-9)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.ids import JobId
+from goclaw_py.model.messages import Target
+from goclaw_py.ports.store import SeenName
+from tests.support.store_jobs import a_job, added
+from tests.support.stores import T0, World
+
+pytestmark = pytest.mark.real_time
+
+ANN = Target("telegram", "default", "7")
+CREW = Target("telegram", "default", "-9")
+PLANS = Target("telegram", "default", "-9", "5")
+
+
+async def test_names_are_known_as_they_were_seen_last(world: World) -> None:
+    await world.a.note_names([], now=T0)
+    seen = [SeenName(ANN, "Ann"), SeenName(CREW, "Crew"), SeenName(ANN, "Anna\0", "ann")]
+    await world.a.note_names(seen, now=T0)
+    await world.a.note_topic(PLANS, name="Plans")
+    (job,) = await added(world.a, a_job("tea"))
+    stranger = Target("telegram", "default", "8\0")
+    asked = {ANN, CREW, PLANS, stranger, Target("telegram", "default", "-9", "6")}
+    expected = KnownNames({ANN: "Anna\ufffd", CREW: "Crew", PLANS: "Plans"}, {job.id: "tea"})
+    assert await world.b.names(asked, {job.id, JobId("gone")}) == expected
+    assert await world.b.names(()) == KnownNames()
+
+
+async def test_whoever_has_no_name_is_known_by_the_user_name(world: World) -> None:
+    await world.a.note_names([SeenName(ANN, "", "ann")], now=T0)
+    assert await world.a.names([ANN]) == KnownNames({ANN: "@ann"})
+    await world.a.note_names([SeenName(ANN, "")], now=T0)
+    assert await world.a.names([ANN]) == KnownNames()
+
+
+async def test_a_name_is_forgotten_on_request_and_when_it_is_old(world: World) -> None:
+    for days, target in ((0, ANN), (1, CREW)):
+        await world.a.note_names([SeenName(target, "x")], now=T0 + timedelta(days=days))
+    now = T0 + timedelta(days=90, seconds=1)
+    for swept in (1, 0):
+        assert await world.b.sweep_names(now=now) == swept
+    assert await world.a.names([ANN, CREW]) == KnownNames({CREW: "x"})
+    await world.a.forget_name(CREW)
+    assert await world.a.names([ANN, CREW]) == KnownNames()
