@@ -123,8 +123,9 @@ def replace_file(
 
 
 def _copied(file: Path) -> Path:
-    """Copy a file, with its mode, to a name beside it that is free."""
+    """Copy a file to a name beside it that is free; only its owner can read the copy."""
     names = (f"{file.name}.bak{number or ''}" for number in count())
     copy = next(path for path in map(file.with_name, names) if not path.exists())
-    shutil.copy2(file, copy)
+    copy.touch(0o600, exist_ok=False)
+    shutil.copyfile(file, copy)
     return copy
