@@ -169,6 +169,7 @@ class TelegramChannel:
         """Return the bot's name, and problems of webhook or polling. Raises ``ChannelError``."""
         client = await self._open()
         bot, webhook = await client.get_me(), await client.webhook()
+        self.handle = bot.username or None
         facts = [f"@{bot.username} ({self._settings.library.value})"]
         if not bot.reads_groups:
             facts.append(

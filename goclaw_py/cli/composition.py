@@ -13,7 +13,8 @@ from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
-from goclaw_py.model.errors import ChannelError, NotSent
+from goclaw_py.model.errors import AgentError, ChannelError, NotSent
+from goclaw_py.model.ids import MAIN_AGENT
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
@@ -98,6 +99,51 @@ async def _probed(channel: Channel, wait_s: float, *, ask: bool) -> str | Channe
         return NotSent(f"no answer within {wait_s:.0f} s")
     finally:
         await channel.close()
+
+
+async def bot_name(settings: Settings) -> str:
+    """Return the username of the Telegram bot, "" if it has none. Raises ``ChannelError``."""
+    from goclaw_py.app.parts import build_channels  # noqa: PLC0415
+
+    for (name, _), channel in build_channels(settings).items():
+        if name == "telegram":
+            answer = await _probed(channel, PROBE_S, ask=True)
+            if isinstance(answer, ChannelError):
+                raise answer
+            return channel.handle or ""
+    return ""
+
+
+MODEL_PROBE_S = 60.0
+
+
+async def probe_model(settings: Settings) -> None:
+    """Send a short request to the model of agent ``main``. Raises ``AgentError``."""
+    from goclaw_py.app.parts import build_agents  # noqa: PLC0415
+    from goclaw_py.common.clock import new_run_id  # noqa: PLC0415
+    from goclaw_py.model.budget import Budget  # noqa: PLC0415
+    from goclaw_py.model.outcomes import Trigger  # noqa: PLC0415
+    from goclaw_py.model.session_keys import child_session  # noqa: PLC0415
+    from goclaw_py.ports.agent import RunRequest, TextPart  # noqa: PLC0415
+
+    run_id = new_run_id(SystemClock())
+    request = RunRequest(
+        run_id=run_id,
+        session=child_session(MAIN_AGENT, Trigger.API, run_id),
+        agent=MAIN_AGENT,
+        trigger=Trigger.API,
+        parts=(TextPart("This is a test of the connection. Answer with the word OK."),),
+        budget=Budget(turns=1),
+    )
+    agent = build_agents(settings)[MAIN_AGENT]
+    try:
+        async with asyncio.timeout(MODEL_PROBE_S):
+            await agent.run(request, lambda _event: None)
+    except TimeoutError:
+        said = f"the model did not answer within {MODEL_PROBE_S:.0f} s"
+        raise AgentError(said, said) from None
+    finally:
+        await agent.close()
 
 
 @asynccontextmanager

@@ -10,8 +10,9 @@ import typer
 from typer.core import TyperGroup
 
 PLACES: Final = {
-    "init": ("system.gateway:init", "Create a settings file and a workspace with examples."),
+    "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
     "run": ("system.gateway:run", "Run the gateway until Ctrl-C or SIGTERM."),
+    "service": ("system.service:app", "Manage the service that runs the gateway for this user."),
     "chat": ("chats.chat:chat", "Chat with the agent in this terminal."),
     "status": ("system.gateway:status", "Show the state of the gateway."),
     "send": ("chats.sessions:send", "Send a message to the agent in a session."),

@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from goclaw_py.cli.system.user_services import WriteServiceFile, user_service
 from goclaw_py.config import load
 from tests.deploy.commands import is_command
 from tests.deploy.places import (
@@ -54,6 +55,18 @@ def test_systemd_has_nothing_to_say_about_the_unit_which_can_reach_little(tmp_pa
     options = ("security", "--offline=true", "--threshold=30")
     code, output = run(program("systemd-analyze"), *options, copy)
     assert code == 0, output
+
+
+def test_systemd_has_nothing_to_say_about_the_unit_of_a_user(tmp_path: Path) -> None:
+    """SPEC OPS-10. Paths may have blanks, quotes, percent and dollar signs."""
+    home = tmp_path / 'a "b" 5%n $HOME'
+    env = {"GOCLAW_HOME": str(home), "HOME": str(home), "PATH": "/usr/bin"}
+    (write, *_) = user_service(load(env=env), env, "linux", 1000).install
+    assert isinstance(write, WriteServiceFile)
+    copy = tmp_path / "goclaw.service"
+    copy.write_text(write.text)
+    verify = (program("systemd-analyze"), "verify", "--user", "--man=no")
+    assert run(*verify, copy, env={"XDG_RUNTIME_DIR": str(tmp_path)}) == (0, "")
 
 
 def test_the_unit_starts_a_gateway() -> None:

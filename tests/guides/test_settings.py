@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli import composition
-from goclaw_py.cli.system.gateway import SETTINGS_EXAMPLE
+from goclaw_py.cli.system.settings_file import Answers, settings_text
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
 from tests.guides.reading import READ_BY_USERS, Block, blocks
@@ -23,7 +23,7 @@ OF_ITS_OWN_CHANNEL = "[channels.folder]"
 @pytest.fixture
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What documents take to be there: files with tokens, keys in the environment."""
-    for name in ("telegram-token", "telegram-token.txt", "key.txt"):
+    for name in ("telegram-token", "telegram-token.txt", "model-key", "key.txt"):
         (tmp_path / name).write_text(TOKEN)
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, "key-for-tests-only")
@@ -51,15 +51,14 @@ async def test_a_wrong_key_in_a_block_is_found(surroundings: dict[str, str]) -> 
 
 
 async def test_the_first_bot_is_set_up_in_the_file_of_init(surroundings: dict[str, str]) -> None:
-    """A second table of a name, as by adding to the end, would be no TOML."""
-    telegram, model = (one.text for one in TOML if one.file.name == "first-bot.md")
-    example = SETTINGS_EXAMPLE.read_text("utf-8")
-    assert example.count("\n[agents.main]\n") == 1
-    filled = example.replace("\n[agents.main]\n", f"\n{model}\n") + telegram
-    await check(filled, surroundings)
-    settings = tomllib.loads(filled)
-    assert settings["agents"]["main"]["model"].startswith("anthropic:")
-    assert settings["channels"]["telegram"] == {"token_file": "telegram-token"}
+    """The guide shows what is filled in there, and a budget."""
+    model, telegram = (tomllib.loads(one.text) for one in TOML if one.file.name == "first-bot.md")
+    written = settings_text(Answers(TOKEN, model["agents"]["main"]["model"], key="a-key"))
+    await check(written, surroundings)
+    settings = tomllib.loads(written)
+    assert settings["channels"] == telegram["channels"]
+    assert model["agents"]["main"].pop("budget")
+    assert settings["agents"] == model["agents"]
 
 
 def variables() -> list[tuple[str, str]]:

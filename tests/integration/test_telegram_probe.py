@@ -42,6 +42,7 @@ async def test_a_bot_that_works_tells_its_name_and_its_privacy_mode(
     answer = await _asked(settings)
     assert isinstance(answer, str)
     assert "@GoclawTestBot" in answer
+    assert await composition.bot_name(settings) == "GoclawTestBot"
     assert "privacy mode" not in answer
     api.world.privacy = True
     assert "privacy mode is on" in str(await _asked(settings))
@@ -54,6 +55,8 @@ async def test_what_is_wrong_is_told_after_a_while(
     wrong = "123456789:AAbbCCwrongwrongwrongwrongwrongwrong"
     refused = await _asked(_settings(api, tmp_path, GOCLAW_TELEGRAM_TOKEN=wrong))
     assert isinstance(refused, ChannelRefused)
+    with pytest.raises(ChannelRefused):
+        await composition.bot_name(_settings(api, tmp_path, GOCLAW_TELEGRAM_TOKEN=wrong))
     monkeypatch.setattr(composition, "PROBE_S", 0.3)
     api.fault(Fault("getMe", FaultKind.DELAY, seconds=30))
     silent = await _asked(_settings(api, tmp_path))
@@ -62,3 +65,4 @@ async def test_what_is_wrong_is_told_after_a_while(
     # A console alone asks nobody.
     env = {"HOME": str(tmp_path), "GOCLAW_HOME": str(tmp_path)}
     assert await composition.probe_channels(load(env=env)) == []
+    assert await composition.bot_name(load(env=env)) == ""

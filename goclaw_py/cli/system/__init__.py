@@ -1,1 +1,1 @@
-"""The gateway itself: ``init``, ``run``, ``config``, ``nodes``, ``backup``, ``migrate``."""
+"""The gateway itself: ``init``, ``run``, ``service``, ``config``, ``nodes`` and others."""

@@ -12,22 +12,28 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO
 
 GOCLAW = [sys.executable, "-m", "goclaw_py"]
 PATIENCE_S = 60
+PRESS_AGAIN_S = 10
 
 
 class Person:
     """Sits at a pseudo-terminal at which ``goclaw …`` runs."""
 
-    def __init__(self, *words: str) -> None:
+    def __init__(self, *words: str, env: Mapping[str, str] | None = None) -> None:
         self.keys, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))
         self.process = subprocess.Popen(
-            [*GOCLAW, *words], stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+            [*GOCLAW, *words],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env=env,
+            start_new_session=True,
         )
         os.close(theirs)
         self._screen = ""
@@ -37,6 +43,14 @@ class Person:
 
     def presses(self, key: signal.Signals) -> None:
         os.kill(self.process.pid, key)
+
+    def interrupts(self) -> None:
+        """Press Ctrl-C at a question. Python misses it between its prompt and its read: repeat."""
+        for _ in range(PATIENCE_S // PRESS_AGAIN_S):
+            self.presses(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(PRESS_AGAIN_S)
+                return
 
     def sees(self, text: str) -> str:
         """Wait for a text. Returns what was shown before it."""
@@ -64,8 +78,8 @@ class Person:
 
 
 @contextmanager
-def person_at(*words: str) -> Iterator[Person]:
-    made = Person(*words)
+def person_at(*words: str, env: Mapping[str, str] | None = None) -> Iterator[Person]:
+    made = Person(*words, env=env)
     try:
         yield made
     finally:

@@ -80,6 +80,7 @@ VERBS = {
         "answer",
     ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
+    *("install", "uninstall"),
     *("runs", "people", "events", "grants"),
 }
 """Second words. The last line are lists of something else than the noun before them."""
@@ -178,7 +179,8 @@ JOBS = {
 DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
 ELSEWHERE = {
     # What they need is more than a fake: see their own tests.
-    *("cron run", "runs follow", "usage", "backup", "restore", "doctor")
+    *("cron run", "runs follow", "usage", "backup", "restore", "doctor"),
+    *("service install", "service status", "service uninstall"),
 }
 
 

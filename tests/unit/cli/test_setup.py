@@ -15,8 +15,8 @@ from goclaw_py.cli import composition, main
 from goclaw_py.cli.doctor import machine
 from goclaw_py.cli.doctor.agents import check_heartbeats
 from goclaw_py.cli.entry import run
-from goclaw_py.cli.system import gateway as setup
-from goclaw_py.cli.system.gateway import SETTINGS_EXAMPLE
+from goclaw_py.cli.system import init as setup
+from goclaw_py.cli.system.settings_file import SETTINGS_EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
 from goclaw_py.heartbeat.decisions import A_HEARTBEAT_RUN, HeartbeatPolicy

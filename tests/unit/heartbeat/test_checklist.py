@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.cli.system.gateway import heartbeat_example
+from goclaw_py.cli.system.init import heartbeat_example
 from goclaw_py.heartbeat.checklist.checklist import (
     ITEM_CHARS,
     DueItems,

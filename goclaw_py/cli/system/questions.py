@@ -1,0 +1,318 @@
+"""The questions of ``goclaw init`` (SPEC OPS-10). Each answer is checked, and tried, at once."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import typer
+
+from goclaw_py.agents.models import Provider, find_key, find_url, is_sendable, lacks, read_model
+from goclaw_py.cli import composition
+from goclaw_py.cli.context import waited_for
+from goclaw_py.cli.output import plain
+from goclaw_py.cli.system.settings_file import Answers
+from goclaw_py.cli.terminal import working
+from goclaw_py.config import SettingErrors, Settings, load
+from goclaw_py.config.policies import machine_zone
+from goclaw_py.model.errors import GoclawError, SettingError
+
+T = TypeVar("T")
+
+OFFLINE = "offline"
+_ID = re.compile(r"[0-9]{1,20}")
+_YES = {"y": True, "yes": True, "n": False, "no": False}
+
+
+class SetupTerminal(Protocol):
+    """A person at a terminal."""
+
+    def read(self, question: str, *, hidden: bool = False) -> str:
+        """Return a line; ``hidden``: without showing it. Raises ``EOFError`` at the end."""
+
+    def say(self, line: str) -> None:
+        """Show a line."""
+
+
+class Keyboard:
+    """The person at the terminal of this process."""
+
+    def read(self, question: str, *, hidden: bool = False) -> str:
+        """Return a line."""
+        return getpass.getpass(question) if hidden else input(question)
+
+    def say(self, line: str) -> None:
+        """Show a line."""
+        typer.echo(plain(line))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The answers that the command line has; None: it has no answer."""
+
+    token_file: Path | None = None
+    model: str | None = None
+    base_url: str | None = None
+    key_file: Path | None = None
+    timezone: str | None = None
+    allow: str | None = None
+    test: bool = True
+
+    @property
+    def has_settings(self) -> bool:
+        """Return whether there is an answer that belongs into the settings file."""
+        return any(value is not None for value in self._settings)
+
+    @property
+    def _settings(self) -> tuple[object, ...]:
+        return (
+            self.token_file,
+            self.model,
+            self.base_url,
+            self.key_file,
+            self.timezone,
+            self.allow,
+        )
+
+
+class SetupQuestions:
+    """Asks for what the command line does not say, or takes the defaults if nobody can be asked."""
+
+    def __init__(
+        self, prompt: SetupTerminal | None, given: Given, env: Mapping[str, str] = os.environ
+    ) -> None:
+        """Without ``prompt`` nobody is asked. Raises ``SettingError`` if ``env`` is wrong."""
+        self.answers = Answers()
+        self.bot = ""
+        """The username of the bot, if it was tested."""
+        self._prompt = prompt
+        self._given = given
+        self._env = env
+        self._asked = 0
+        self._has_token = _has_token(self._settings())
+
+    def ask(self) -> Answers:
+        """Ask everything. Raises ``BadParameter`` and ``GoclawError`` for an option."""
+        self._ask_token()
+        self._ask_model()
+        self._ask_timezone()
+        self._ask_who_may_talk()
+        return self.answers
+
+    def confirm(self, question: str) -> bool:
+        """Return whether the person agrees; by default they do not."""
+
+        def check(text: str) -> bool:
+            if text.lower() not in _YES:
+                raise GoclawError("answer y or n")
+            return _YES[text.lower()]
+
+        return self._read(f"{question} [y/N]: ", check, default="n")
+
+    # ------------------------------------------------------------------ Telegram
+
+    def _ask_token(self) -> None:
+        given = _secret("--token-file", self._given.token_file)
+        if self._has_token:
+            if given is not None:
+                twice = "the environment also has a token; unset its variable"
+                raise typer.BadParameter(twice, param_hint="--token-file")
+            self._say("Telegram bot token: from the environment.")
+            self._check_token("")
+        else:
+            question = "Telegram bot token, from @BotFather (hidden; Enter: no Telegram): "
+            self._read(question, self._check_token, given, "--token-file", hidden=True)
+
+    def _check_token(self, text: str) -> None:
+        settings = self._accept(token=text)
+        if self._given.test and (text or self._has_token):
+            with working("asking Telegram"):
+                self.bot = waited_for(composition.bot_name(settings))
+            self._say(f"The bot is @{self.bot}.")
+
+    def _ask_who_may_talk(self) -> None:
+        if not self.answers.token and not self._has_token:
+            if self._given.allow is not None:
+                raise typer.BadParameter("needs --token-file", param_hint="--allow")
+            return
+        question = (
+            "Who may talk to the bot? Telegram ids such as 12345,67890\n"
+            "(Enter: everybody whom you approve; a stranger gets a pairing code): "
+        )
+        self._read(
+            question, lambda text: self._accept(allow=_ids(text)), self._given.allow, "--allow"
+        )
+
+    # ------------------------------------------------------------------ the model
+
+    def _ask_model(self) -> None:
+        """Ask for model, address and key, again if they do not work together."""
+        default = OFFLINE
+        while True:
+            asked = self._asked
+            model = self._ask_model_name(default)
+            read = read_model(model)
+            if read is None:
+                return
+            self._ask_address(read[0])
+            self._ask_key(read[0])
+            try:
+                self._try_model()
+            except GoclawError as error:
+                if self._asked == asked:
+                    raise  # all of it is from the command line
+                self._say(f"That does not work: {_reason(error)}")
+                default = model
+            else:
+                return
+
+    def _ask_model_name(self, default: str) -> str:
+        def check(text: str) -> str:
+            self._accept(model="" if text == OFFLINE else text, base_url="", key="")
+            read = read_model(text)
+            if read is not None and not read[0].is_installed:
+                raise GoclawError(f"its library is not installed: {read[0].install}")
+            return text
+
+        question = f"Model, such as anthropic:claude-sonnet-5-5 or openai:gpt-4o [{default}]: "
+        return self._read(question, check, self._given.model, "--model", default)
+
+    def _ask_address(self, provider: Provider) -> None:
+        given = self._given.base_url
+        if given is None and (
+            not provider.needs_url or find_url(provider, None, self._env) or self._prompt is None
+        ):
+            return
+
+        def check(text: str) -> None:
+            if not text:
+                raise GoclawError("an address is needed, such as http://127.0.0.1:11434/v1")
+            self._accept(base_url=text)
+
+        self._read("Address of its server: ", check, given, "--base-url")
+
+    def _ask_key(self, provider: Provider) -> None:
+        given = _secret("--key-file", self._given.key_file)
+        in_env = find_key(provider, None, self._env)
+        if given is None and (self._prompt is None or not provider.needs_key):
+            return  # if the environment has one, it is used from there
+        url = find_url(provider, self.answers.base_url, self._env)
+        is_needed = lacks(provider, "", url) is not None
+        hint = "" if is_needed else "; Enter: none"
+        if in_env:
+            hint = f"; Enter: a copy of the one in {provider.key_variable}"
+
+        def check(text: str) -> None:
+            if not text and is_needed:
+                raise GoclawError("this model needs a key")
+            if not is_sendable(text):
+                raise GoclawError("the key has characters that cannot be sent")
+            self._accept(key=text)
+
+        question = f"API key of {provider.value} (hidden{hint}): "
+        self._read(question, check, given, "--key-file", in_env, hidden=True)
+
+    def _try_model(self) -> None:
+        if self._given.test:
+            with working(f"asking {self.answers.model}"):
+                waited_for(composition.probe_model(self._settings()))
+            self._say("The model answers.")
+
+    # ------------------------------------------------------------------ the rest
+
+    def _ask_timezone(self) -> None:
+        default = machine_zone(self._env)
+        question = f"Time zone [{default}]: "
+        given = self._given.timezone
+        self._read(question, lambda text: self._accept(timezone=text), given, "--timezone", default)
+
+    def _accept(self, **changes: Any) -> Settings:
+        """Keep answers if channels and agents accept them, else raise ``SettingError``."""
+        before = self.answers
+        self.answers = replace(before, **changes)
+        try:
+            settings = self._settings()
+            waited_for(composition.check_parts(settings))
+        except GoclawError:
+            self.answers = before
+            raise
+        return settings
+
+    def _settings(self) -> Settings:
+        """Return the settings with the answers so far, and without any file."""
+        return load(Path(os.devnull), {**self._env, **self.answers.variables})
+
+    def _say(self, line: str) -> None:
+        if self._prompt is not None:
+            self._prompt.say(line)
+
+    def _read(
+        self,
+        question: str,
+        check: Callable[[str], T],
+        given: str | None = None,
+        option: str = "",
+        default: str = "",
+        *,
+        hidden: bool = False,
+    ) -> T:
+        """Return the checked option, default or answer; ask until an answer is accepted."""
+        if given is not None or self._prompt is None:
+            try:
+                return check(_printable(default if given is None else given))
+            except SettingError as error:
+                raise typer.BadParameter(_reason(error), param_hint=option) from None
+        while True:
+            if not self._asked:
+                self._prompt.say("Enter accepts a default. Ctrl-C ends without any change.\n")
+            self._asked += 1
+            text = self._prompt.read(question, hidden=hidden).strip()
+            try:
+                return check(_printable(text or default))
+            except GoclawError as error:
+                self._prompt.say(f"That does not work: {_reason(error)}")
+
+
+def _has_token(settings: Settings) -> bool:
+    telegram = settings.channels.get("telegram")
+    return telegram is not None and not {"token", "token_file"}.isdisjoint(telegram.options)
+
+
+def _secret(option: str, file: Path | None) -> str | None:
+    """Return the secret that a file contains. Raises ``BadParameter``."""
+    if file is None:
+        return None
+    try:
+        found = file.expanduser().read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
+        raise typer.BadParameter(f"{file} cannot be read: {reason}", param_hint=option) from None
+    if not found:
+        raise typer.BadParameter(f"{file} is empty", param_hint=option)
+    return found
+
+
+def _ids(text: str) -> tuple[str, ...]:
+    found = tuple(text.replace(",", " ").split())
+    if not all(map(_ID.fullmatch, found)):
+        raise SettingError("allow", text, "must be numbers separated by commas")
+    return found
+
+
+def _printable(text: str) -> str:
+    """Refuse control characters and such, which no answer needs. Raises ``SettingError``."""
+    if not text.isprintable():
+        raise SettingError("answer", "***", "has characters that cannot be printed")
+    return text
+
+
+def _reason(error: GoclawError) -> str:
+    """Return what is wrong, without the place of the setting, which the person has not seen."""
+    if isinstance(error, SettingErrors):
+        return error.errors[0].allowed
+    return error.allowed if isinstance(error, SettingError) else str(error)

@@ -1,0 +1,278 @@
+"""The questions of ``goclaw init``, and the files that it writes (SPEC OPS-10)."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from goclaw_py.cli import composition
+from goclaw_py.cli.system.questions import Given, SetupQuestions
+from goclaw_py.cli.system.settings_file import Answers, replace_file, settings_text
+from goclaw_py.config import Settings, load
+from goclaw_py.model.errors import AgentError, ChannelRefused, SettingError
+from tests.unit.cli.conftest import Shell
+
+TOKEN = "123456789:AAbbCCddEEffGGhhIIjj"
+KEY = "sk-0123456789abcdef"
+ENV = {"GOCLAW_HOME": "/nowhere", "TZ": "Europe/Berlin"}
+
+
+class Script:
+    """A person whose answers are written down. It notes what it was asked and told."""
+
+    def __init__(self, *answers: str) -> None:
+        self._answers = list(answers)
+        self.asked: list[str] = []
+        self.hidden: list[str] = []
+        self.told: list[str] = []
+
+    def read(self, question: str, *, hidden: bool = False) -> str:
+        (self.hidden if hidden else self.asked).append(question)
+        return self._answers.pop(0)
+
+    def say(self, line: str) -> None:
+        self.told.append(line)
+
+    @property
+    def refusals(self) -> list[str]:
+        start = "That does not work: "
+        return [line.removeprefix(start) for line in self.told if line.startswith(start)]
+
+    @property
+    def is_over(self) -> bool:
+        return not self._answers
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Telegram accepts the token, and the model the key, no others."""
+
+    async def bot_name(settings: Settings) -> str:
+        if settings.channels["telegram"].options["token"] != TOKEN:
+            raise ChannelRefused("Telegram does not accept this bot token")
+        return "AnnBot"
+
+    async def probe_model(settings: Settings) -> None:
+        key = settings.agents["main"].api_key
+        if key is None or key.get_secret_value() != KEY:
+            raise AgentError("", "the provider refuses the key")
+
+    monkeypatch.setattr(composition, "bot_name", bot_name)
+    monkeypatch.setattr(composition, "probe_model", probe_model)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+
+
+def ask(
+    *answers: str, env: Mapping[str, str] = ENV, **given: Any
+) -> tuple[Answers, Script, SetupQuestions]:
+    script = Script(*answers)
+    questions = SetupQuestions(script, Given(**given), env)
+    found = questions.ask()
+    assert script.is_over
+    return found, script, questions
+
+
+def test_enter_accepts_the_defaults(servers: None) -> None:
+    found, script, questions = ask("", "", "")
+    assert found == Answers(timezone="Europe/Berlin")
+    assert questions.bot == ""
+    assert script.refusals == []
+    # Without a bot it does not ask who may talk to it.
+    assert [question.partition(" ")[0] for question in script.asked] == ["Model,", "Time"]
+
+
+def test_answers_are_tried_and_asked_for_again(servers: None) -> None:
+    found, script, questions = ask(
+        *("no token", TOKEN.replace("A", "X"), TOKEN),
+        *("openai", "openai:gpt-4o", "", "sk-wrong", "openai:gpt-4o", KEY),
+        *("CET", "", "me", "12, 34"),
+    )
+    assert found == Answers(
+        token=TOKEN,
+        model="openai:gpt-4o",
+        key=KEY,
+        timezone="Europe/Berlin",
+        allow=("12", "34"),
+    )
+    assert questions.bot == "AnnBot"
+    assert [refusal[:30] for refusal in script.refusals] == [
+        "is not a bot token, for exampl",
+        "Telegram does not accept this ",
+        "allowed are offline, command, ",
+        "this model needs a key",
+        "the provider refuses the key",
+        "must be an IANA time zone such",
+        "must be numbers separated by c",
+    ]
+    assert {question.partition(" ")[0] for question in script.hidden} == {"Telegram", "API"}
+    assert KEY not in repr(found)
+    assert TOKEN not in repr(found)
+    assert not [line for line in script.told if TOKEN in line or KEY in line or "sk-wrong" in line]
+
+
+@pytest.mark.parametrize("evil", ["offline\x1b[2J", "off\nline", "a\u202eb", "\udcff", "\x00"])
+def test_characters_that_cannot_be_seen_are_refused(servers: None, evil: str) -> None:
+    for answers in ((evil, "", "", ""), ("", evil, "", ""), ("", "", evil, "")):
+        _, script, _ = ask(*answers)
+        assert script.refusals == ["has characters that cannot be printed"]
+
+
+def test_a_quote_ends_no_string_of_the_file(tmp_path: Path) -> None:
+    model = 'openai:"\\ # \u00fc\U0001f600\n[lanes]'
+    file = tmp_path / "goclaw.toml"
+    file.write_text(settings_text(Answers(model=model)), encoding="utf-8")
+    assert load(file, {"GOCLAW_HOME": str(tmp_path)}).agents["main"].model == model
+
+
+def test_what_the_command_line_says_is_not_asked(servers: None, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "key").write_text(KEY)
+    options: dict[str, Any] = {
+        "token_file": tmp_path / "token",
+        "model": "openai:gpt-4o",
+        "key_file": tmp_path / "key",
+        "timezone": "UTC",
+        "allow": "12",
+    }
+    found, script, _ = ask(**options)
+    assert (script.asked, script.hidden) == ([], [])
+    assert script.told == ["The bot is @AnnBot.", "The model answers."]
+    assert found == Answers(TOKEN, "openai:gpt-4o", "", KEY, "UTC", ("12",))
+    # A wrong key of a file is not asked for again and again.
+    (tmp_path / "key").write_text("sk-wrong")
+    with pytest.raises(AgentError, match="refuses the key"):
+        ask(**options)
+    # But one that was typed is.
+    found, script, _ = ask("sk-wrong", KEY, **options | {"key_file": None})
+    assert script.refusals == ["the provider refuses the key"]
+    assert found.key == KEY
+
+
+@pytest.mark.parametrize(("given", "expected"), [
+    ({"timezone": "Mars"}, "IANA time zone"),
+    ({"model": "nothing:at-all"}, "allowed are offline"),
+    ({"token_file": Path("/nowhere/at/all")}, "cannot be read: No such file"),
+    ({"token_file": Path(os.devnull)}, "is empty"),
+    ({"allow": "12"}, "needs --token-file"),
+    ({"model": "openai:x", "base_url": "ftp://x"}, "http"),
+])  # fmt: skip
+def test_wrong_options_are_refused(servers: None, given: dict[str, Any], expected: str) -> None:
+    with pytest.raises(typer.BadParameter, match=expected):
+        SetupQuestions(None, Given(**given), ENV).ask()
+
+
+def test_tests_can_be_left_out(servers: None) -> None:
+    found, script, questions = ask(TOKEN[:-1], "openai:gpt-4o", "sk-wrong", "", "", test=False)
+    assert (found.token, found.key) == (TOKEN[:-1], "sk-wrong")
+    assert (questions.bot, script.refusals) == ("", [])
+
+
+def test_secrets_of_the_environment(servers: None, tmp_path: Path) -> None:
+    """The key is copied if the person agrees. A second token would be an error later."""
+    both = {"GOCLAW_TELEGRAM_TOKEN": TOKEN, "OPENAI_API_KEY": KEY}
+    found, script, questions = ask("openai:gpt-4o", "", "", "", env=ENV | both)
+    assert (found.token, found.key, questions.bot) == ("", KEY, "AnnBot")
+    assert "a copy of the one in OPENAI_API_KEY" in script.hidden[0]
+    (tmp_path / "token").write_text(TOKEN)
+    with pytest.raises(typer.BadParameter, match="environment also has a token"):
+        SetupQuestions(None, Given(token_file=tmp_path / "token"), ENV | both).ask()
+    wrong = {"GOCLAW_LANE_MAIN": "0"}
+    with pytest.raises(SettingError, match="GOCLAW_LANE_MAIN"):
+        SetupQuestions(Script(), Given(), ENV | wrong)
+
+
+def test_the_address_of_a_server_is_asked_where_there_is_no_default(servers: None) -> None:
+    url = "http://127.0.0.1:11434/v1"
+    found, script, _ = ask("", "ollama:llama", "", "localhost", url, "", test=False)
+    assert (found.model, found.base_url, found.key) == ("ollama:llama", url, "")
+    assert len(script.refusals) == 2
+
+
+def test_the_written_file_is_the_example_with_the_answers(tmp_path: Path) -> None:
+    url = "https://example.com/v1"
+    answers = Answers(TOKEN, "openai:gpt-4o", url, KEY, "Europe/Berlin", ("12", "34"))
+    text = settings_text(answers)
+    tables = {name: table for name, table in tomllib.loads(text).items() if table}
+    agent = {"model": "openai:gpt-4o", "base_url": url, "api_key_file": "model-key"}
+    telegram = {"token_file": "telegram-token", "direct": "allowlist", "allow": ["12", "34"]}
+    assert tables == {
+        "agents": {"main": agent},
+        "channels": {"telegram": telegram},
+        "scheduler": {"timezone": "Europe/Berlin"},
+    }
+    assert len(text.splitlines()) == len(settings_text(Answers()).splitlines())
+    assert not [secret for secret in (TOKEN, KEY) if secret in text]
+
+
+def test_a_file_is_replaced_as_a_whole_and_its_copy_kept(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    assert replace_file(file, "none") is None
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert replace_file(file, "one") is None
+    file.chmod(0o644)
+    assert replace_file(file, "one", keep=True) is None, "the same needs no copy"
+    copies = [replace_file(file, text, keep=True) for text in ("two", "three")]
+    assert copies == [tmp_path / "a.toml.bak", tmp_path / "a.toml.bak1"]
+    assert [copy.read_text() for copy in copies if copy] == ["one", "two"]
+    assert {copy.stat().st_mode & 0o777 for copy in copies if copy} == {0o600}
+
+    def refuse(new: Path) -> None:
+        assert new.read_text() == "four"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace_file(file, "four", refuse, keep=True)
+    assert file.read_text() == "three"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_link_to_the_settings_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "dotfiles").mkdir()
+    link = tmp_path / "goclaw.toml"
+    link.symlink_to(tmp_path / "dotfiles" / "goclaw.toml")
+    replace_file(link, "one")
+    assert link.is_symlink()
+    assert (tmp_path / "dotfiles" / "goclaw.toml").read_text() == "one"
+
+
+def test_nothing_is_replaced_without_force(goclaw: Shell) -> None:
+    file = goclaw.home / "goclaw.toml"
+    assert goclaw("init", "--timezone", "Europe/Paris").code == 0
+    assert load(file).scheduler.timezone == "Europe/Paris"
+    refused = goclaw("init", "--timezone", "UTC")
+    assert (refused.code, "init --force" in refused.err) == (1, True)
+    assert load(file).scheduler.timezone == "Europe/Paris"
+    again = goclaw("init", "--timezone", "UTC", "--force")
+    assert again.code == 0
+    assert f"copied {file}.bak" in again.out
+    assert load(file).scheduler.timezone == "UTC"
+    assert load(goclaw.home / "goclaw.toml.bak").scheduler.timezone == "Europe/Paris"
+    # A file that is wrong can be replaced, too.
+    file.write_text("[lanes]\nmain = 0\n")
+    assert goclaw("init").code == 2
+    assert goclaw("init", "--force").code == 0
+    assert goclaw("config", "check").code == 0
+
+
+def test_a_service_that_cannot_be_installed_does_not_undo_the_settings(
+    goclaw: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(goclaw.home))
+    monkeypatch.setenv("PATH", "/nowhere")
+    got = goclaw("init", "--service")
+    assert (got.code, "cannot be reached for this user" in got.err) == (1, True)
+    assert got.out.endswith("next: goclaw run\n")
+    assert (goclaw.home / "goclaw.toml").exists()
+
+
+def test_a_wrong_option_writes_nothing(goclaw: Shell) -> None:
+    wrong = goclaw("init", "--timezone", "Mars")
+    assert wrong.code == 2
+    assert "invalid value for --timezone: must be an IANA time zone" in wrong.err
+    assert list(goclaw.home.iterdir()) == []
