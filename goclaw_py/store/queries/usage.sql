@@ -77,10 +77,10 @@ select
     count(*) filter (where outcome = any ($2::text[])) as failed,
     percentile_cont(array[0.5, 0.95]) within group (
         order by extract(epoch from greatest(started_at - submitted_at, interval '0'))::float8
-    ) filter (where trigger = 'chat') as wait_s,
+    ) filter (where trigger = 'chat' and submitted_at is not null) as wait_s,
     percentile_cont(array[0.5, 0.95]) within group (
         order by extract(epoch from greatest(first_text_at - submitted_at, interval '0'))::float8
-    ) filter (where trigger = 'chat') as first_text_s
+    ) filter (where trigger = 'chat' and first_text_at - submitted_at is not null) as first_text_s
 from runs
 where outcome is not null
   and started_at >= ($1::timestamptz[])[1]
