@@ -54,7 +54,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.runs.live_events import LiveEvent, LiveNow
 from goclaw_py.runs.step_views import RunReplay
-from goclaw_py.runs.usage_report import UsageQuery, UsageReport, report, span_of
+from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport, report, span_of
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
 from goclaw_py.scheduler.views import (
@@ -167,6 +167,10 @@ class StoreControl(GatewayQueries):
         """See ``Control``."""
         span = span_of(query, self._clock.now())
         return report(query, span, await self._store.usage(query.by, span))
+
+    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
+        """See ``Control``."""
+        return await self._store.run_times(span_of(query, self._clock.now()))
 
     def follow(
         self, session: str | None = None, *, after: str | None = None

@@ -37,7 +37,7 @@ from goclaw_py.ports.store import (
 )
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay, StepView
-from goclaw_py.runs.usage_report import UsageQuery, UsageReport
+from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (
     ActiveRuns,
@@ -317,6 +317,12 @@ class Control(Protocol):
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return the usage of ended runs. Raises ``BadUsageQuery`` (SPEC OPS-1)."""
+
+    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
+        """Return the days of a query with their runs and how long people waited.
+
+        The groups of the query are ignored. Raises ``BadUsageQuery``.
+        """
 
     def follow(
         self, session: str | None = None, *, after: str | None = None

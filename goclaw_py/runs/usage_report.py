@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -224,6 +224,25 @@ class UsageTable:
 
 
 @dataclass(frozen=True, slots=True)
+class DayTimes:
+    """The ended runs that started on a day, and how long people waited, in seconds.
+
+    The times are median and 95th percentile over runs of chats; None without such a run.
+
+    Args:
+        failed: Runs without an answer that no person asked for.
+        wait_s: From the message to the start of the run.
+        first_text_s: From the message to the first text of the reply.
+    """
+
+    day: date
+    runs: int = 0
+    failed: int = 0
+    wait_s: tuple[float, float] | None = None
+    first_text_s: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class UsageReport:
     """The answer to a query: its days, and the groups in display order.
 
@@ -288,3 +307,18 @@ def costliest(rows: Iterable[UsageRow], limit: int) -> list[UsageRow]:
         return -cost, -row.used.tokens, -row.used.runs, named
 
     return sorted(rows, key=place)[:limit]
+
+
+def percentiles(values: Iterable[float]) -> tuple[float, float] | None:
+    """Return median and 95th percentile, interpolated as PostgreSQL does; None without values."""
+    known = sorted(values)
+    if not known:
+        return None
+    return _percentile(known, 0.5), _percentile(known, 0.95)
+
+
+def _percentile(known: Sequence[float], share: float) -> float:
+    place = (len(known) - 1) * share
+    below = int(place)
+    above = min(below + 1, len(known) - 1)
+    return known[below] + (known[above] - known[below]) * (place - below)

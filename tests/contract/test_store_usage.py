@@ -17,6 +17,7 @@ from goclaw_py.model.session_keys import announcement_id
 from goclaw_py.ports.store import InboxRow, NewInbox, NewRun
 from goclaw_py.runs.usage_report import (
     NOTHING_USED,
+    DayTimes,
     Grouping,
     UsageQuery,
     UsageTable,
@@ -250,3 +251,27 @@ async def test_the_groups_that_cost_most_come_first(world: World) -> None:
     assert [row.group[Grouping.AGENT] for row in found.rows] == ["c", "a", "b", "d"]
     few = await used(world, [Grouping.AGENT], limit=2)
     assert (few.rows, few.total, few.left_out) == (found.rows[:2], found.total, 2)
+
+
+async def test_the_times_that_people_waited_are_told_for_each_day(world: World) -> None:
+    """Of chats alone; whoever was not answered is in no time to the first text."""
+    base = new_run("x").started_at
+    runs = [  # seconds of waiting, until the first text, outcome, trigger
+        (1, 3, Outcome.COMPLETED, Trigger.CHAT), (2, 5, Outcome.COMPLETED, Trigger.CHAT),
+        (9, None, Outcome.FAILED, Trigger.CHAT), (-5, None, Outcome.CANCELLED, Trigger.CHAT),
+        (500, 900, Outcome.LOST, Trigger.CRON),
+    ]  # fmt: skip
+    for number, (wait, first, outcome, trigger) in enumerate(runs):
+        asked = base - timedelta(seconds=wait)
+        run = replace(new_run(f"r{number}"), submitted_at=asked, trigger=trigger)
+        await world.a.begin_run(run, node=A)
+        text_at = None if first is None else asked + timedelta(seconds=first)
+        done = replace(end(run.id, outcome), first_text_at=text_at)
+        await world.a.finish_run(done, node=A)
+    await world.a.begin_run(new_run("works"), node=A)
+    span = span_of(UsageQuery(since=T0.date() - timedelta(days=1), until=T0.date()), T0)
+    before, today = await world.b.run_times(span)
+    assert before == DayTimes(T0.date() - timedelta(days=1))
+    assert (today.day, today.runs, today.failed) == (T0.date(), 5, 2)
+    assert today.wait_s == pytest.approx((1.5, 7.95))
+    assert today.first_text_s == pytest.approx((4.0, 4.9))

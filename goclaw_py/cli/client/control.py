@@ -17,7 +17,7 @@ from goclaw_py.model.errors import BadUsageQuery, GoclawError, NoGateway, StoreU
 from goclaw_py.ports.control import ChatEvent, Control, Submitted
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay
-from goclaw_py.runs.usage_report import UsageQuery, UsageReport
+from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, error_of
 from goclaw_py.web.sockets import short_path
@@ -145,14 +145,17 @@ class RemoteControl(Remote):
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""
-        given = {"since": query.since, "until": query.until, "days": query.days}
-        params = {name: str(value) for name, value in given.items() if value is not None}
-        params |= {"by": ",".join(query.by), "tz": query.zone}
+        params = _usage_params(query) | {"by": ",".join(query.by)}
         try:
             return wire.read(UsageReport, await self.send("GET", "/api/usage", params=params))
         except NotAccepted as error:
             key, _, problem = str(error).partition(": ")
             raise BadUsageQuery(key, problem) from error
+
+    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
+        """Return the days of a query with their runs and how long people waited."""
+        raw = await self.send("GET", "/api/usage/times", params=_usage_params(query))
+        return wire.read(list[DayTimes], raw)
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None
@@ -250,6 +253,11 @@ class RemoteControl(Remote):
             )
         _raise_for(response)
         return response.content
+
+
+def _usage_params(query: UsageQuery) -> dict[str, str]:
+    given = {"since": query.since, "until": query.until, "days": query.days, "tz": query.zone}
+    return {name: str(value) for name, value in given.items() if value is not None}
 
 
 async def while_alive(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -27,7 +27,7 @@ from goclaw_py.model.run_steps import ResponseStep, RunStep
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store.approvals import NewApproval
 from goclaw_py.ports.store.inbox import DroppedMessage
-from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, Grouping, UsageTable
+from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, DayTimes, Grouping, UsageTable
 from goclaw_py.scheduler.models import Mode
 
 
@@ -434,6 +434,9 @@ class RunStore(Protocol):
 
         Each run counts once. A child run counts for the person and the job of its parent.
         """
+
+    async def run_times(self, span: DaySpan) -> list[DayTimes]:
+        """Return each day of ``span``, in order, with its runs and how long people waited."""
 
     async def interrupted_subagents(self, *, since: datetime) -> list[InterruptedSubagent]:
         """Return background subagents whose last run is lost or interrupted.

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import date
+from datetime import date, datetime
 
 from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store import RunEnd
+from goclaw_py.model.outcomes import FAILURES, Trigger
+from goclaw_py.ports.store import NewRun, RunEnd
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
     DaySpan,
+    DayTimes,
     Grouping,
     UsageRow,
     UsageTable,
     Used,
     costliest,
+    percentiles,
     total_of,
     used_by,
 )
@@ -46,6 +49,14 @@ class MemoryUsageSums(MemoryPart):
         )
         return UsageTable(tuple(rows), total_of(groups.values()), len(groups) - len(rows))
 
+    async def run_times(self, span: DaySpan) -> list[DayTimes]:
+        days: dict[date, list[tuple[NewRun, RunEnd]]] = {day: [] for day in span.days}
+        for run in self._db.runs.values():
+            day = span.day_of(run.new.started_at)
+            if day is not None and run.end is not None:
+                days[day].append((run.new, run.end))
+        return [_times(day, runs) for day, runs in days.items()]
+
     def _names(self, by: Collection[Grouping], group: _Group) -> dict[Grouping, str]:
         names: dict[Grouping, str] = {}
         for one, value in zip(by, group, strict=True):
@@ -65,6 +76,19 @@ class MemoryUsageSums(MemoryPart):
     def _name(self, sender: str) -> str:
         people = sorted(self._db.people.items(), key=lambda item: item[0])
         return next((person.sender.name for key, person in people if "/".join(key) == sender), "")
+
+
+def _times(day: date, runs: list[tuple[NewRun, RunEnd]]) -> DayTimes:
+    chats = [(new.submitted_at, new, end) for new, end in runs if new.trigger is Trigger.CHAT]
+    waits = [_seconds(asked, new.started_at) for asked, new, _ in chats if asked]
+    firsts = [_seconds(asked, end.first_text_at) for asked, _, end in chats
+              if asked and end.first_text_at]  # fmt: skip
+    failed = sum(end.outcome in FAILURES for _, end in runs)
+    return DayTimes(day, len(runs), failed, percentiles(waits), percentiles(firsts))
+
+
+def _seconds(since: datetime, until: datetime) -> float:
+    return max(0.0, (until - since).total_seconds())
 
 
 def _value(run: RunRow, end: RunEnd, day: date, grouping: Grouping) -> str | None:

@@ -67,3 +67,22 @@ left join (
     from people
     order by sender, channel, account, sender_id
 ) as p on p.sender = l.sender;
+
+-- name: times
+-- Count the ended runs of each day and those that failed ($2 has their outcomes), with median and
+-- 95th percentile of the times that people waited. $1 as above.
+select
+    width_bucket(started_at, $1::timestamptz[]) as day,
+    count(*) as runs,
+    count(*) filter (where outcome = any ($2::text[])) as failed,
+    percentile_cont(array[0.5, 0.95]) within group (
+        order by extract(epoch from greatest(started_at - submitted_at, interval '0'))::float8
+    ) filter (where trigger = 'chat' and submitted_at is not null) as wait_s,
+    percentile_cont(array[0.5, 0.95]) within group (
+        order by extract(epoch from greatest(first_text_at - submitted_at, interval '0'))::float8
+    ) filter (where trigger = 'chat' and first_text_at - submitted_at is not null) as first_text_s
+from runs
+where outcome is not null
+  and started_at >= ($1::timestamptz[])[1]
+  and started_at < ($1::timestamptz[])[cardinality($1::timestamptz[])]
+group by 1;

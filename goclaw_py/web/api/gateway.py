@@ -18,6 +18,7 @@ from goclaw_py.ports.settings import Setting
 from goclaw_py.ports.store import Node, OutboxState
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
+    DayTimes,
     Grouping,
     UsageQuery,
     UsageReport,
@@ -160,14 +161,29 @@ def _usage(api: APIRouter, control: Control) -> None:
         zone: Zone = "UTC",
     ) -> UsageReport:
         """Get the usage of ended runs on some days; each run counts once."""
-        query = UsageQuery(
-            by=groupings(by),
-            since=None if since is None else read_day("since", since),
-            until=None if until is None else read_day("until", until),
-            days=days,
-            zone=zone,
-        )
-        return await control.usage(query)
+        return await control.usage(_query(groupings(by), since, until, days, zone))
+
+    @api.get("/usage/times")
+    async def times(
+        since: Day = None, until: Day = None, days: Days = None, zone: Zone = "UTC"
+    ) -> list[DayTimes]:
+        """Get for each day the ended runs, the failed ones, and how long people in chats waited.
+
+        Times are in seconds: median and 95th percentile.
+        """
+        return await control.run_times(_query((), since, until, days, zone))
+
+
+def _query(
+    by: tuple[Grouping, ...], since: str | None, until: str | None, days: int | None, zone: str
+) -> UsageQuery:
+    return UsageQuery(
+        by=by,
+        since=None if since is None else read_day("since", since),
+        until=None if until is None else read_day("until", until),
+        days=days,
+        zone=zone,
+    )
 
 
 def is_below(path: str, section: str) -> bool:

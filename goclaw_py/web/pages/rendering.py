@@ -37,6 +37,7 @@ NAVIGATION: Final = (
     ("/approvals", "Approvals"),
     ("/chat", "Chat"),
     ("/people", "People"),
+    ("/usage", "Usage"),
     ("/health", "Health"),
 )
 """The pages in the order of the menu."""

@@ -38,6 +38,7 @@ from goclaw_py.web.pages import (
     runs,
     sessions,
     timeline,
+    usage,
 )
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages.rendering import Assets, Pages, Read
@@ -78,6 +79,7 @@ _MODULES: Final = (
     deliveries,
     approvals,
     people,
+    usage,
 )
 """Modules of pages that need only the services."""
 

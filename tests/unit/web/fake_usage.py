@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
-from goclaw_py.runs.usage_report import Grouping, UsageQuery, UsageReport, UsageRow, Used, span_of
+from goclaw_py.runs.usage_report import (
+    DayTimes,
+    Grouping,
+    UsageQuery,
+    UsageReport,
+    UsageRow,
+    Used,
+    span_of,
+)
 from tests.unit.web.fake_post import FOOL, FakePost
 
 DAY = Grouping.DAY
@@ -34,6 +42,13 @@ class FakeUsage(FakePost):
     def __init__(self) -> None:
         super().__init__()
         self.report = BY_DAY
+
+    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
+        self._called("run_times", query)
+        days = span_of(query, NOON).days
+        return [DayTimes(day) for day in days[:-1]] + [
+            DayTimes(days[-1], 4, 1, (0.5, 2.0), (1.25, 61.0))
+        ]
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         self._called("usage", query)

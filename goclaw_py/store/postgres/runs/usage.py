@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import date
 
+from goclaw_py.model.outcomes import FAILURES
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
     DaySpan,
+    DayTimes,
     Grouping,
     UsageRow,
     UsageTable,
@@ -38,6 +41,28 @@ class PostgresUsageSums(PostgresPart):
         if whole is None:
             return UsageTable((), NOTHING_USED)
         return UsageTable(tuple(rows), _used(whole), whole["groups"] - len(rows))
+
+    async def run_times(self, span: DaySpan) -> list[DayTimes]:
+        """Read the rows of the runs: some seconds for a million of them."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["times"], list(span.starts), sorted(FAILURES))
+        known = {row["day"]: row for row in found}
+        return [_times(day, known.get(number)) for number, day in enumerate(span.days, 1)]
+
+
+def _times(day: date, row: Row | None) -> DayTimes:
+    if row is None:
+        return DayTimes(day)
+    waits, firsts = (_pair(row[name]) for name in ("wait_s", "first_text_s"))
+    return DayTimes(day, row["runs"], row["failed"], waits, firsts)
+
+
+def _pair(found: list[float | None] | None) -> tuple[float, float] | None:
+    match found:
+        case [float(median), float(high)]:
+            return median, high
+        case _:
+            return None
 
 
 def _row(row: Row, by: Collection[Grouping], span: DaySpan) -> UsageRow:

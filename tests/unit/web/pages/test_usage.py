@@ -1,0 +1,61 @@
+"""The page of usage over time (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.messages import Target
+from goclaw_py.runs.usage_report import Grouping, UsageQuery
+from goclaw_py.web.pages.charts import HEIGHT, WIDTH, Series, bar_chart
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.pages.conftest import Browser
+
+
+def test_bars_stand_in_front_of_each_other_in_the_order_of_time() -> None:
+    series = [Series("runs", "good", [4, None, 2]), Series("failed", "bad", [1, 0, 0])]
+    chart = bar_chart("Runs", ["a", "b", "c"], series, lambda value: f"{value:g}")
+    assert (chart.top, chart.first, chart.last) == ("4", "a", "c")
+    assert [(bar.words, bar.height) for bar in chart.bars] == [
+        ("a: 4 runs", HEIGHT), ("c: 2 runs", HEIGHT / 2), ("a: 1 failed", HEIGHT / 4),
+    ]  # fmt: skip
+    assert all(bar.x >= 0 and bar.x + bar.width <= WIDTH for bar in chart.bars)
+    assert all(bar.y + bar.height == HEIGHT for bar in chart.bars)
+
+
+@pytest.mark.parametrize("values", [[None], [0.0]])
+def test_a_chart_without_values_has_no_bars(values: list[float | None]) -> None:
+    chart = bar_chart("Runs", ["a"], [Series("", "good", values)], str)
+    assert (chart.bars, chart.top) == ((), "")
+
+
+@pytest.mark.parametrize(
+    ("query", "by", "days", "zone"),
+    [
+        ("", Grouping.AGENT, 7, "UTC"),
+        ("range=90d&by=sender&tz=Europe/Berlin", Grouping.SENDER, 90, "Europe/Berlin"),
+        ("range=1000y&by=lane", Grouping.AGENT, 7, "UTC"),
+    ],
+)
+async def test_the_address_selects_days_and_groups(
+    browser: Browser, control: FakeControl, query: str, by: Grouping, days: int, zone: str
+) -> None:
+    assert (await browser.get(f"/usage?{query}")).status_code == 200
+    daily = UsageQuery((Grouping.DAY,), days=days, zone=zone)
+    asked = {call[1:] for call in control.calls if call[0] in ("usage", "run_times")}
+    assert asked == {(UsageQuery((by,), days=days, zone=zone),), (daily,)}
+
+
+async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.named = KnownNames({Target("telegram", "work", "7"): "Ann <i>"})
+    text = (await browser.get("/usage?by=sender")).text
+    assert "<bdi>Ann &lt;i&gt;</bdi>" in text
+    assert "nobody" in text
+    assert "1 failed" in text
+    assert "1 min 01 s or less for 95 %" in text
+
+
+async def test_an_unknown_time_zone_is_refused(browser: Browser) -> None:
+    assert (await browser.get("/usage?tz=Mars/North")).status_code == 422
