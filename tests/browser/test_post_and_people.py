@@ -49,7 +49,7 @@ def test_a_message_without_an_answer_is_retried_or_dismissed(page: Page, dash: D
     dash.say("fail", chat="hopeless")
     assert dash.ended("hopeless") == "failed"
     page.goto("/deliveries")
-    line = page.get_by_role("row").filter(has_text=":hopeless")
+    line = page.get_by_role("row").filter(has_text="console hopeless")
     expect(line).to_contain_text("failed")
     press(line, "Retry")
     notice(page, "It will be retried.")

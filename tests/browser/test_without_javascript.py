@@ -28,7 +28,7 @@ def test_a_run_is_stopped(plain: Page, dash: Dashboard) -> None:
     dash.say("slow 600", chat="unscripted")
     dash.run_of("unscripted")
     plain.goto("/")
-    row = plain.get_by_role("row").filter(has_text=":unscripted")
+    row = plain.get_by_role("row").filter(has_text="console unscripted")
     press(row, "Stop")
     notice(plain, "Stopped.")
     assert dash.ended("unscripted") == "cancelled"
