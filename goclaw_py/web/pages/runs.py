@@ -26,6 +26,14 @@ RANGES: Final[Mapping[str, timedelta | None]] = {
 }
 """How far back runs are listed. Runs are kept for 90 days."""
 
+_RANGE_WORDS: Final = {
+    "1h": "in the last hour",
+    "24h": "in the last 24 hours",
+    "7d": "in the last 7 days",
+    "30d": "in the last 30 days",
+    "all": "at any time",
+}
+
 RUNNING: Final = "running"
 _FILTERS: Final = ("range", "agent", "trigger", "sender", "session")
 
@@ -57,7 +65,7 @@ def routes(service: PageServices) -> list[Route]:
             "show": show if outcome or show == RUNNING else "",
             "tabs": _tabs(counts),
             "filters": {name: query[name] for name in _FILTERS if name in query},
-            "ranges": tuple(RANGES),
+            "ranges": _RANGE_WORDS,
             "triggers": tuple(Trigger),
             "agents": control.heartbeats.agents,
             "named": {
