@@ -15,7 +15,7 @@ from goclaw_py.model.display_names import address
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, fields, form
 
 SHOWN: Final = 50
 
@@ -56,8 +56,8 @@ def routes(service: PageServices) -> list[Route]:
 
     def act(how: Act, notice: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            fields = await form(request)
-            done = await how([_row(fields.get("id", ""))])
+            given = await form(request)
+            done = await how([_row(given.get("id", ""))])
             return back_to("/deliveries", notice if done else "nothing")
 
         return answer
@@ -72,6 +72,7 @@ def routes(service: PageServices) -> list[Route]:
     return [
         *service.routes(page),
         Route("/deliveries/all", _all(control), methods=["POST"]),
+        Route("/deliveries/selected", _selected(control), methods=["POST"]),
         *(
             Route(f"/deliveries{path}", act(how, notice), methods=["POST"])
             for path, (how, notice) in acts.items()
@@ -90,6 +91,26 @@ def _all(control: Control) -> Callable[[Request], Awaitable[Response]]:
         done = await control.retry_outbox([row.id for row in rows]) if rows else 0
         done += await control.retry_dead_letters([one.row.id for one in letters]) if letters else 0
         return back_to("/deliveries", "retried" if done else "nothing")
+
+    return answer
+
+
+def _selected(control: Control) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that retries or drops the selected messages, as far as they still fail."""
+
+    async def answer(request: Request) -> Response:
+        given = await fields(request)
+        ids = {
+            kind: [_row(value) for name, value in given if name == kind] for kind in ("out", "in")
+        }
+        retries = ("do", "retry") in given
+        if not retries and ("do", "drop") not in given:
+            raise HTTPException(422, "do: retry or drop")
+        outgoing = control.retry_outbox if retries else control.drop_outbox
+        incoming = control.retry_dead_letters if retries else control.dismiss_dead_letters
+        done = await outgoing(ids["out"]) if ids["out"] else 0
+        done += await incoming(ids["in"]) if ids["in"] else 0
+        return back_to("/deliveries", ("retried" if retries else "dropped") if done else "nothing")
 
     return answer
 

@@ -262,7 +262,12 @@ class PageServices:
 
 
 async def form(request: Request) -> dict[str, str]:
-    """Return the fields of a submitted form; of repeated ones the last.
+    """Return the fields of a submitted form; of repeated ones the last. Raises as ``fields``."""
+    return dict(await fields(request))
+
+
+async def fields(request: Request) -> list[tuple[str, str]]:
+    """Return names and values of a submitted form, in order.
 
     Raises ``HTTPException``: 415 for another content type, 413 and 400 for an invalid body.
     """
@@ -275,7 +280,7 @@ async def form(request: Request) -> dict[str, str]:
         if len(body) > MAX_FORM_BYTES:
             raise HTTPException(413, f"the form is longer than {MAX_FORM_BYTES} bytes")
     try:
-        pairs = parse_qsl(
+        return parse_qsl(
             body.decode("utf-8"),
             keep_blank_values=True,
             errors="strict",
@@ -283,7 +288,6 @@ async def form(request: Request) -> dict[str, str]:
         )
     except ValueError as error:
         raise HTTPException(400, "the form cannot be read") from error
-    return dict(pairs)
 
 
 def back_to(path: str, notice: str, /, **query: str) -> Response:
