@@ -21,6 +21,7 @@ from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
     Person,
+    RunDensity,
     RunFilter,
     RunSpan,
     Session,
@@ -79,6 +80,12 @@ class GatewayQueries:
         return await self._store.runs(
             limit=limit, session=session, active=active, only=only, before=before
         )
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int = 100
+    ) -> list[RunDensity]:
+        """See ``Control``."""
+        return await self._store.run_density(since, until, parts=parts)
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None

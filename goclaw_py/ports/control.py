@@ -28,6 +28,7 @@ from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
     Person,
+    RunDensity,
     RunFilter,
     RunSpan,
     Session,
@@ -279,6 +280,11 @@ class Control(Protocol):
         before: Cursor | None = None,
     ) -> list[StoredRun]:
         """Return runs, the newest first."""
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int = 100
+    ) -> list[RunDensity]:
+        """Count the runs that started in ``since <= t < until``, in equal parts of that time."""
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
+from goclaw_py.model.ids import MAIN_LANE, AgentName, RunId, SessionKey
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.pagination import Cursor
@@ -145,6 +145,18 @@ async def test_runs_are_found_and_counted_by_their_sender_and_since_when(world: 
     assert await world.b.run_counts(session=key_of(BOB)) == {
         Outcome.FAILED: 1, Outcome.COMPLETED: 1, Outcome.CANCELLED: 1, None: 1,
     }  # fmt: skip
+
+
+async def test_runs_are_counted_by_the_part_of_a_time_in_which_they_started(world: World) -> None:
+    await some_runs(world)
+    found = await world.b.run_density(at(0), at(2), parts=4)
+    counts = {(one.part, one.outcome): one.runs for one in found}
+    assert {one.lane for one in found} == {MAIN_LANE}
+    assert counts == {
+        (0, Outcome.COMPLETED): 1, (0, Outcome.FAILED): 1, (0, None): 1,
+        (2, None): 1, (2, Outcome.FAILED): 1, (2, Outcome.COMPLETED): 1,
+    }  # fmt: skip
+    assert await world.b.run_density(at(99), at(100), parts=1) == []
 
 
 async def test_sessions_are_found_by_key_and_names(world: World) -> None:

@@ -99,6 +99,7 @@ class RemoteControl(Remote):
     reset = call(Control.reset, "POST /api/sessions/{key}/reset")
     fork = call(Control.fork, "POST /api/sessions/{key}/fork")
     runs = call(Control.runs, "GET /api/runs")
+    run_density = call(Control.run_density, "GET /api/runs/density")
     run_counts = call(Control.run_counts, "GET /api/runs/counts", key="counts")
     runs_between = call(Control.runs_between, "GET /api/runs/timeline")
     run = call(Control.run, "GET /api/runs/{prefix}")

@@ -267,6 +267,16 @@ ALL_RUNS = RunFilter()
 
 
 @dataclass(frozen=True, slots=True)
+class RunDensity:
+    """How many runs of a lane started in one of equal parts of a time, from 0, by outcome."""
+
+    lane: LaneName
+    part: int
+    outcome: Outcome | None
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunSpan:
     """A run in a timeline: only the fields that drawing many runs needs."""
 
@@ -384,6 +394,11 @@ class RunStore(Protocol):
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
         """Return at most two runs whose id starts with ``prefix``: two mean it is ambiguous."""
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int
+    ) -> list[RunDensity]:
+        """Count the runs that started in ``since <= t < until``, in equal parts, in any order."""
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None

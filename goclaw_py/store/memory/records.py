@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,7 @@ from goclaw_py.model.session_keys import announcement_id, first_run, job_of
 from goclaw_py.ports.store import (
     ALL_RUNS,
     InterruptedSubagent,
+    RunDensity,
     RunFilter,
     RunSpan,
     Session,
@@ -45,6 +47,17 @@ class MemoryRunRecords(MemoryPart):
             if not (active and run.outcome is not None) and only.outcome in (None, run.outcome)
         )
         return newest(found, limit, before)
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int
+    ) -> list[RunDensity]:
+        bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
+        counts = Counter(
+            (run.lane, bisect_right(bounds, run.started_at) - 1, run.outcome)
+            for run in map(_run, self._db.runs.values())
+            if since <= run.started_at < until
+        )
+        return [RunDensity(*where, runs) for where, runs in counts.items()]
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None

@@ -115,6 +115,19 @@ where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
   and ($4::text is null or sender = $4)
   and ($5::text is null or session = $5);
 
+-- name: density
+-- Count runs by lane, by the part of a time in which they started, and by outcome. $1 are the
+-- instants at which the parts begin and the last one ends.
+select lane, width_bucket(started_at, $1::timestamptz[]) - 1 as part, outcome, count(*) as runs
+from (
+    select lane, started_at, outcome from runs where outcome is not null
+    union all
+    select lane, started_at, outcome from runs where outcome is null
+) as r
+where started_at >= ($1::timestamptz[])[1]
+  and started_at < ($1::timestamptz[])[cardinality($1::timestamptz[])]
+group by 1, 2, 3;
+
 -- name: find
 -- Return runs whose id is between a prefix and the last id with this prefix.
 select * from runs

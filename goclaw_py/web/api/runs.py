@@ -12,7 +12,7 @@ from pydantic import AwareDatetime
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, QueueView, RunRecord, SessionFork
-from goclaw_py.ports.store import RunFilter, RunSpan, Session, StoredEntry, StoredRun
+from goclaw_py.ports.store import RunDensity, RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
@@ -47,6 +47,7 @@ SenderId = Annotated[
         examples=["telegram/default/100"],
     ),
 ]
+Parts = Annotated[int, Query(ge=1, le=1_000, description="The number of parts.")]
 Instant = Annotated[AwareDatetime, Query(examples=["2026-01-02T03:00:00Z"])]
 
 
@@ -89,6 +90,7 @@ def run_routes(control: Control) -> APIRouter:
     """Return the routes below ``/api/runs``, except the event stream."""
     api = APIRouter(tags=["runs"])
     _lists_of_runs(api, control)
+    _times_of_runs(api, control)
     _one_run(api, control)
     return api
 
@@ -126,6 +128,8 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
         """List all unfinished requests: what is running, and what waits for what."""
         return await control.active()
 
+
+def _times_of_runs(api: APIRouter, control: Control) -> None:
     @api.get("/timeline", responses=LINK)
     async def timeline(
         page: Page, span: Span, after: After, limit: Spans = MAX_SPANS
@@ -137,6 +141,15 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
         since, until = span
         found = await control.runs_between(since, until, limit=limit + 1, after=after)
         return page.of(found, limit, name="after")
+
+    @api.get("/density")
+    async def density(span: Span, parts: Parts = 100) -> list[RunDensity]:
+        """Count the runs that started from `since` to before `until`, in equal parts of that time.
+
+        By lane, part (from 0) and outcome (null: in progress).
+        """
+        since, until = span
+        return await control.run_density(since, until, parts=parts)
 
 
 def _one_run(api: APIRouter, control: Control) -> None:

@@ -1,18 +1,21 @@
-"""The timeline: runs of the last hours as bars, one swim lane for each lane."""
+"""The timeline: runs as bars on a time axis, one swim lane for each lane.
+
+Where there are too many runs for a bar each, it shows how many started in each part of the time.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import RunSpan
+from goclaw_py.ports.store import RunDensity, RunSpan
 from goclaw_py.web.pages.rendering import seconds
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
@@ -28,8 +31,11 @@ WIDTH: Final = 1000
 MOST: Final = 800
 """The number of runs that are drawn: each is a fifth of a kilobyte."""
 
-SHORTEST: Final = timedelta(seconds=10)
-"""For a shorter time span, the first runs are drawn, however many there are."""
+SHORTEST: Final = timedelta(seconds=1)
+"""The shortest time span. One with too many runs is drawn in parts, however short it is."""
+
+PARTS: Final = 100
+"""The number of parts into which a time with too many runs is divided."""
 
 ROWS: Final = 12
 """The number of rows of a lane; further runs share the last one."""
@@ -37,6 +43,10 @@ ROWS: Final = 12
 _ROW: Final = 14
 _TICKS: Final = 6
 _NARROWEST: Final = 3.0
+_PILE: Final = 80.0
+"""The height of a lane with too many runs."""
+_NAMES: Final = {"bad": "failed", "busy": "running", "idle": "stopped", "good": "completed"}
+_WORST_FIRST: Final = tuple(_NAMES)
 _BAD: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST, Outcome.ABANDONED})
 
 
@@ -53,17 +63,34 @@ class Stroke:
 
 
 @dataclass(frozen=True, slots=True)
+class Heap:
+    """The runs that started in a part of the time: bars above each other, the worst at the bottom.
+
+    ``since`` and ``until`` are the part, for a closer look.
+    """
+
+    x: float
+    width: float
+    bars: tuple[tuple[str, float, float], ...]
+    """Meaning, y and height of each."""
+    words: str
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Swim:
     """The runs of a lane, with the position of its part of the picture."""
 
     lane: LaneName
     top: float
     height: float
-    strokes: tuple[Stroke, ...]
+    strokes: tuple[Stroke, ...] = ()
+    heaps: tuple[Heap, ...] = ()
 
 
 def routes(service: PageServices) -> list[Route]:
-    """Return the page; ``span`` selects its time span."""
+    """Return the page; ``span`` selects its time span, or ``from`` and ``to`` do."""
 
     async def look(query: Query) -> Facts:
         name = query.get("span", "1h")
@@ -71,31 +98,81 @@ def routes(service: PageServices) -> list[Route]:
         # In steps, so that a small movement of the picture does not send everything again.
         step = span.total_seconds() / 200
         until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
-        since = until - span
-        runs, drawn = await newest(service.control, since, until)
+        since, until = _chosen(query) or (until - span, until)
+        runs = await service.control.runs_between(since, until, limit=MOST + 1)
+        facts: Facts = {}
+        if len(runs) > MOST:
+            runs = []
+            facts = pile(await service.control.run_density(since, until, parts=PARTS), since, until)
         return {
             "spans": tuple(SPANS),
-            "span": name if name in SPANS else "1h",
+            "span": "" if "from" in query else name if name in SPANS else "1h",
             "runs": runs,
             "named": [run.session for run in runs],
-            "drawn": drawn if drawn > since else None,
-            **draw(runs, since, until),
+            **(facts or draw(runs, since, until)),
+            "piled": bool(facts),
             "since": since,
             "until": until,
         }
 
-    return service.routes(Page("/timeline", "timeline", "Timeline", look, ("span",), every_s=2.0))
+    params = ("span", "from", "to")
+    return service.routes(Page("/timeline", "timeline", "Timeline", look, params, every_s=2.0))
 
 
-async def newest(
-    control: Control, since: datetime, until: datetime
-) -> tuple[list[RunSpan], datetime]:
-    """Return the newest runs that can be drawn, and the start of their time span."""
-    while True:
-        runs = await control.runs_between(since, until, limit=MOST)
-        if len(runs) < MOST or until - since <= SHORTEST:
-            return runs, since
-        since = until - (until - since) / 4
+def _chosen(query: Query) -> tuple[datetime, datetime] | None:
+    """Return the time in the address, at least ``SHORTEST``. Raises ``HTTPException`` (422)."""
+    if "from" not in query:
+        return None
+    try:
+        since, until = (datetime.fromisoformat(query.get(name, "")) for name in ("from", "to"))
+        since, until = since.astimezone(UTC), until.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise HTTPException(422, "from and to: times such as 2026-01-31T08:00:00Z") from error
+    if not timedelta(0) < until - since <= timedelta(days=366):
+        raise HTTPException(422, "to: must be after from, at most by a year")
+    return since, max(until, since + SHORTEST)
+
+
+def pile(counts: Iterable[RunDensity], since: datetime, until: datetime) -> Facts:
+    """Lay out how many runs of each lane started in each part, in units of the picture."""
+    lanes: dict[LaneName, dict[int, dict[str, int]]] = {}
+    for one in counts:
+        part = lanes.setdefault(one.lane, {}).setdefault(one.part, {})
+        meaning = _meaning(one.outcome)
+        part[meaning] = part.get(meaning, 0) + one.runs
+    most = max((sum(part.values()) for lane in lanes.values() for part in lane.values()), default=1)
+    swims, top = [], 0.0
+    for lane, parts in sorted(lanes.items()):
+        heaps = [
+            _heap(number, part, top + _PILE, most, since + number * (until - since) / PARTS, until)
+            for number, part in sorted(parts.items())
+        ]
+        swims.append(Swim(lane, top, _PILE + 4.0, heaps=tuple(heaps)))
+        top += _PILE + 4.0
+    return {"swims": swims, "ticks": _ticks(since, until), "height": top}
+
+
+def _heap(
+    number: int, part: Mapping[str, int], base: float, most: int, at: datetime, until: datetime
+) -> Heap:
+    bars, y = [], base
+    for meaning in _WORST_FIRST:
+        if runs := part.get(meaning, 0):
+            height = max(1.0, runs / most * (_PILE - 4))
+            y -= height
+            bars.append((meaning, round(y, 1), round(height, 1)))
+    step = (until - at) / (PARTS - number)
+    counted = [
+        f"{part[meaning]:,} {_NAMES[meaning]}" for meaning in _WORST_FIRST if meaning in part
+    ]
+    words = f"{sum(part.values()):,} runs: {', '.join(counted)}"
+    width = WIDTH / PARTS
+    return Heap(number * width + 0.5, width - 1, tuple(bars), words, at, at + step)
+
+
+def _ticks(since: datetime, until: datetime) -> list[tuple[float, datetime]]:
+    step = (until - since) / _TICKS
+    return [(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1)]
 
 
 def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Facts:
@@ -113,9 +190,7 @@ def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Facts:
         height = rows * _ROW + 8.0
         swims.append(Swim(lane, top, height, tuple(strokes)))
         top += height
-    step = (until - since) / _TICKS
-    ticks = [(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1)]
-    return {"swims": swims, "ticks": ticks, "height": top}
+    return {"swims": swims, "ticks": _ticks(since, until), "height": top}
 
 
 def _lay_out(
@@ -141,19 +216,19 @@ def _lay_out(
                 round(left, 1),
                 round(top) + row * _ROW,
                 round(width, 1),
-                _meaning(run),
+                _meaning(run.outcome),
                 _words(run),
             )
         )
     return strokes, max(1, len(free))
 
 
-def _meaning(run: RunSpan) -> str:
-    if run.outcome is None:
+def _meaning(outcome: Outcome | None) -> str:
+    if outcome is None:
         return "busy"
-    if run.outcome is Outcome.COMPLETED:
+    if outcome is Outcome.COMPLETED:
         return "good"
-    return "bad" if run.outcome in _BAD else "idle"
+    return "bad" if outcome in _BAD else "idle"
 
 
 def _words(run: RunSpan) -> str:

@@ -262,6 +262,18 @@ class FakeControl(FakeApprovals):
         found = [one for one in (FULL, BARE) if search in one.key]
         return behind(found, before)[:limit]
 
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int = 100
+    ) -> list[store.RunDensity]:
+        self._called("run_density", since, until, parts)
+        lane, last = LaneName("main"), parts - 1
+        return [
+            store.RunDensity(lane, 0, Outcome.COMPLETED, 300),
+            store.RunDensity(lane, last, Outcome.COMPLETED, 900),
+            store.RunDensity(lane, last, Outcome.FAILED, 100),
+            store.RunDensity(lane, last, None, 1),
+        ]
+
     async def run_counts(
         self, only: store.RunFilter = store.ALL_RUNS, *, session: SessionKey | None = None
     ) -> dict[str, int]:

@@ -13,6 +13,7 @@ from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import (
     ALL_RUNS,
     InterruptedSubagent,
+    RunDensity,
     RunFilter,
     RunSpan,
     Session,
@@ -72,6 +73,15 @@ class PostgresRunRecords(PostgresPart):
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["find"], *prefix_range(prefix))
         return [rows.run(row) for row in found]
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int
+    ) -> list[RunDensity]:
+        """Read only an index, but for runs in progress."""
+        bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["density"], bounds)
+        return [rows.from_row(RunDensity, row) for row in found]
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
@@ -10,7 +11,6 @@ from html.parser import HTMLParser
 import pytest
 
 from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import OutboxState, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
@@ -173,23 +173,36 @@ async def test_sessions_are_shown_by_name_with_the_key_on_hover(
         assert key in text
 
 
-async def test_of_too_many_runs_the_newest_are_drawn(
+async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
     browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the page says from when on."""
-    begins = [fakes.NOW - n * timedelta(minutes=1) for n in range(1400)]
-    spans = [replace(fakes.SPAN, id=RunId(f"run-{n:04}"), started_at=at, finished_at=at)
-             for n, at in enumerate(begins)][::-1]  # fmt: skip
+    """None is left out, and the part that is pressed is shown with a bar for each run."""
 
     async def runs_between(since: datetime, until: datetime, *, limit: int) -> list[RunSpan]:
-        return [span for span in spans if since <= span.started_at < until][:limit]
+        many = until - since > timedelta(minutes=10)
+        return [replace(fakes.SPAN, started_at=since)] * (limit if many else 1)
 
     monkeypatch.setattr(control, "runs_between", runs_between)
-    text = (await browser.get("/timeline?span=24h")).text
-    assert "run-0000" in text
-    assert "run-1399" not in text
-    assert "only those since" in text
-    assert "only those since" not in (await browser.get("/timeline?span=10m")).text
+    text = (await browser.get("/timeline?span=6h")).text
+    assert "1,001 runs: 100 failed, 1 running, 900 completed" in text
+    assert fakes.SPAN.id not in text
+    links = re.findall(r'href="(/timeline\?from=[^"]+)"', html.unescape(text))
+    assert len(links) == 2
+    closer = (await browser.get(links[1])).text
+    assert fakes.SPAN.id in closer
+    _, since, until, _ = [call for call in control.calls if call[0] == "run_density"][-1]
+    assert isinstance(since, datetime)
+    assert isinstance(until, datetime)
+    assert (until - since).total_seconds() == 6 * 3600
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    ["from=x&to=y", "from=2026-01-01T00:00:00Z", "from=2026-01-02&to=2026-01-01",
+     "from=0001-01-01&to=9999-12-31", "from=2026-01-01&to=2028-01-01"],
+)  # fmt: skip
+async def test_a_wrong_time_is_refused(browser: Browser, chosen: str) -> None:
+    assert (await browser.get(f"/timeline?{chosen}")).status_code == 422
 
 
 async def test_a_long_text_is_shown_by_its_beginning_and_where_all_of_it_is(
