@@ -58,7 +58,10 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     async def ask(control: Control) -> tuple[NodesView, Node]:
         found = await control.nodes()
         nodes = list(found.nodes)
-        return found, only(nodes, lambda one: node in one.id, lambda one: one.id, f"node {node!r}")
+        what = f"node {node!r}"
+        return found, only(
+            nodes, lambda one: node in one.id, lambda one: one.id, what, "nodes list"
+        )
 
     found, one = cli(ctx).ask(ask)
     if as_json:

@@ -76,7 +76,7 @@ limit $1;
 select * from runs
 where id >= $1 and id <= $2
 order by id
-limit 2;
+limit 4;
 
 -- name: between
 -- Return runs that were running at any time between two instants, the oldest first: those that

@@ -6,6 +6,7 @@ SPEC CRON-8, CRON-9, CRON-11, CRON-12, OPS-1, OPS-4.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from datetime import timedelta
 
@@ -151,7 +152,10 @@ def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> N
     # One name of two people needs the id.
     for owner in ("a", "b"):
         cron.make(POLL, Requester(Owner(owner)))
-    assert goclaw("cron", "show", "poll").err == "goclaw: several jobs begin with 'poll'\n"
+    said = goclaw("cron", "show", "poll").err
+    assert re.fullmatch(
+        r"goclaw: several jobs begin with 'poll': poll \(\S{18}\), poll \(\S{18}\)\n", said
+    )
 
 
 # ---------------------------------------------------------------------------- show
