@@ -20,15 +20,18 @@ from goclaw_py.cli.context import (
     look,
     maybe_named,
     with_options,
+    with_wide,
 )
 from goclaw_py.cli.cron import texts as words
 from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, routed, seen
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import (
+    Column,
     Printer,
     duration,
     one_line,
     plain,
+    short_id,
     show_facts,
     show_json,
     show_table,
@@ -60,6 +63,7 @@ class _Shown:
     base: JobPolicy
 
 
+@with_wide
 def show(
     ctx: typer.Context,
     job: JobName,
@@ -188,6 +192,7 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------- runs
 
 
+@with_wide
 def runs(
     ctx: typer.Context,
     job: OfJob = None,
@@ -212,8 +217,19 @@ def runs(
     answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 
 
+_LOG = (
+    "DUE",
+    Column("TOOK", drop=3),
+    Column("STATUS", least=16, state=True),
+    Column("TRIES", drop=5),
+    Column("DELIVERY", drop=4),
+    Column("COST", drop=4),
+    Column("RUN", drop=2),
+    Column("OUTPUT", least=16),
+)
+
+
 def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
-    columns = ("DUE", "TOOK", "STATUS", "TRIES", "DELIVERY", "COST", "RUN", "OUTPUT")
     found = [
         (
             *((row.slug,) if with_job else ()),
@@ -223,12 +239,12 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
             str(row.attempts),
             row.delivery,
             words.cost(row),
-            row.runs[-1] if row.runs else "",
+            short_id(row.runs[-1]) if row.runs else "",
             plain(waits(row)) or one_line(row.error or row.output, _TEXT),
         )
         for row in rows
     ]
-    show_table((*(("JOB",) if with_job else ()), *columns), found, empty="no runs yet")
+    show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty="no runs yet")
 
 
 def _zone(row: LoggedOccurrence) -> str:
@@ -285,6 +301,7 @@ class Filters:
         )
 
 
+@with_wide
 @with_options(Filters)
 def list_(
     ctx: typer.Context, wanted: Filters, *, watch: Watch = None, as_json: AsJson = False
@@ -306,13 +323,23 @@ def list_(
     look(ctx, ask, Printer(list[dict[str, object]], _show_all, as_json, documents), watch)
 
 
+_JOBS = (
+    Column("STATE", state=True),
+    Column("SCHEDULE", drop=2, least=12),
+    Column("NEXT RUN", least=words.TIME),
+    Column("LAST RUN", drop=3, least=words.TIME),
+    Column("RESULT", drop=1, state=True),
+    Column("NOTE", least=16),
+)
+
+
 def _show_all(found: _Page) -> None:
     if not found.live and found.jobs:
         typer.echo("no gateway is running here; no job runs until you start one", err=True)
     several = len({one.job.owner for one in found.jobs}) > 1
-    columns = ("JOB", *(("OWNER",) if several else ()), "STATE", "SCHEDULE", "NEXT RUN", "LAST RUN")
     rows = [_row(one, with_owner=several) for one in found.jobs]
-    show_table((*columns, "RESULT", "NOTE"), rows, empty="no jobs")
+    columns = ("JOB", *((Column("OWNER", drop=4),) if several else ()), *_JOBS)
+    show_table(columns, rows, empty="no jobs")
     if found.total > len(rows):
         typer.echo(f"showing {len(rows)} of {found.total} jobs; use --limit to see more", err=True)
 
@@ -334,6 +361,7 @@ def _row(found: JobSnapshot, *, with_owner: bool) -> tuple[str, ...]:
 # ---------------------------------------------------------------------------- next
 
 
+@with_wide
 def next_(
     ctx: typer.Context,
     number: Annotated[int, typer.Argument(min=1, max=1000, help="Number of runs to list.")] = 10,
@@ -371,7 +399,13 @@ def next_(
         )
         for at, due in found
     ]
-    show_table(("WHEN", "TIME ZONE", "JOB", "PAYLOAD"), rows, empty="no upcoming runs")
+    columns = (
+        Column("WHEN", least=words.TIME),
+        Column("TIME ZONE", drop=1),
+        "JOB",
+        Column("PAYLOAD", least=16),
+    )
+    show_table(columns, rows, empty="no upcoming runs")
 
 
 async def _ahead(service: JobService, number: int) -> list[_Due]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -59,6 +59,10 @@ OfJob = Annotated[
 
 
 # ---------------------------------------------------------------------------- times
+
+
+TIME: Final = len("Fri 2026-01-31 12:00:00…")
+"""The width to which a column of ``when`` may be cut: the time stays whole."""
 
 
 def local(at: datetime | None, zone: str) -> str:
