@@ -160,6 +160,9 @@ GATEWAY = dict.fromkeys(
     "approvals revoke": "main pay",
     "why": "0190-aaaa",
     "config show": "lanes",
+    "agents list": "",
+    "models list": "",
+    "channels list": "",
 }
 """What each command is called with; with a gateway, or without anything."""
 
@@ -179,7 +182,7 @@ JOBS = {
 DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
 ELSEWHERE = {
     # What they need is more than a fake: see their own tests.
-    *("cron run", "runs follow", "usage", "backup", "restore", "doctor")
+    *("cron run", "runs follow", "usage", "backup", "restore", "doctor", "open")
 }
 
 
