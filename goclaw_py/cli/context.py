@@ -15,7 +15,7 @@ import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import Printer
+from goclaw_py.cli.output import Printer, full_width
 from goclaw_py.model.errors import NoGateway
 
 if TYPE_CHECKING:
@@ -46,6 +46,12 @@ Watch = Annotated[
     ),
 ]
 """``entry`` replaces ``--watch`` without a value by ``--watch=1``."""
+
+
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="Show all columns, with full ids. Long cells are folded."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,20 +249,35 @@ def with_options(kind: type[T]) -> Callable[[Callable[..., None]], Callable[...,
             command(ctx, kind(**{name: given.pop(name) for name in names}), **given)
 
         first, _, *others = inspect.signature(command, eval_str=True).parameters.values()
-        options = [
-            inspect.Parameter(
-                name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=getattr(defaults, name),
-                annotation=hints[name],
-            )
-            for name in names
-        ]
-        # typer reads the options from the signature.
-        by_kind = sorted([*options, *others], key=lambda parameter: parameter.kind)
-        signature = inspect.Signature([first, *by_kind])
-        called.__signature__ = signature  # type: ignore[attr-defined]
-        called.__name__, called.__doc__ = command.__name__, command.__doc__
-        return called
+        options = [_option(name, hints[name], getattr(defaults, name)) for name in names]
+        return _like(called, command, [first, *options, *others])
 
     return decorated
+
+
+def with_wide(command: Callable[..., None]) -> Callable[..., None]:
+    """Add ``--wide`` to a command that prints tables."""
+
+    def called(ctx: typer.Context, *, wide: bool, **given: Any) -> None:
+        if wide and ctx.invoked_subcommand is not None:
+            raise typer.BadParameter("put --wide after the subcommand")
+        with full_width(wide):
+            command(ctx, **given)
+
+    first, *others = inspect.signature(command, eval_str=True).parameters.values()
+    return _like(called, command, [first, *others, _option("wide", Wide, default=False)])
+
+
+def _option(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
+
+
+def _like(
+    called: Callable[..., None], command: Callable[..., None], parameters: list[inspect.Parameter]
+) -> Callable[..., None]:
+    """Make a function look like a command with these parameters: typer reads them from it."""
+    by_kind = sorted(parameters, key=lambda parameter: parameter.kind)
+    called.__signature__ = inspect.Signature(by_kind)  # type: ignore[attr-defined]
+    called.__name__, called.__doc__ = command.__name__, command.__doc__
+    return called

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from io import StringIO
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from unicodedata import bidirectional, category
 
 import typer
 
+from goclaw_py.model import display_names
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
 T = TypeVar("T")
 
-_WIDE = 10_000
 _SHORT = 20
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -37,9 +44,13 @@ def _is_dangerous(char: str) -> bool:
 
 
 def one_line(text: str, limit: int = 60) -> str:
-    """Return the beginning of a text, on one line."""
+    """Return the beginning of a text on one line, at most ``limit`` cells of the terminal."""
     flat = " ".join(plain(text).split())
-    return flat if len(flat) <= limit else flat[: limit - 1] + "…"
+    if 2 * len(flat) <= limit:
+        return flat
+    from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
+
+    return flat if cell_len(flat) <= limit else set_cell_size(flat, limit - 1) + "…"
 
 
 def duration(seconds: float) -> str:
@@ -92,39 +103,167 @@ def show_json(kind: Any, value: object) -> None:
     typer.echo(adapter(kind).dump_json(value, indent=2).decode())
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> None:
-    """Print a table, or ``empty`` if it has no rows. In a pipe lines are never cut or wrapped."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table, and what becomes of it on a narrow terminal.
+
+    Args:
+        drop: The columns with the highest number are left out first; one with 0 never is.
+        least: Cells may be cut to this width; with 0 they are never cut, as ids must not be.
+        state: Whether the first word of a cell is a state, which has a colour on a terminal.
+    """
+
+    title: str
+    drop: int = 0
+    least: int = 0
+    state: bool = False
+
+
+Columns = Sequence[str | Column]
+
+_GAP: Final = 2
+"""Blanks between two columns."""
+
+_LEAST: Final = 24
+"""The width to which the last column may be cut in a table that names no other one."""
+
+_COLOURS: Final = {
+    word: colour
+    for colour, words in {
+        "red": "failed dead lost timed_out abandoned delivery_failed no_route denied "
+        "stopped unauthorized conflict",
+        "yellow": "waiting pending paused draining deferred queued ready collecting stopping "
+        "reconnecting",
+        "green": "running ok completed sent connected live active",
+    }.items()
+    for word in words.split()
+}
+
+_is_wide: ContextVar[bool] = ContextVar("is_wide", default=False)
+
+
+@contextmanager
+def full_width(wide: bool) -> Iterator[None]:  # noqa: FBT001  (the value of an option)
+    """Show all columns of tables meanwhile, whole, if ``wide``."""
+    token = _is_wide.set(wide)
+    try:
+        yield
+    finally:
+        _is_wide.reset(token)
+
+
+def short_id(whole: str) -> str:
+    """Shorten an id on a terminal. Commands accept its beginning."""
+    is_whole = _is_wide.get() or not sys.stdout.isatty()
+    return whole if is_whole else display_names.short_id(whole)
+
+
+def show_table(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -> None:
+    """Print a table, or ``empty`` if it has no rows.
+
+    On a terminal each row takes one line: columns are left out and cells cut. With ``--wide`` long
+    cells are folded instead. In a pipe nothing is left out, cut or folded.
+    """
     typer.echo(table_text(columns, rows, empty=empty))
 
 
-def table_text(columns: Sequence[str], rows: Iterable[Sequence[str]], *, empty: str) -> str:
+def table_text(columns: Columns, rows: Iterable[Sequence[str]], *, empty: str) -> str:
     """Return a table as text for the terminal or pipe, without a newline at the end."""
-    rows = list(rows)
-    if not rows:
+    heads = [Column(one) if isinstance(one, str) else one for one in columns]
+    cells = [[_flat(cell) for cell in row] for row in rows]
+    if not cells:
         return empty
     from rich.console import Console  # noqa: PLC0415
+
+    interactive = sys.stdout.isatty()
+    folds = interactive and _is_wide.get()
+    room = shutil.get_terminal_size().columns
+    widths = _whole(heads, cells)
+    if interactive and not folds:
+        widths = _fitted(heads, widths, room)
+    text = StringIO()
+    console = Console(
+        file=text,
+        # Never less than the table: to make it fit, rich would cut ids, too.
+        width=room if folds else sum(widths.values()) + _GAP * len(widths) + _LEAST,
+        force_terminal=interactive,
+        highlight=False,
+    )
+    console.print(_table(heads, cells, widths, folds=folds))
+    if len(widths) < len(heads):
+        console.print("more columns: --wide", style="dim")
+    lines = text.getvalue().rstrip("\n").split("\n")
+    # Strip trailing blanks in a pipe; on a terminal the end of a line contains colour codes.
+    return "\n".join(lines if interactive else map(str.rstrip, lines))
+
+
+def _flat(cell: str) -> str:
+    """Put a cell on one line."""
+    return " ".join(plain(cell).replace("\t", " ").splitlines())
+
+
+def _whole(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> dict[int, int]:
+    """Return the widths of whole columns by their places, in cells of the terminal."""
+    from rich.cells import cell_len  # noqa: PLC0415
+
+    return {
+        place: max(cell_len(column.title), *(cell_len(row[place]) for row in rows))
+        for place, column in enumerate(columns)
+    }
+
+
+def _fitted(columns: Sequence[Column], whole: dict[int, int], room: int) -> dict[int, int]:
+    """Return the columns that are shown in a line of this width, with their widths."""
+    columns = list(columns)
+    if len(columns) > 1 and not columns[-1].state and not any(one.least for one in columns):
+        columns[-1] = replace(columns[-1], least=_LEAST)
+    widths = {
+        place: min(whole[place], column.least or whole[place])
+        for place, column in enumerate(columns)
+    }
+
+    def left() -> int:
+        return room - sum(widths.values()) - _GAP * (len(widths) - 1)
+
+    by_drop = sorted((-column.drop, -place) for place, column in enumerate(columns) if column.drop)
+    for _, place in by_drop:
+        if left() >= 0:
+            break
+        del widths[-place]
+    for place, width in widths.items():
+        widths[place] = width + max(0, min(left(), whole[place] - width))
+    return widths
+
+
+def _table(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    widths: dict[int, int],
+    *,
+    folds: bool,
+) -> Table:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, column in enumerate(columns):
-        # Do not wrap short names in the first column on a narrow terminal: people copy them.
-        is_name = place == 0 and all(len(row[0]) <= _SHORT for row in rows)
-        table.add_column(column, overflow="fold", no_wrap=is_name)
+    for place, width in widths.items():
+        # Do not fold short names in the first column on a narrow terminal: people copy them.
+        is_name = place == 0 and width <= _SHORT
+        table.add_column(
+            columns[place].title,
+            overflow="fold" if folds else "ellipsis",
+            no_wrap=not folds or is_name,
+            max_width=None if folds else width,
+        )
     for row in rows:
         # Use Text, because rich interprets [brackets] in strings as markup.
-        table.add_row(*(Text(plain(cell)) for cell in row))
-    interactive = sys.stdout.isatty()
-    text = StringIO()
-    Console(
-        file=text,
-        width=shutil.get_terminal_size().columns if interactive else _WIDE,
-        force_terminal=interactive,
-        highlight=False,
-    ).print(table)
-    lines = text.getvalue().rstrip("\n").split("\n")
-    # Strip trailing blanks in a pipe; on a terminal the end of a line contains colour codes.
-    return "\n".join(lines if interactive else map(str.rstrip, lines))
+        table.add_row(*(Text(row[n], _colour(row[n]) if columns[n].state else "") for n in widths))
+    return table
+
+
+def _colour(state: str) -> str:
+    word = re.match(r"\w+", state)
+    return _COLOURS.get(word[0], "") if word else ""
 
 
 def show_facts(facts: Iterable[tuple[str, str]]) -> None:

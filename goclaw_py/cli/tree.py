@@ -22,6 +22,9 @@ PLACES: Final = {
     "queue": ("messages.queue:queue", "Show the queue of a session."),
     "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
     "sessions": ("chats.sessions:app", "List, show, reset and fork sessions (conversations)."),
+    "agents": ("system.lists:agents", "List the agents of the settings."),
+    "models": ("system.lists:models", "List the models of the settings."),
+    "channels": ("system.lists:channels", "List the channels of the settings."),
     "runs": ("runs.commands:app", "List, show, follow and replay runs of agents."),
     "approvals": (
         "runs.approvals:app",
@@ -44,6 +47,8 @@ PLACES: Final = {
     "backup": ("system.backup:backup", "Back up database, workspaces and settings to a file."),
     "restore": ("system.backup:restore", "Restore a backup."),
     "doctor": ("doctor.command:doctor", "Check installation, settings, database and channels."),
+    "logs": ("system.logs:logs", "Show the log file of the gateway."),
+    "open": ("system.dashboard:open_", "Open the dashboard in a browser, and print its address."),
     "version": ("system.gateway:version", "Print the version of goclaw_py."),
 }
 """In the order of ``goclaw --help``: the module in this package, its function or group, its line.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import sys
 from collections.abc import Callable
@@ -35,6 +36,7 @@ _CLEAR = "\x1b[H\x1b[2J"
 _HOME = "\x1b[H"
 _END_OF_LINE = "\x1b[K"
 _BELOW = "\x1b[J"
+_CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 # ---------------------------------------------------------------------------- screens
@@ -82,12 +84,10 @@ class Display:
 
 def _cut(line: str, columns: int) -> str:
     """Cut a line to the width of the terminal: wrapping would scroll the first line away."""
-    if "\x1b" in line:
-        # A line of a table, which already fits; colour codes have no width.
-        return line
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415
 
-    return line if cell_len(line) <= columns else set_cell_size(line, columns)
+    bare = _CODES.sub("", line)  # colour codes have no width
+    return line if cell_len(bare) <= columns else set_cell_size(bare, columns)
 
 
 class Paper:

@@ -10,7 +10,7 @@ from goclaw_py.model.approvals import Approval, ToolGrant
 from goclaw_py.model.display_names import display_name, needed_names
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.session_keys import agent_of, is_direct_chat
 from goclaw_py.ports.control import RunRecord
 from goclaw_py.ports.store import (
@@ -106,7 +106,7 @@ class GatewayQueries:
     async def run(self, prefix: str) -> StoredRun:
         """See ``Control``."""
         found = await self._store.find_run(prefix)
-        return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}")
+        return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}", "runs list")
 
     async def run_record(self, prefix: str) -> RunRecord:
         """See ``Control``."""
@@ -164,7 +164,9 @@ class GatewayQueries:
     async def approval(self, prefix: str) -> Approval:
         """See ``Control``."""
         found = await self._store.find_approvals(prefix)
-        return only(found, lambda _: True, lambda one: one.id, f"approval {prefix!r}")
+        return only(
+            found, lambda _: True, lambda one: one.id, f"approval {prefix!r}", "approvals list"
+        )
 
     async def grants(self) -> list[ToolGrant]:
         """See ``Control``."""
@@ -199,7 +201,9 @@ def session_named(keys: Iterable[SessionKey], part: str) -> SessionKey:
     candidates = sorted(
         chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)
     )
-    return only(candidates, lambda _: True, str, f"session {part!r}", most=_CANDIDATES)
+    return only(
+        candidates, lambda _: True, str, f"session {part!r}", "sessions list", most=_CANDIDATES
+    )
 
 
 def only(
@@ -207,13 +211,17 @@ def only(
     matches: Callable[[T], bool],
     name: Callable[[T], str],
     wanted: str,
+    see: str,
     *,
-    most: int = 3,
+    most: int = FOUND - 1,
 ) -> T:
-    """Return the only candidate that matches. Raises ``NotFound`` if none or several do."""
+    """Return the only candidate that matches. Raises ``NotFound`` if none or several do.
+
+    ``see`` is the command that lists all candidates.
+    """
     found = [candidate for candidate in candidates if matches(candidate)]
     if not found:
-        raise NotFound(f"there is no {wanted}")
+        raise NotFound(f"there is no {wanted}; see: goclaw {see}")
     if len(found) > 1:
         names = ", ".join(name(candidate) for candidate in found[:most])
         raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")

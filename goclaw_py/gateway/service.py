@@ -257,7 +257,13 @@ class StoreControl(GatewayQueries):
         """See ``Control``."""
         known = await self.nodes()
         live = list(filter(known.is_live, known.nodes))
-        found = only(live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}")
+        found = only(
+            live,
+            lambda one: node in one.id,
+            lambda one: one.id,
+            f"live node {node!r}",
+            "nodes list",
+        )
         await self._calls.ask(found.id, DRAIN)
         log.info("node_drain_requested", extra={"node": found.id})
         return found

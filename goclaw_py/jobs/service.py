@@ -17,6 +17,7 @@ from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, session_f
 from goclaw_py.jobs.policy import History, JobPolicy, Profile
 from goclaw_py.jobs.schedule import upcoming
 from goclaw_py.jobs.targets import route_of
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.errors import BadJob, BadSchedule, JobChanged, NotYours, SlugTaken, UnknownJob
 from goclaw_py.model.ids import JobId, OccurrenceId, SessionKey
 from goclaw_py.model.messages import Target
@@ -163,7 +164,8 @@ class GatewayJobService:
                 raise NotYours(asked, by.owner)
             raise UnknownJob(asked)
         if len(found) > 1:
-            raise UnknownJob(asked, several=True)
+            names = ", ".join(f"{job.spec.slug} ({short_id(job.id)})" for job in found)
+            raise UnknownJob(asked, several=names)
         if not found:
             raise UnknownJob(asked)
         return found[0]

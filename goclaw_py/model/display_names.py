@@ -7,15 +7,18 @@ shown alone where somebody decides about access.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from goclaw_py.model.ids import JobId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import chat_of, job_of
 
-SHORT_ID: Final = 13
-"""Characters of a short id. Ids begin with the time: shorter prefixes match all of a minute."""
+SHORT_ID: Final = len("01a20492-c3f7-7c11")
+"""Characters of a short id: the time in ms and 12 random bits.
+
+With the time alone, runs that were due at the same time would have the same short id.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ def address(chat: Target) -> str:
     return f"{chat.channel}/{chat.account}/{chat.chat}"
 
 
+def person_key(chat: Target, person: str) -> str:
+    """Return the key under which ``display_name`` names a person of a chat."""
+    return address(replace(chat, chat=person))
+
+
 def short_id(whole: str) -> str:
     """Return the beginning of an id that commands and addresses accept in its place."""
     return whole[:SHORT_ID]
@@ -85,7 +93,8 @@ def _whole(chat: Target) -> Target:
 
 def _person(key: str) -> Target | None:
     match key.split("/", 2):
-        case [channel, account, sender]:
+        # A session of the API may have slashes in its name, but no channel has a colon.
+        case [channel, account, sender] if ":" not in channel:
             return Target(channel, account, sender)
         case _:
             return None

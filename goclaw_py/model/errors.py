@@ -368,11 +368,13 @@ class SlugTaken(JobError):
 class UnknownJob(JobError):
     """No job, or more than one, has this id, slug or prefix of an id."""
 
-    def __init__(self, asked: str, *, several: bool = False) -> None:
+    def __init__(self, asked: str, *, several: str = "") -> None:
+        """``several`` names some of the jobs that are meant."""
         shown = asked if len(asked) <= 80 else asked[:80] + "…"
-        super().__init__(f"several jobs begin with {shown!r}" if several else f"no job {shown!r}")
+        what = f"several jobs begin with {shown!r}: {several}" if several else f"no job {shown!r}"
+        super().__init__(what)
         self.asked = asked
-        self.several = several
+        self.several = bool(several)
 
 
 class NotYours(JobError):

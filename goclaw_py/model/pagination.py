@@ -13,6 +13,12 @@ from datetime import UTC, datetime
 
 MAX_CURSOR_CHARS = 8_192
 
+FOUND = 4
+"""How many rows a search for the beginning of an id returns: candidates, and one if there are more.
+
+The queries repeat it.
+"""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cursor:

@@ -28,6 +28,7 @@ from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs
 from goclaw_py.model.ids import AgentName, JobId, Owner
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker
+from goclaw_py.model.pagination import FOUND
 from goclaw_py.ports.store import JobQuery, Notice, Store
 from goclaw_py.store.memory.jobs import jobs as memory_jobs
 from goclaw_py.store.postgres.jobs import jobs as postgres_jobs
@@ -267,11 +268,11 @@ async def test_a_deleted_job_is_gone_and_its_slug_is_free(world: World, *, forge
 
 
 async def test_a_job_is_found_by_its_slug_before_any_id(world: World) -> None:
-    """Two where there are more; among those of its owner."""
+    """Some where there are more; among those of its owner."""
     one = replace(a_job("abcd"), id=JobId("0001"))
     two = replace(a_job("other"), id=JobId("abcd-5"))
     theirs = replace(a_job("abcd", owner=OTHER), id=JobId("theirs"))
-    many = [replace(a_job(f"s{n}"), id=JobId(f"0190-{n}")) for n in range(3)]
+    many = [replace(a_job(f"s{n}"), id=JobId(f"0190-{n}")) for n in range(5)]
     await added(world.a, one, two, theirs, *many)
     assert await world.a.find_jobs("abcd", owner=OWNER) == [one]
     assert await world.a.find_jobs("abcd", owner=OTHER) == [theirs]
@@ -279,7 +280,7 @@ async def test_a_job_is_found_by_its_slug_before_any_id(world: World) -> None:
     assert await world.a.find_jobs("abcd-") == [two]
     assert await world.a.find_jobs("abcd-5", owner=OTHER) == []
     assert await world.a.find_jobs("abc") == []
-    assert await world.a.find_jobs("0190") == many[:2]
+    assert await world.a.find_jobs("0190") == many[:FOUND]
 
 
 async def test_nothing_in_a_text_is_a_pattern(world: World) -> None:

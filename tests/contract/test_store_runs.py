@@ -11,6 +11,7 @@ import pytest
 from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.pagination import FOUND
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Notice, RunSoFar, RunStartResult, StoredEntry, StoredRun, ToolCall
@@ -200,13 +201,13 @@ async def test_a_node_that_has_to_renew_its_lease_gets_nothing_new(world: World)
 
 
 async def test_a_run_is_found_by_a_prefix_of_its_id(world: World) -> None:
-    for name in ("0190-aa", "0190-ab", "0190-ac", "0191%"):
+    for name in ("0190-aa", "0190-ab", "0190-ac", "0191%", "0192"):
         await world.a.begin_run(new_run(name), node=A)
     assert [run.id for run in await world.a.find_run("0190-ab")] == ["0190-ab"]
-    assert [run.id for run in await world.a.find_run("0190")] == ["0190-aa", "0190-ab"]
+    assert [run.id for run in await world.a.find_run("0190-a")] == ["0190-aa", "0190-ab", "0190-ac"]
     assert await world.a.find_run("019%") == []
     assert await world.a.find_run("0190-abc") == []
-    assert len(await world.a.find_run("")) == 2
+    assert len(await world.a.find_run("")) == FOUND
 
 
 async def test_the_newest_entries_are_returned_oldest_first(world: World) -> None:

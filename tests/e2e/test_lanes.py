@@ -56,7 +56,7 @@ def test_a_full_lane_is_seen_and_resized_and_nobody_is_cancelled(
     assert f"telegram:direct:{BOB}" in first
     _, ann, bob = narrow.goclaw("runs", "--active")[1].splitlines()
     assert "running" in ann
-    assert bob.rstrip().endswith("lane main: no slot is free")
+    assert "  lane main: no slot is free  " in bob
 
     wait_for(lambda: "lane_wait_slow" in gateway.output, "a word about the slow wait")
     (line,) = [line for line in gateway.output.splitlines() if "lane_wait_slow" in line]

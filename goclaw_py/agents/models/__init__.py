@@ -5,7 +5,7 @@ is warmed up or first run: importing this package is cheap.
 """
 
 from goclaw_py.agents.models.agent import ModelAgent
-from goclaw_py.agents.models.catalog import Provider, is_priced, read_model
+from goclaw_py.agents.models.catalog import ModelPrice, Provider, is_priced, price_of, read_model
 from goclaw_py.agents.models.connection import (
     ModelConnection,
     ModelOptions,
@@ -20,6 +20,7 @@ __all__ = [
     "ModelAgent",
     "ModelConnection",
     "ModelOptions",
+    "ModelPrice",
     "Provider",
     "RetryPolicy",
     "find_key",
@@ -27,5 +28,6 @@ __all__ = [
     "is_priced",
     "is_sendable",
     "lacks",
+    "price_of",
     "read_model",
 ]

@@ -6,6 +6,7 @@ Light: it imports only ``genai_prices``, when a price is needed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from importlib.util import find_spec
 
@@ -234,18 +235,35 @@ _ALIASES = {"openai-chat": "openai", "openai-responses": "openai", "google-cloud
 """The names under which prices are listed, where they differ."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """What a million tokens cost in USD, and how many tokens a request may have, if known."""
+
+    input_usd: Decimal
+    output_usd: Decimal
+    context_window: int | None
+
+
 def is_priced(provider: Provider, model: str, base_url: str | None) -> bool:
-    """Return whether a cost budget can be enforced for a model.
+    """Return whether a cost budget can be enforced for a model."""
+    return price_of(provider, model, base_url) is not None
+
+
+def price_of(provider: Provider, model: str, base_url: str | None) -> ModelPrice | None:
+    """Return the price of a model, None if it is not known.
 
     The cost of a server with ``base_url`` is unknown, whatever its models are called.
     """
     if base_url:
-        return False
+        return None
     from genai_prices import Usage, calc_price  # noqa: PLC0415 - 0.2 s
 
     name = provider.value.removeprefix("gateway/")
+    # Few tokens: some models cost more per token in long requests.
+    used = Usage(input_tokens=1000, output_tokens=1000)
     try:
-        calc_price(Usage(input_tokens=1), model, provider_id=_ALIASES.get(name, name))
+        found = calc_price(used, model, provider_id=_ALIASES.get(name, name))
     except LookupError:
-        return False
-    return True
+        return None
+    window = found.model.context_window
+    return ModelPrice(found.input_price * 1000, found.output_price * 1000, window)

@@ -9,9 +9,9 @@ from unicodedata import normalize
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli, named
+from goclaw_py.cli.context import AsJson, cli, named, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import one_line, show_json, show_table
+from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
@@ -89,6 +89,7 @@ async def _groups(control: Control) -> list[Chat]:
 
 
 @app.command("list")
+@with_wide
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List groups, pending decisions first.
 
@@ -102,8 +103,11 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         show_json(list[Chat], [chat for chat, _ in judged])
         return
     several = len({display.where(chat) for chat, _ in judged}) > 1
-    columns = ["NAME", "ID", *(["CHANNEL"] if several else []), "STATE", "LAST SEEN"]
-    columns += ["UNMENTIONED", "PROBLEM"]
+    columns = (
+        *("NAME", "ID", *((Column("CHANNEL", drop=3),) if several else ())),
+        *(Column("STATE", state=True), Column("LAST SEEN", drop=1), Column("UNMENTIONED", drop=2)),
+        Column("PROBLEM", least=24),
+    )
     seen_at = display.now()
     rows = [
         (

@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from goclaw_py.chats.access_texts import name
-from goclaw_py.cli.context import AsJson, answer, cli, named
+from goclaw_py.cli.context import AsJson, answer, named, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, clock, show_json, show_table
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import Column, Printer, clock, show_table
+from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.control import Control, PairingApplicant
@@ -25,7 +27,24 @@ _HEARD = 1000
 Who = Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")]
 
 
+_ROLE = Column("ROLE", state=True)
+_LISTED = (
+    Column("PERSON", least=30),
+    Column("CHANNEL", drop=2),
+    _ROLE,
+    Column("CODE VALID UNTIL", drop=1),
+)
+_PEOPLE = (
+    Column("PERSON", least=30),
+    Column("CHANNEL", drop=2),
+    _ROLE,
+    Column("SINCE", drop=3),
+    Column("LAST MESSAGE", drop=1, least=16),
+)
+
+
 @app.command("list")
+@with_wide
 def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List approved people and pending requests."""
 
@@ -44,25 +63,37 @@ def _show(found: tuple[list[Person], list[PairingApplicant]]) -> None:
             for one in asking
         ),
     ]
-    show_table(("PERSON", "CHANNEL", "ROLE", "CODE VALID UNTIL"), rows, empty=_NOBODY)
+    show_table(_LISTED, rows, empty=_NOBODY)
+
+
+_Heard = tuple[list[Person], list[LastActivity], list[Chat]]
 
 
 @app.command()
+@with_wide
 def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List people and when they last wrote.
 
     Includes owners, guests, and people whom the settings allow to write without approval.
     """
 
-    async def ask(control: Control) -> tuple[list[Person], list[LastActivity], list[Chat]]:
+    async def ask(control: Control) -> _Heard:
         found = await control.people()
         heard = await control.heard(limit=_HEARD)
         return found, heard, unapproved(found, await control.chats())
 
-    found, heard, others = cli(ctx).ask(ask)
-    if as_json:
-        show_json(tuple[list[Person], list[Chat]], (found, others))
-        return
+    def keys(found: _Heard) -> list[str]:
+        return [address(one.target) for one in found[1]]
+
+    def document(found: _Heard) -> object:
+        return found[0], found[2]
+
+    kind = tuple[list[Person], list[Chat]]
+    answer(ctx, *with_names(ask, keys, kind, _show_people, as_json, document))
+
+
+def _show_people(answered: _Heard, names: DisplayNames) -> None:
+    found, heard, others = answered
     # Only the last speaker of each chat is stored, which is enough for a direct chat.
     # The list is newest first; reversed, so that the newest entry of a person wins.
     last = {(one.target.channel, one.target.account, one.sender_id): one for one in reversed(heard)}
@@ -73,7 +104,7 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             display.where(one),
             one.standing.value,
             clock(one.approved_at),
-            _last(last.get((one.channel, one.account, one.sender.id)), seen_at),
+            _last(last.get((one.channel, one.account, one.sender.id)), names, seen_at),
         )
         for one in found
     ] + [
@@ -83,22 +114,22 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
             "denied" if one.allowed is False else "not approved",
             clock(one.first_seen_at),
             # The stored time of the chat is updated at least once an hour.
-            _last(last.get((one.channel, one.account, one.chat)), seen_at)
+            _last(last.get((one.channel, one.account, one.chat)), names, seen_at)
             or f"{display.age(one.last_seen_at, seen_at)} ago",
         )
         for one in others
     ]
-    show_table(("PERSON", "CHANNEL", "ROLE", "SINCE", "LAST MESSAGE"), rows, empty=_NOBODY)
+    show_table(_PEOPLE, rows, empty=_NOBODY)
 
 
 def _called(chat: Chat) -> str:
     return display.cell(f"{chat.chat} ({chat.name})" if chat.name else chat.chat)
 
 
-def _last(heard: LastActivity | None, seen_at: datetime) -> str:
+def _last(heard: LastActivity | None, names: DisplayNames, seen_at: datetime) -> str:
     if heard is None:
         return ""
-    return f"{display.age(heard.at, seen_at)} ago in {display.place(heard.target)}"
+    return f"{display.age(heard.at, seen_at)} ago in {names.chat(heard.target)}"
 
 
 @app.command()

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Limit, SessionName, answer, maybe_named
-from goclaw_py.cli.output import Printer, clock, plain, show_facts, show_table
+from goclaw_py.cli.context import AsJson, Limit, SessionName, answer, maybe_named, with_wide
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
 from goclaw_py.common.text import count
 from goclaw_py.ports.control import Control, SessionFork, Submitted
 from goclaw_py.ports.store import Session, StoredEntry
@@ -17,20 +18,44 @@ from goclaw_py.ports.store import Session, StoredEntry
 app = typer.Typer(help="List, show, reset and fork sessions (conversations).", no_args_is_help=True)
 
 
+_COLUMNS = (
+    "SESSION",
+    Column("AGENT", drop=3),
+    "LAST ACTIVE",
+    Column("WAITING", drop=1),
+    Column("ENTRIES", drop=2),
+    Column("KEY", drop=9),
+)
+
+
 @app.command("list")
+@with_wide
 def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
     """List sessions, most recently active first."""
-    output = Printer(list[Session], _show_all, as_json)
-    answer(ctx, lambda control: control.sessions(limit=limit), output)
+
+    async def ask(control: Control) -> list[Session]:
+        return await control.sessions(limit=limit)
+
+    answer(ctx, *with_names(ask, _keys, list[Session], _show_all, as_json))
 
 
-def _show_all(found: list[Session]) -> None:
+def _keys(found: list[Session]) -> list[str]:
+    return [one.key for one in found]
+
+
+def _show_all(found: list[Session], names: DisplayNames) -> None:
     rows = [
-        (one.key, one.agent, clock(one.last_active_at), str(one.waiting), str(one.entries))
+        (
+            names.of(one.key),
+            one.agent,
+            clock(one.last_active_at),
+            str(one.waiting),
+            str(one.entries),
+            one.key,
+        )
         for one in found
     ]
-    columns = ("SESSION", "AGENT", "LAST ACTIVE", "WAITING", "ENTRIES")
-    show_table(columns, rows, empty="no sessions yet")
+    show_table(_COLUMNS, rows, empty="no sessions yet")
 
 
 @app.command()
@@ -43,14 +68,15 @@ def show(
         found = await control.session(session)
         return found, await control.history(found.key, limit=limit)
 
-    answer(ctx, ask, Printer(tuple[Session, list[StoredEntry]], _show, as_json))
+    kind = tuple[Session, list[StoredEntry]]
+    answer(ctx, *with_names(ask, lambda found: [found[0].key], kind, _show, as_json))
 
 
-def _show(answered: tuple[Session, list[StoredEntry]]) -> None:
+def _show(answered: tuple[Session, list[StoredEntry]], names: DisplayNames) -> None:
     found, history = answered
     show_facts(
         [
-            ("session", found.key),
+            ("session", names.with_key(found.key)),
             ("agent", found.agent),
             ("created", clock(found.created_at)),
             ("last active", clock(found.last_active_at)),

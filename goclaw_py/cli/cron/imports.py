@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli, maybe_named
+from goclaw_py.cli.context import AsJson, cli, maybe_named, with_wide
 from goclaw_py.cli.cron import texts as words
 from goclaw_py.cli.cron.show import PAGE
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import plain, show_json, show_table
+from goclaw_py.cli.output import Column, plain, show_json, show_table
 from goclaw_py.common.text import count
 from goclaw_py.jobs.job_json import spec_json
 from goclaw_py.jobs.models import SLUG, Job, JobState
@@ -50,6 +50,7 @@ class _Brought:
 # ---------------------------------------------------------------------------- import
 
 
+@with_wide
 def import_(
     ctx: typer.Context,
     paths: Annotated[
@@ -235,7 +236,13 @@ def _show(brought: list[_Brought], *, dry_run: bool, as_json: bool) -> None:
             if one.result != "failed"
         ]
         verb = "RESULT (DRY RUN)" if dry_run else "RESULT"
-        show_table(("JOB", verb, "NEXT RUN", "FROM"), rows, empty="no jobs imported")
+        columns = (
+            "JOB",
+            Column(verb, least=16),
+            Column("NEXT RUN", drop=1),
+            Column("FROM", least=16),
+        )
+        show_table(columns, rows, empty="no jobs imported")
     for one in failed:
         typer.echo(f"goclaw: {plain(f'{one.where}: {one.problem}')}", err=True)
     if failed:

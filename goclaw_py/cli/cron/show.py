@@ -20,15 +20,19 @@ from goclaw_py.cli.context import (
     look,
     maybe_named,
     with_options,
+    with_wide,
 )
 from goclaw_py.cli.cron import texts as words
 from goclaw_py.cli.cron.texts import JobName, JobSnapshot, OfJob, operator, routed, seen
 from goclaw_py.cli.messages import display
+from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
+    Column,
     Printer,
     duration,
     one_line,
     plain,
+    short_id,
     show_facts,
     show_json,
     show_table,
@@ -38,7 +42,9 @@ from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, Occurren
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.view_texts import failures, kind_and_text, plan, waits
+from goclaw_py.model.display_names import address
 from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.model.messages import Target
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
@@ -60,6 +66,7 @@ class _Shown:
     base: JobPolicy
 
 
+@with_wide
 def show(
     ctx: typer.Context,
     job: JobName,
@@ -81,32 +88,42 @@ def show(
             service.profile.policy,
         )
 
-    found = cli(ctx).ask(ask)
-    if as_json:
-        from goclaw_py.web.api.wire import adapter  # noqa: PLC0415
+    def keys(found: _Shown) -> Iterator[str]:
+        spec = found.seen.job.spec
+        yield from words.owner_keys(found.seen.job)
+        if isinstance(spec.target, Target):
+            yield address(spec.target)
+        if spec.session:
+            yield spec.session
 
-        document = {
-            **words.document(found.seen),
-            "stats": adapter(JobStats).dump_python(found.stats, mode="json"),
-            "log": adapter(list[LoggedOccurrence]).dump_python(found.log, mode="json"),
-        }
-        show_json(dict[str, object], document)
-        return
-    show_facts([*_facts(found.seen), *_behaviour(found), *_statistics(found.stats, days)])
+    def show_one(found: _Shown, names: DisplayNames) -> None:
+        statistics = _statistics(found.stats, days)
+        show_facts([*_facts(found.seen, names), *_behaviour(found), *statistics])
+        kind, text = kind_and_text(found.seen.job.spec.payload)
+        display.show_text(kind, text)
+        if found.log:
+            typer.echo()
+            _show_log(found.log, with_job=False)
 
-    kind, text = kind_and_text(found.seen.job.spec.payload)
-    display.show_text(kind, text)
-    if found.log:
-        typer.echo()
-        _show_log(found.log, with_job=False)
+    answer(ctx, *with_names(ask, keys, dict[str, object], show_one, as_json, _document))
 
 
-def _facts(found: JobSnapshot) -> Iterator[tuple[str, str]]:
+def _document(found: _Shown) -> dict[str, object]:
+    from goclaw_py.web.api.wire import adapter  # noqa: PLC0415
+
+    return {
+        **words.document(found.seen),
+        "stats": adapter(JobStats).dump_python(found.stats, mode="json"),
+        "log": adapter(list[LoggedOccurrence]).dump_python(found.log, mode="json"),
+    }
+
+
+def _facts(found: JobSnapshot, names: DisplayNames) -> Iterator[tuple[str, str]]:
     job = found.job
     spec, zone = job.spec, job.spec.zone
     yield "job", words.label(job)
     yield "id", job.id
-    yield "owner", f"{display.cell(job.owner)} (created by {_maker(job)})"
+    yield "owner", f"{words.owner(job, names)}, created by {_maker(job)}"
     yield "state", f"{job.state.value}{f': {found.obstacle}' if found.obstacle else ''}"
     yield "schedule", plan(job)
     for number, at in enumerate(found.ahead):
@@ -118,10 +135,10 @@ def _facts(found: JobSnapshot) -> Iterator[tuple[str, str]]:
     if job.last_error:
         yield "last error", display.cell(job.last_error)
     yield "agent", display.cell(spec.agent)
-    yield "target", f"{words.target(spec.target)} ({spec.notify.value})"
+    yield "target", f"{words.target(spec.target, names)}, {spec.notify.value}"
     if found.no_route:
         yield "", display.cell(f"cannot deliver there now: {found.no_route}")
-    yield from _extras(job)
+    yield from _extras(job, names)
     yield "created", words.when(job.created_at, zone, found.now)
     yield "changed", f"{words.when(job.updated_at, zone, found.now)}, revision {job.revision}"
 
@@ -132,13 +149,13 @@ def _maker(job: Job) -> str:
     ]
 
 
-def _extras(job: Job) -> Iterator[tuple[str, str]]:
+def _extras(job: Job, names: DisplayNames) -> Iterator[tuple[str, str]]:
     """Yield the facts that only some jobs have."""
     spec = job.spec
     if model := getattr(spec.payload, "model", ""):
         yield "model", display.cell(model)
     if spec.session:
-        yield "session", display.cell(spec.session)
+        yield "session", names.with_key(spec.session)
     if spec.max_runs is not None:
         yield "ends after", f"{count(spec.max_runs, 'run')}, {job.runs} done"
     if spec.not_after is not None:
@@ -188,6 +205,7 @@ def _statistics(stats: JobStats, days: int) -> Iterator[tuple[str, str]]:
 # ---------------------------------------------------------------------------- runs
 
 
+@with_wide
 def runs(
     ctx: typer.Context,
     job: OfJob = None,
@@ -212,8 +230,19 @@ def runs(
     answer(ctx, ask, Printer(list[LoggedOccurrence], show_all, as_json))
 
 
+_LOG = (
+    "DUE",
+    Column("TOOK", drop=3),
+    Column("STATUS", least=16, state=True),
+    Column("TRIES", drop=5),
+    Column("DELIVERY", drop=4),
+    Column("COST", drop=4),
+    Column("RUN", drop=2),
+    Column("OUTPUT", least=16),
+)
+
+
 def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
-    columns = ("DUE", "TOOK", "STATUS", "TRIES", "DELIVERY", "COST", "RUN", "OUTPUT")
     found = [
         (
             *((row.slug,) if with_job else ()),
@@ -223,12 +252,12 @@ def _show_log(rows: list[LoggedOccurrence], *, with_job: bool) -> None:
             str(row.attempts),
             row.delivery,
             words.cost(row),
-            row.runs[-1] if row.runs else "",
+            short_id(row.runs[-1]) if row.runs else "",
             plain(waits(row)) or one_line(row.error or row.output, _TEXT),
         )
         for row in rows
     ]
-    show_table((*(("JOB",) if with_job else ()), *columns), found, empty="no runs yet")
+    show_table((*(("JOB",) if with_job else ()), *_LOG), found, empty="no runs yet")
 
 
 def _zone(row: LoggedOccurrence) -> str:
@@ -285,6 +314,7 @@ class Filters:
         )
 
 
+@with_wide
 @with_options(Filters)
 def list_(
     ctx: typer.Context, wanted: Filters, *, watch: Watch = None, as_json: AsJson = False
@@ -303,37 +333,55 @@ def list_(
     def documents(found: _Page) -> list[dict[str, object]]:
         return [words.document(one) for one in found.jobs]
 
-    look(ctx, ask, Printer(list[dict[str, object]], _show_all, as_json, documents), watch)
+    def keys(found: _Page) -> Iterator[str]:
+        return (key for one in found.jobs for key in words.owner_keys(one.job))
+
+    kind = list[dict[str, object]]
+    question, output = with_names(ask, keys, kind, _show_all, as_json, documents)
+    look(ctx, question, output, watch)
 
 
-def _show_all(found: _Page) -> None:
+_JOBS = (
+    Column("STATE", state=True),
+    Column("SCHEDULE", drop=2, least=12),
+    Column("NEXT RUN", least=words.TIME),
+    Column("LAST RUN", drop=3, least=words.TIME),
+    Column("RESULT", drop=1, state=True),
+    Column("NOTE", least=16),
+)
+
+
+def _show_all(found: _Page, names: DisplayNames) -> None:
     if not found.live and found.jobs:
         typer.echo("no gateway is running here; no job runs until you start one", err=True)
     several = len({one.job.owner for one in found.jobs}) > 1
-    columns = ("JOB", *(("OWNER",) if several else ()), "STATE", "SCHEDULE", "NEXT RUN", "LAST RUN")
-    rows = [_row(one, with_owner=several) for one in found.jobs]
-    show_table((*columns, "RESULT", "NOTE"), rows, empty="no jobs")
+    rows = [_row(one, names, with_owner=several) for one in found.jobs]
+    owner, key = Column("OWNER", drop=4, least=12), Column("KEY", drop=9)
+    columns = ("JOB", *((owner,) if several else ()), *_JOBS, *((key,) if several else ()))
+    show_table(columns, rows, empty="no jobs")
     if found.total > len(rows):
         typer.echo(f"showing {len(rows)} of {found.total} jobs; use --limit to see more", err=True)
 
 
-def _row(found: JobSnapshot, *, with_owner: bool) -> tuple[str, ...]:
+def _row(found: JobSnapshot, names: DisplayNames, *, with_owner: bool) -> tuple[str, ...]:
     job, zone = found.job, found.job.spec.zone
     return (
         job.spec.slug,
-        *((display.cell(job.owner),) if with_owner else ()),
+        *((words.owner(job, names, with_key=False),) if with_owner else ()),
         job.state.value,
         plan(job),
         words.when(job.next_run_at, zone, found.now),
         words.when(job.last_run_at, zone, found.now),
         job.last_status,
         found.remark,
+        *((display.cell(job.owner),) if with_owner else ()),
     )
 
 
 # ---------------------------------------------------------------------------- next
 
 
+@with_wide
 def next_(
     ctx: typer.Context,
     number: Annotated[int, typer.Argument(min=1, max=1000, help="Number of runs to list.")] = 10,
@@ -371,7 +419,13 @@ def next_(
         )
         for at, due in found
     ]
-    show_table(("WHEN", "TIME ZONE", "JOB", "PAYLOAD"), rows, empty="no upcoming runs")
+    columns = (
+        Column("WHEN", least=words.TIME),
+        Column("TIME ZONE", drop=1),
+        "JOB",
+        Column("PAYLOAD", least=16),
+    )
+    show_table(columns, rows, empty="no upcoming runs")
 
 
 async def _ahead(service: JobService, number: int) -> list[_Due]:

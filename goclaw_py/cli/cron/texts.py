@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
+from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import Printer, duration, plain
 from goclaw_py.common.timezones import zone as zone_named
 from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
 from goclaw_py.jobs.job_json import job_json
 from goclaw_py.jobs.models import SLUG, Job, JobTarget, TargetKind
 from goclaw_py.jobs.view_texts import obstacle, plan, took_s, trouble
+from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import JobError, UnknownJob, UnknownZone
 from goclaw_py.model.ids import Owner
+from goclaw_py.model.owners import chat_of
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.jobs import JobService, Requester
 
@@ -59,6 +62,10 @@ OfJob = Annotated[
 
 
 # ---------------------------------------------------------------------------- times
+
+
+TIME: Final = len("Fri 2026-01-31 12:00:00…")
+"""The width to which a column of ``when`` may be cut: the time stays whole."""
 
 
 def local(at: datetime | None, zone: str) -> str:
@@ -115,9 +122,25 @@ def cost(row: LoggedOccurrence) -> str:
 # ---------------------------------------------------------------------------- definitions
 
 
-def target(place: JobTarget) -> str:
-    """Return the delivery target of a job."""
-    return place.value if isinstance(place, TargetKind) else display.cell(target_text(place))
+def target(place: JobTarget, names: DisplayNames) -> str:
+    """Return the delivery target of a job, by name and id if it is a chat."""
+    if isinstance(place, TargetKind):
+        return place.value
+    return f"{names.chat(place)} ({display.cell(target_text(place))})"
+
+
+def owner_keys(job: Job) -> list[str]:
+    """Return the key that names the chat of a job's owner, if it is one."""
+    chat = chat_of(job.owner)
+    return [] if chat is None else [address(chat[0])]
+
+
+def owner(job: Job, names: DisplayNames, *, with_key: bool = True) -> str:
+    """Return the owner of a job: the name of a chat, and then its key."""
+    text = display.cell(job.owner)
+    for key in owner_keys(job):
+        return f"{names.of(key)} ({text})" if with_key else names.of(key)
+    return text
 
 
 # ---------------------------------------------------------------------------- after a change

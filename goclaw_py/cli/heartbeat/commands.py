@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, answer, cli, is_live
+from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.heartbeat import show
 from goclaw_py.cli.heartbeat import texts as words
@@ -262,6 +262,7 @@ app.command("show")(show.show)
 
 
 @app.command()
+@with_wide
 def add(
     ctx: typer.Context,
     text: Annotated[list[str], typer.Argument(metavar="TEXT", help="Text of the item.")],
@@ -287,6 +288,7 @@ def add(
 
 
 @app.command()
+@with_wide
 def done(
     ctx: typer.Context,
     number: Annotated[

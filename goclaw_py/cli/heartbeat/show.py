@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, cli, is_live, look
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    Watch,
+    answer,
+    choice,
+    cli,
+    is_live,
+    look,
+    with_wide,
+)
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, plain, show_facts, show_json, show_table
+from goclaw_py.cli.output import Column, Printer, plain, show_facts, show_json, show_table
 from goclaw_py.common.formatting import cost
 from goclaw_py.heartbeat import status_texts as said
 from goclaw_py.heartbeat.checklist.checklist import Checklist
@@ -25,7 +35,16 @@ if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
 
 _LAST_HEARTBEAT_RUNS = 5
-_COLUMNS = ("AGENT", "STATE", "NEXT RUN", "LAST RUN", "OUTCOME", "ALERTS TO", "TODAY", "MONTH")
+_COLUMNS = (
+    "AGENT",
+    Column("STATE", least=12),
+    Column("NEXT RUN", least=texts.TIME),
+    Column("LAST RUN", drop=2, least=texts.TIME),
+    Column("OUTCOME", state=True),
+    Column("ALERTS TO", drop=1, least=12),
+    Column("TODAY", drop=3),
+    Column("MONTH", drop=3),
+)
 OUTCOMES = (
     *(status for status in HeartbeatRunStatus if status is not HeartbeatRunStatus.SKIPPED),
     *(f"skipped:{skip}" for skip in Skip),
@@ -42,6 +61,7 @@ class _Seen:
     live: bool
 
 
+@with_wide
 def status(
     ctx: typer.Context,
     agent: AgentsArgument = None,
@@ -143,6 +163,7 @@ def _show_why(found: _Seen) -> None:
 # ---------------------------------------------------------------------------- logs
 
 
+@with_wide
 def logs(
     ctx: typer.Context,
     agent: AgentsArgument = None,
@@ -174,6 +195,7 @@ def logs(
 # ---------------------------------------------------------------------------- show
 
 
+@with_wide
 def show(
     ctx: typer.Context,
     agent: AgentArgument = None,
@@ -217,6 +239,7 @@ def show_checklist(found: Checklist, *, as_json: bool) -> None:
 # ---------------------------------------------------------------------------- events
 
 
+@with_wide
 def events(ctx: typer.Context, agent: AgentArgument = None, *, as_json: AsJson = False) -> None:
     """List events for the next heartbeat run, oldest first."""
 

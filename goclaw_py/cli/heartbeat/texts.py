@@ -12,7 +12,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import duration, one_line, show_table
+from goclaw_py.cli.output import Column, duration, one_line, show_table
 from goclaw_py.common.formatting import cost
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.heartbeat.models import HeartbeatRun
@@ -95,14 +95,23 @@ def text_of(given: Sequence[str]) -> str:
 _KINDS = {"interval": "schedule", "manual": "manual", "event": "event", "job": "job"}
 
 
+_COLUMNS = (
+    "STARTED",
+    Column("TRIGGER", drop=3),
+    Column("TOOK", drop=2),
+    Column("OUTCOME", state=True),
+    Column("TRIES", drop=5),
+    Column("DELIVERY", drop=4),
+    Column("COST", drop=4),
+    Column("RESULT", drop=1, least=20),
+    Column("REPLY", least=16),
+)
+
+
 def show_heartbeat_runs(
     heartbeat_runs: Sequence[HeartbeatRun], zones: Mapping[str, str], *, with_agent: bool
 ) -> None:
     """Print heartbeat runs, with times in the time zones of their agents."""
-    columns = (
-        *("STARTED", "TRIGGER", "TOOK", "OUTCOME", "TRIES", "DELIVERY", "COST"),
-        *("RESULT", "REPLY"),
-    )
     rows = [
         (
             *((display.cell(heartbeat_run.agent),) if with_agent else ()),
@@ -118,7 +127,8 @@ def show_heartbeat_runs(
         )
         for heartbeat_run in heartbeat_runs
     ]
-    show_table((*(("AGENT",) if with_agent else ()), *columns), rows, empty="no heartbeat runs yet")
+    columns = (*(("AGENT",) if with_agent else ()), *_COLUMNS)
+    show_table(columns, rows, empty="no heartbeat runs yet")
 
 
 def outcome(heartbeat_run: HeartbeatRun) -> str:

@@ -72,7 +72,7 @@ def where(one: Person | PairingApplicant | Chat) -> str:
 
 def cell(text: str) -> str:
     """Put text on one line, because a line break in it could look like another row."""
-    return one_line(text, max(len(text), 1))
+    return one_line(text, sys.maxsize)
 
 
 def words(text: str) -> str:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Watch, answer, look
+from goclaw_py.cli.context import AsJson, Limit, Watch, answer, look, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, clock, show_facts, show_table
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
+from goclaw_py.model.display_names import person_key
 from goclaw_py.model.messages import Attachment, InboundMessage
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import DeadLetter, Unanswered
 from goclaw_py.scheduler.texts import why
 
 app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)
 
-_COLUMNS = ("ID", "CHAT", "FROM", "AGE", "TRIES", "REASON", "TEXT")
+_COLUMNS = (
+    "ID",
+    Column("CHAT", least=12),
+    Column("FROM", drop=2, least=12),
+    Column("AGE", drop=1),
+    Column("TRIES", drop=3),
+    Column("REASON", least=20),
+    Column("TEXT", least=16),
+    Column("PERSON", drop=8),
+    Column("KEY", drop=9),
+)
 
 
 @app.command("list")
+@with_wide
 def list_(
     ctx: typer.Context,
     limit: Limit = 50,
@@ -33,35 +47,49 @@ def list_(
 ) -> None:
     """List incoming messages that failed, newest first."""
 
-    def show_all(found: list[DeadLetter]) -> None:
+    async def ask(control: Control) -> list[DeadLetter]:
+        return await control.dead_letters(waiting=waiting, limit=limit)
+
+    def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         seen_at = display.now()
         empty = "no messages waiting" if waiting else "no failed messages"
-        show_table(_COLUMNS, [_row(one, seen_at) for one in found], empty=empty)
+        show_table(_COLUMNS, [_row(one, names, seen_at) for one in found], empty=empty)
 
-    output = Printer(list[DeadLetter], show_all, as_json)
-    look(ctx, lambda control: control.dead_letters(waiting=waiting, limit=limit), output, watch)
+    question, output = with_names(ask, _keys, list[DeadLetter], show_all, as_json)
+    look(ctx, question, output, watch)
 
 
-def _row(letter: DeadLetter, seen_at: datetime) -> tuple[str, ...]:
+def _keys(found: Sequence[DeadLetter]) -> Iterator[str]:
+    for letter in found:
+        yield from (letter.session, _sender(letter.row.message))
+
+
+def _sender(message: InboundMessage) -> str:
+    return person_key(message.target, message.sender.id)
+
+
+def _row(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> tuple[str, ...]:
     row = letter.row
     return (
         str(row.id),
-        display.place(row.message.target),
-        display.who(row.message.sender),
+        names.of(letter.session),
+        names.of(_sender(row.message)),
         display.age(row.received_at, seen_at),
         str(letter.attempts),
         _why(row),
         display.words(row.message.text) or _without_text(row.message),
+        display.who(row.message.sender),
+        display.cell(letter.session),
     )
 
 
 def _why(row: Unanswered) -> str:
     """Return why a message has no answer."""
     if row.outcome is not None:
-        return why(row.outcome, row.reason, row.run_id)
+        return why(row.outcome, row.reason, row.run_id and short_id(row.run_id))
     if row.asking_run is not None:
-        return f"run {row.asking_run} asks for an approval; see: goclaw approvals list"
-    return f"run {row.run_id} is in progress" if row.run_id else "waiting for a run"
+        return f"run {short_id(row.asking_run)} asks for an approval; see: goclaw approvals list"
+    return f"run {short_id(row.run_id)} is in progress" if row.run_id else "waiting for a run"
 
 
 def _without_text(message: InboundMessage) -> str:
@@ -76,12 +104,16 @@ def _without_text(message: InboundMessage) -> str:
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
-    answer(ctx, lambda control: control.dead_letter(row_id), Printer(DeadLetter, _show, as_json))
+
+    async def ask(control: Control) -> DeadLetter:
+        return await control.dead_letter(row_id)
+
+    answer(ctx, *with_names(ask, lambda found: _keys([found]), DeadLetter, _show, as_json))
 
 
-def _show(found: DeadLetter) -> None:
+def _show(found: DeadLetter, names: DisplayNames) -> None:
     message = found.row.message
-    facts = [*_facts(found, display.now()), *_message(message)]
+    facts = [*_facts(found, names, display.now()), *_message(message)]
     if not _no_change(found):
         facts.append(("to retry", f"goclaw inbox retry {found.row.id}"))
     show_facts(facts)
@@ -91,16 +123,16 @@ def _show(found: DeadLetter) -> None:
         display.show_text("text", message.text)
 
 
-def _facts(letter: DeadLetter, seen_at: datetime) -> Iterator[tuple[str, str]]:
+def _facts(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> Iterator[tuple[str, str]]:
     row = letter.row
     message = row.message
     yield "message", str(row.id)
     yield "state", _why(row)
-    yield "chat", display.place(message.target)
+    yield "chat", f"{names.of(letter.session)} ({display.place(message.target)})"
     if message.place_name:
         yield "chat name", display.cell(message.place_name)
     yield "from", display.who(message.sender)
-    yield "session", display.cell(letter.session)
+    yield "session", names.with_key(letter.session)
     yield "agent", letter.agent
     yield "run", row.run_id or "none"
     yield "sent", clock(message.sent_at)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, look
+from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, look, with_wide
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, clock, one_line, show_facts, show_table
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
+from goclaw_py.model.display_names import address
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import OutboxRow, OutboxState
 
@@ -20,7 +22,17 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
 
-_COLUMNS = ("ID", "STATE", "CHAT", "AGE", "TRIES", "NEXT TRY", "PROBLEM", "TEXT")
+_COLUMNS = (
+    "ID",
+    Column("STATE", state=True),
+    Column("CHAT", least=12),
+    "AGE",
+    Column("TRIES", drop=3),
+    Column("NEXT TRY", drop=2),
+    Column("PROBLEM", least=16),
+    Column("TEXT", least=16),
+    Column("KEY", drop=9),
+)
 _PROBLEM = 80
 
 # ---------------------------------------------------------------------------- list
@@ -34,11 +46,12 @@ class _Listed:
 
 
 @app.command("list")
+@with_wide
 def list_(
     ctx: typer.Context,
     state: Annotated[str | None, choice(OutboxState)] = None,
     chat: Annotated[
-        str | None, typer.Option(help="Chat id, or a beginning of the CHAT column.")
+        str | None, typer.Option(help="Chat id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
     ] = None,
     limit: Limit = 50,
     *,
@@ -58,7 +71,13 @@ def list_(
         is_whole = chat is None or len(found) < display.PAGE or len(rows) >= limit
         return _Listed(rows[:limit], in_chat, is_whole)
 
-    look(ctx, ask, Printer(list[OutboxRow], _show_all, as_json, _rows), watch)
+    kind = list[OutboxRow]
+    question, output = with_names(ask, _keys, kind, _show_all, as_json, _rows)
+    look(ctx, question, output, watch)
+
+
+def _keys(found: _Listed) -> Iterator[str]:
+    return (address(row.message.target) for row in found.rows)
 
 
 def _rows(found: _Listed) -> list[OutboxRow]:
@@ -67,12 +86,12 @@ def _rows(found: _Listed) -> list[OutboxRow]:
     return found.rows
 
 
-def _show_all(found: _Listed) -> None:
+def _show_all(found: _Listed, names: DisplayNames) -> None:
     rows, seen_at = _rows(found), display.now()
     if found.dead:
         what = display.count_of(found.dead)
         typer.echo(f"{what} could not be sent; see: goclaw outbox list --state dead", err=True)
-    show_table(_COLUMNS, [_row(one, seen_at) for one in rows], empty="no messages")
+    show_table(_COLUMNS, [_row(one, names, seen_at) for one in rows], empty="no messages")
 
 
 def _goes_to(target: Target, chat: str | None) -> bool:
@@ -82,16 +101,17 @@ def _goes_to(target: Target, chat: str | None) -> bool:
     return f"{display.place(target)}/".startswith(f"{chat}/")
 
 
-def _row(row: OutboxRow, seen_at: datetime) -> tuple[str, ...]:
+def _row(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> tuple[str, ...]:
     return (
         str(row.id),
         row.state.value,
-        display.place(row.message.target),
+        names.chat(row.message.target),
         display.age(row.created_at, seen_at),
         str(row.attempts),
         _next_try(row, seen_at),
         _problem(row),
         display.words(row.message.text) or _without_text(row.message),
+        display.place(row.message.target),
     )
 
 
@@ -120,21 +140,31 @@ def _without_text(message: OutboundMessage) -> str:
 @app.command()
 def show(ctx: typer.Context, row_id: display.Id, *, as_json: AsJson = False) -> None:
     """Show the details of a message, with its full text."""
-    answer(ctx, lambda control: control.outbox_row(row_id), Printer(OutboxRow, _show, as_json))
+
+    async def ask(control: Control) -> OutboxRow:
+        return await control.outbox_row(row_id)
+
+    def keys(found: OutboxRow) -> Iterator[str]:
+        yield address(found.message.target)
+        if found.session:
+            yield found.session
+
+    answer(ctx, *with_names(ask, keys, OutboxRow, _show, as_json))
 
 
-def _show(found: OutboxRow) -> None:
+def _show(found: OutboxRow, names: DisplayNames) -> None:
     seen_at = display.now()
-    show_facts([*_facts(found, seen_at), *_message(found.message), *_what_to_do(found)])
+    show_facts([*_facts(found, names, seen_at), *_message(found.message), *_what_to_do(found)])
     if found.message.text:
         display.show_text("text", found.message.text)
 
 
-def _facts(row: OutboxRow, seen_at: datetime) -> Iterator[tuple[str, str]]:
+def _facts(row: OutboxRow, names: DisplayNames, seen_at: datetime) -> Iterator[tuple[str, str]]:
     yield "message", str(row.id)
     yield "state", row.state.value
-    yield "chat", display.place(row.message.target)
-    yield "session", display.cell(row.session or "none")
+    target = row.message.target
+    yield "chat", f"{names.chat(target)} ({display.place(target)})"
+    yield "session", names.with_key(row.session) if row.session else "none"
     yield "run", display.cell(row.message.run_id or "none")
     yield "created", f"{clock(row.created_at)} ({display.age(row.created_at, seen_at)} ago)"
     yield "tries", str(row.attempts)

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import typer
 
-from goclaw_py.cli.context import AsJson, SessionName, Watch, look
-from goclaw_py.cli.output import Printer, clock, duration, one_line, show_facts, show_table, since
-from goclaw_py.model.messages import Sender
-from goclaw_py.ports.control import QueueView
+from goclaw_py.cli.context import AsJson, SessionName, Watch, look, with_wide
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import (
+    Column,
+    clock,
+    duration,
+    one_line,
+    short_id,
+    show_facts,
+    show_table,
+    since,
+)
+from goclaw_py.model.display_names import person_key
+from goclaw_py.ports.control import Control, QueueView
 from goclaw_py.scheduler import texts as wording
 
 if TYPE_CHECKING:
     from goclaw_py.ports.store import Unanswered
 
-_RUNNING = ("RUN", "AGENT", "LANE", "STATE", "SINCE", "FOR", "MESSAGES")
-_WAITING = ("POSITION", "WAITING", "SINCE", "FOR", "MESSAGES", "WAITS FOR")
+_RUNNING = (
+    "RUN",
+    Column("AGENT", drop=4),
+    Column("LANE", drop=3),
+    Column("STATE", state=True),
+    Column("SINCE", drop=1),
+    "FOR",
+    Column("MESSAGES", drop=2),
+)
+_WAITING = (
+    "POSITION",
+    "WAITING",
+    Column("SINCE", drop=1),
+    "FOR",
+    Column("MESSAGES", drop=2),
+    Column("WAITS FOR", least=24),
+)
+_UNFINISHED = ("UNFINISHED", Column("FROM", least=12), "RUN", Column("TEXT", least=24))
+_UNANSWERED = (
+    "UNANSWERED",
+    Column("FROM", least=12),
+    Column("REASON", least=24),
+    Column("TEXT", least=16),
+)
 _TEXT = 48
 
 
+@with_wide
 def queue(
     ctx: typer.Context, session: SessionName, *, watch: Watch = None, as_json: AsJson = False
 ) -> None:
@@ -27,11 +61,25 @@ def queue(
 
     Lists running and waiting runs, and messages that got no answer, with the reason.
     """
-    look(ctx, lambda control: control.queue(session), Printer(QueueView, _show, as_json), watch)
+
+    async def ask(control: Control) -> QueueView:
+        return await control.queue(session)
+
+    question, output = with_names(ask, _keys, QueueView, _show, as_json)
+    look(ctx, question, output, watch)
 
 
-def _show(found: QueueView) -> None:
-    facts: list[tuple[str, str]] = [("session", found.session)]
+def _keys(found: QueueView) -> Iterator[str]:
+    yield found.session
+    yield from map(_sender, (*found.messages, *found.unanswered))
+
+
+def _sender(row: Unanswered) -> str:
+    return person_key(row.message.target, row.message.sender.id)
+
+
+def _show(found: QueueView, names: DisplayNames) -> None:
+    facts = [("session", names.with_key(found.session))]
     if found.policy is not None:
         facts.append(("queue", wording.policy(found.policy)))
     if found.unmentioned_at is not None:
@@ -43,7 +91,7 @@ def _show(found: QueueView) -> None:
     typer.echo()
     running = [
         (
-            run.id,
+            short_id(run.id),
             run.agent,
             run.lane,
             run.state.value,
@@ -57,7 +105,7 @@ def _show(found: QueueView) -> None:
     waiting = [
         (
             f"{place}.",
-            run.id,
+            short_id(run.id),
             *since(found.at, run.for_s),
             str(run.messages),
             wording.waits_for(run),
@@ -68,28 +116,26 @@ def _show(found: QueueView) -> None:
     show_table(_WAITING, waiting, empty=nothing)
     if found.messages:
         typer.echo()
-        rows = [_message(row, _run(row)) for row in found.messages]
-        show_table(("UNFINISHED", "FROM", "RUN", "TEXT"), rows, empty="")
+        rows = [_message(row, names, _run(row)) for row in found.messages]
+        show_table(_UNFINISHED, rows, empty="")
     if found.unanswered:
         typer.echo()
         newest_first = sorted(
             found.unanswered, key=lambda row: (row.finished_at or row.received_at, row.id)
         )[::-1]
-        rows = [
-            _message(row, wording.why(row.outcome, row.reason, row.run_id)) for row in newest_first
-        ]
-        show_table(("UNANSWERED", "FROM", "REASON", "TEXT"), rows, empty="")
+        rows = [_message(row, names, _why(row)) for row in newest_first]
+        show_table(_UNANSWERED, rows, empty="")
 
 
-def _message(row: Unanswered, about: str) -> tuple[str, ...]:
+def _message(row: Unanswered, names: DisplayNames, about: str) -> tuple[str, ...]:
     """Return the row of a message, with the time it arrived or ended."""
     at = clock(row.finished_at or row.received_at)
-    return at, _who(row.message.sender), about, one_line(row.message.text, _TEXT)
+    return at, names.of(_sender(row)), about, one_line(row.message.text, _TEXT)
 
 
 def _run(row: Unanswered) -> str:
-    return "waits for an approval" if row.asking_run else row.run_id or ""
+    return "waits for an approval" if row.asking_run else short_id(row.run_id or "")
 
 
-def _who(sender: Sender) -> str:
-    return one_line(sender.name, 20) or sender.id
+def _why(row: Unanswered) -> str:
+    return wording.why(row.outcome, row.reason, row.run_id and short_id(row.run_id))

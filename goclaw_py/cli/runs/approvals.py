@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Watch, answer, cli, look, named
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    Watch,
+    answer,
+    cli,
+    look,
+    maybe_named,
+    named,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
-from goclaw_py.cli.output import Printer, clock, show_facts, show_json, show_table
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import Column, Printer, clock, show_facts, show_json, show_table
 from goclaw_py.delivery import approval_texts
+from goclaw_py.gateway.queries import only
 from goclaw_py.model.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
+from goclaw_py.model.display_names import address
 from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.ports.control import Control
 
 app = typer.Typer(
     help="Manage tool calls that need the approval of a person.", no_args_is_help=True
 )
 
-_COLUMNS = ("ID", "AGE", "AGENT", "TOOL", "ARGUMENTS", "SESSION", "STATE")
+_COLUMNS = (
+    "ID",
+    Column("AGE", drop=1),
+    Column("AGENT", drop=3),
+    Column("TOOL", least=12),
+    Column("ARGUMENTS", least=16),
+    Column("SESSION", least=12),
+    Column("STATE", least=16, state=True),
+    Column("KEY", drop=9),
+)
+_GRANTS = (
+    "AGENT",
+    Column("TOOL", least=12),
+    Column("SESSION", least=12),
+    Column("SINCE", drop=1),
+    Column("BY", drop=2),
+    Column("KEY", drop=9),
+)
 
 ApprovalId = Annotated[
     str,
@@ -28,6 +60,7 @@ ApprovalId = Annotated[
 
 
 @app.command("list")
+@with_wide
 def list_(
     ctx: typer.Context,
     limit: Limit = 50,
@@ -39,22 +72,29 @@ def list_(
     """List tool calls that wait for an approval, newest first."""
     empty = "no approvals" if every else "no tool call waits for an approval"
 
-    def show_all(found: list[Approval]) -> None:
-        show_table(_COLUMNS, [_row(one) for one in found], empty=empty)
+    async def ask(control: Control) -> list[Approval]:
+        return await control.approvals(waiting=not every, limit=limit)
 
-    output = Printer(list[Approval], show_all, as_json)
-    look(ctx, lambda control: control.approvals(waiting=not every, limit=limit), output, watch)
+    def show_all(found: list[Approval], names: DisplayNames) -> None:
+        show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
+
+    def keys(found: list[Approval]) -> Iterator[str]:
+        return (one.session for one in found)
+
+    question, output = with_names(ask, keys, list[Approval], show_all, as_json)
+    look(ctx, question, output, watch)
 
 
-def _row(one: Approval) -> tuple[str, ...]:
+def _row(one: Approval, names: DisplayNames) -> tuple[str, ...]:
     return (
         one.id,
         display.age(one.asked_at, display.now()),
         one.agent,
         display.cell(one.request.tool),
         display.words(one.request.arguments),
-        display.cell(one.session),
+        names.of(one.session),
         _state(one),
+        display.cell(one.session),
     )
 
 
@@ -67,18 +107,27 @@ def _state(one: Approval) -> str:
 @app.command()
 def show(ctx: typer.Context, approval: ApprovalId, *, as_json: AsJson = False) -> None:
     """Show a tool call with its arguments, and how to answer."""
-    answer(ctx, lambda control: control.approval(approval), Printer(Approval, _show, as_json))
+
+    async def ask(control: Control) -> Approval:
+        return await control.approval(approval)
+
+    def keys(one: Approval) -> Iterator[str]:
+        yield one.session
+        if one.target is not None:
+            yield address(one.target)
+
+    answer(ctx, *with_names(ask, keys, Approval, _show, as_json))
 
 
-def _show(one: Approval) -> None:
+def _show(one: Approval, names: DisplayNames) -> None:
     facts = [
         ("approval", one.id),
         ("state", _state(one)),
         ("agent", one.agent),
         ("tool", display.cell(one.request.tool)),
         ("run", one.run_id),
-        ("session", display.cell(one.session)),
-        ("asked in", "the owners' chats" if one.target is None else display.place(one.target)),
+        ("session", names.with_key(one.session)),
+        ("asked in", "the owners' chats" if one.target is None else names.chat(one.target)),
         ("asked", f"{clock(one.asked_at)} ({display.age(one.asked_at, display.now())} ago)"),
         ("answered" if one.decided_at else "expires", clock(one.decided_at or one.expires_at)),
     ]
@@ -145,23 +194,31 @@ def _decide(ctx: typer.Context, approval: str, decision: Decision, *, as_json: b
 
 
 @app.command()
+@with_wide
 def grants(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List tools that were allowed for a session or always."""
 
-    def show_all(found: list[ToolGrant]) -> None:
+    async def ask(control: Control) -> list[ToolGrant]:
+        return await control.grants()
+
+    def keys(found: list[ToolGrant]) -> Iterator[str]:
+        return (one.session for one in found if one.session is not None)
+
+    def show_all(found: list[ToolGrant], names: DisplayNames) -> None:
         rows = [
             (
                 one.agent,
                 display.cell(one.tool),
-                "all" if one.session is None else display.cell(one.session),
+                "all" if one.session is None else names.of(one.session),
                 clock(one.granted_at),
                 display.cell(one.granted_by) or "the operator",
+                display.cell(one.session or ""),
             )
             for one in found
         ]
-        show_table(("AGENT", "TOOL", "SESSION", "SINCE", "BY"), rows, empty="no grants")
+        show_table(_GRANTS, rows, empty="no grants")
 
-    answer(ctx, lambda control: control.grants(), Printer(list[ToolGrant], show_all, as_json))
+    answer(ctx, *with_names(ask, keys, list[ToolGrant], show_all, as_json))
 
 
 @app.command()
@@ -171,13 +228,25 @@ def revoke(
     tool: Annotated[str, typer.Argument(callback=named, help="Name of the tool.")],
     *,
     session: Annotated[
-        str | None, typer.Option(help="Session key of the grant (default: that for all sessions).")
+        str | None,
+        typer.Option(
+            callback=maybe_named,
+            help="Session key of the grant, or any unique part of it (default: all sessions).",
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Revoke a grant: the agent asks again before it calls the tool."""
-    key = None if session is None else SessionKey(session)
-    cli(ctx).ask(lambda control: control.revoke_grant(AgentName(agent), tool, key))
+
+    async def ask(control: Control) -> None:
+        keys = {one.session for one in await control.grants() if one.session is not None}
+        key = SessionKey(session) if session is not None else None
+        if session is not None and key not in keys:
+            what = f"grant for session {session!r}"
+            key = only(sorted(keys), lambda key: session in key, str, what, "approvals grants")
+        await control.revoke_grant(AgentName(agent), tool, key)
+
+    cli(ctx).ask(ask)
     if as_json:
         show_json(dict[str, bool], {"revoked": True})
     else:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 import typer
 
@@ -20,20 +19,25 @@ from goclaw_py.cli.context import (
     look,
     maybe_named,
     with_options,
+    with_wide,
 )
 from goclaw_py.cli.messages import display
+from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
+    Column,
     Printer,
     clock,
     duration,
     one_line,
     plain,
+    short_id,
     show_facts,
     show_table,
     since,
 )
 from goclaw_py.common.text import count
-from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.model.display_names import address
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, RunRecord
 from goclaw_py.ports.store import OutboxRow, RunFilter, StoredRun, ToolCall
@@ -44,7 +48,21 @@ from goclaw_py.scheduler.views import ActiveRuns
 app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
 
 
+_ACTIVE = (
+    "RUN",
+    Column("SESSION", least=16),
+    Column("AGENT", drop=4),
+    Column("LANE", drop=3),
+    Column("STATE", state=True),
+    Column("SINCE", drop=2),
+    Column("FOR", drop=1),
+    Column("WAITS FOR", least=16),
+    Column("KEY", drop=9),
+)
+
+
 @app.callback()
+@with_wide
 def runs(
     ctx: typer.Context,
     *,
@@ -61,26 +79,33 @@ def runs(
         return
     if not active:
         raise typer.BadParameter("give a subcommand (list, show, follow or replay) or --active")
-    answer(ctx, lambda control: control.active(), Printer(ActiveRuns, _show_active, as_json))
+
+    async def ask(control: Control) -> ActiveRuns:
+        return await control.active()
+
+    def keys(found: ActiveRuns) -> Iterator[str]:
+        return (run.session for run in found.runs)
+
+    answer(ctx, *with_names(ask, keys, ActiveRuns, _show_active, as_json))
 
 
-def _show_active(found: ActiveRuns) -> None:
+def _show_active(found: ActiveRuns, names: DisplayNames) -> None:
     if not found.live:
         typer.echo("no gateway is running here; showing the state in the database", err=True)
     rows = [
         (
-            _name(run.id),
-            run.session,
+            short_id(run.id),
+            names.of(run.session),
             run.agent,
             run.lane,
             run.state.value,
             *since(found.at, run.for_s),
             waits_for(run),
+            run.session,
         )
         for run in found.runs
     ]
-    columns = ("RUN", "SESSION", "AGENT", "LANE", "STATE", "SINCE", "FOR", "WAITS FOR")
-    show_table(columns, rows, empty="nothing is running or waiting")
+    show_table(_ACTIVE, rows, empty="nothing is running or waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +148,7 @@ class Listed:
 
 
 @app.command("list")
+@with_wide
 @with_options(Listed)
 def list_(ctx: typer.Context, wanted: Listed) -> None:
     """List runs, newest first."""
@@ -135,34 +161,54 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
         only = RunFilter(agent, wanted.trigger, wanted.outcome)
         return await control.runs(limit=wanted.limit, session=key, active=wanted.active, only=only)
 
-    def show_all(found: list[StoredRun]) -> None:
+    def keys(found: list[StoredRun]) -> Iterator[str]:
+        return (run.session for run in found)
+
+    def show_all(found: list[StoredRun], names: DisplayNames) -> None:
         none = "no matching runs; to list all: goclaw runs list"
         none = none if wanted.is_picked else "no runs yet"
-        show_table(_COLUMNS, [_row(one) for one in found], empty=none)
+        show_table(_COLUMNS, [_row(one, names) for one in found], empty=none)
 
-    look(ctx, ask, Printer(list[StoredRun], show_all, wanted.as_json), wanted.watch)
-
-
-_TELLING: Final = len("01a20492-c3f7-7c11")
-"""Length of the part of a run id that is unique: the time in ms and a counter within it."""
-
-_COLUMNS = ("RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME")
+    question, output = with_names(ask, keys, list[StoredRun], show_all, wanted.as_json)
+    look(ctx, question, output, wanted.watch)
 
 
-def _row(run: StoredRun) -> tuple[str, ...]:
-    trigger, started = run.trigger.value, clock(run.started_at)
-    return _name(run.id), run.session, trigger, started, took(run), outcome(run)
+_COLUMNS = (
+    "RUN",
+    Column("SESSION", least=16),
+    Column("TRIGGER", drop=2),
+    "STARTED",
+    Column("TOOK", drop=1),
+    Column("OUTCOME", state=True),
+    Column("KEY", drop=9),
+)
 
 
-def _name(run: RunId) -> str:
-    """Shorten the id for a terminal. Its beginning is enough to name the run."""
-    return run[:_TELLING] if sys.stdout.isatty() else run
+def _row(run: StoredRun, names: DisplayNames) -> tuple[str, ...]:
+    return (
+        short_id(run.id),
+        names.of(run.session),
+        run.trigger.value,
+        clock(run.started_at),
+        took(run),
+        outcome(run),
+        run.session,
+    )
 
 
 @app.command()
+@with_wide
 def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
     """Show a run: messages, steps, tool calls, cost, delivery."""
-    answer(ctx, lambda control: control.run_record(run), Printer(RunRecord, show_record, as_json))
+
+    async def ask(control: Control) -> RunRecord:
+        return await control.run_record(run)
+
+    answer(ctx, *with_names(ask, _keys, RunRecord, show_record, as_json))
+
+
+def _keys(record: RunRecord) -> Iterable[str]:
+    return [record.run.session, *(address(row.message.target) for row in record.said)]
 
 
 @app.command()
@@ -191,6 +237,7 @@ def follow(
 
 
 @app.command()
+@with_wide
 def replay(
     ctx: typer.Context,
     run: RunName,
@@ -244,16 +291,36 @@ def show_replay(done: RunReplay) -> None:
         typer.echo(f"\nended without an answer: {plain(done.error)}")
 
 
-_STEPS = ("STEP", "KIND", "TOOL", "TOKENS", "TEXT")
-_TOOLS = ("TOOL", "STARTED", "TOOK", "RESULT", "ARGUMENTS")
-_SAID = ("ID", "STATE", "CHAT", "SENT", "PROBLEM", "TEXT")
+_STEPS = (
+    "STEP",
+    "KIND",
+    Column("TOOL", least=12),
+    Column("TOKENS", drop=1),
+    Column("TEXT", least=24),
+)
+_TOOLS = (
+    "TOOL",
+    Column("STARTED", drop=1),
+    Column("TOOK", drop=2),
+    Column("RESULT", least=20),
+    Column("ARGUMENTS", least=16),
+)
+_SAID = (
+    "ID",
+    Column("STATE", state=True),
+    Column("CHAT", drop=2, least=12),
+    Column("SENT", drop=1),
+    Column("PROBLEM", least=16),
+    Column("TEXT", least=16),
+    Column("KEY", drop=9),
+)
 _CELL = 200
 
 
-def show_record(record: RunRecord) -> None:
+def show_record(record: RunRecord, names: DisplayNames) -> None:
     """Print a run. Steps, arguments and results are cut to a line; ``--json`` has more."""
     run = record.run
-    show_facts(_facts(run))
+    show_facts(_facts(run, names))
     if run.tools:
         typer.echo()
         show_table(_TOOLS, [_call(call) for call in run.tools], empty="")
@@ -266,7 +333,7 @@ def show_record(record: RunRecord) -> None:
         nothing = "no history entries" if run.outcome else "history is stored when the run ends"
         typer.echo(f"\n{nothing}")
     typer.echo()
-    rows = [_message(row) for row in record.said]
+    rows = [_message(row, names) for row in record.said]
     show_table(_SAID, rows, empty="no messages sent to a chat")
 
 
@@ -284,9 +351,9 @@ def outcome(run: StoredRun) -> str:
     return f"{run.outcome.value} ({run.reason.value})" if run.reason else run.outcome.value
 
 
-def _facts(run: StoredRun) -> Iterator[tuple[str, str]]:
+def _facts(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:
     yield "run", run.id
-    yield "session", run.session
+    yield "session", names.with_key(run.session)
     yield "agent", run.agent
     yield "trigger", run.trigger.value
     yield "lane", run.lane
@@ -334,12 +401,13 @@ def _call(call: ToolCall) -> tuple[str, ...]:
     return call.name, clock(call.started_at), lasted, result, one_line(call.arguments, _CELL)
 
 
-def _message(row: OutboxRow) -> tuple[str, ...]:
+def _message(row: OutboxRow, names: DisplayNames) -> tuple[str, ...]:
     return (
         str(row.id),
         row.state.value,
-        display.place(row.message.target),
+        names.chat(row.message.target),
         clock(row.sent_at) or "not yet",
         one_line(row.error or "", _CELL),
         one_line(row.message.text, _CELL) or "(no text)",
+        display.place(row.message.target),
     )

@@ -11,8 +11,18 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Watch, answer, look, named
-from goclaw_py.cli.output import Printer, duration, plain, since, table_text
+from goclaw_py.cli.context import AsJson, Watch, answer, look, named, with_wide
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import (
+    Column,
+    Columns,
+    Printer,
+    duration,
+    plain,
+    short_id,
+    since,
+    table_text,
+)
 from goclaw_py.common.histogram import HistogramView
 from goclaw_py.model.ids import CRON_LANE, LaneName
 from goclaw_py.ports.control import Control, Resized
@@ -21,15 +31,21 @@ from goclaw_py.scheduler.views import MAX_LANE_SIZE, LanesView, LaneUse, LaneVie
 
 app = typer.Typer(invoke_without_command=True)
 
-_LANES = (
-    *("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED"),
-    *("WAIT 50%", "WAIT 95%", "RUN 50%", "RUN 95%"),
+_LANES: Columns = (
+    *("LANE", "ACTIVE", "WAITING"),
+    *(Column(count, drop=2) for count in ("STARTED", "FINISHED", "CANCELLED")),
+    Column("FAILED", drop=1),
+    *(Column("WAIT 50%", drop=1), "WAIT 95%", Column("RUN 50%", drop=1), "RUN 95%"),
 )
-_PEOPLE = ("POSITION", "RUN", "SESSION", "AGENT", "STATE", "SINCE", "FOR")
+_PEOPLE: Columns = (
+    *("POSITION", "RUN", Column("SESSION", least=16), Column("AGENT", drop=2)),
+    *(Column("STATE", state=True), Column("SINCE", drop=1), "FOR", Column("KEY", drop=9)),
+)
 _TYPICAL, _NEARLY_ALL = 0.5, 0.95
 
 
 @app.callback()
+@with_wide
 def lanes(
     ctx: typer.Context,
     *,
@@ -44,13 +60,20 @@ def lanes(
         if watch is not None or as_json:
             raise typer.BadParameter("put options after the subcommand: lanes set … --json")
         return
-    look(
-        ctx,
-        lambda control: control.lanes(),
-        Printer(LanesView, lambda found: typer.echo(lanes_text(found)), as_json),
-        watch,
-        live=True,
-    )
+
+    async def ask(control: Control) -> LanesView:
+        return await control.lanes()
+
+    question, output = with_names(ask, _keys, LanesView, _show, as_json)
+    look(ctx, question, output, watch, live=True)
+
+
+def _keys(found: LanesView) -> Iterator[str]:
+    return (run.session for use in found.lanes for run in (*use.inside, *use.waiting))
+
+
+def _show(found: LanesView, names: DisplayNames) -> None:
+    typer.echo(lanes_text(found, names))
 
 
 def _size(text: str) -> str:
@@ -123,11 +146,11 @@ def _setting(lane: LaneView) -> str:
     return f'{lane.name} = {{ size = {lane.concurrency}, scope = "{scope}" }}'
 
 
-def lanes_text(found: LanesView) -> str:
+def lanes_text(found: LanesView, names: DisplayNames) -> str:
     """Return a table of all lanes, and below it the runs of each lane in use."""
     text = table_text(_LANES, [_row(use) for use in found.lanes], empty="no lanes")
     for use in found.lanes:
-        rows = list(_people(use, found.at))
+        rows = list(_people(use, names, found.at))
         if rows:
             title = f"lane {plain(use.lane.name)}, {_taken(use)}"
             text += f"\n\n{title}\n{table_text(_PEOPLE, rows, empty='')}"
@@ -175,12 +198,13 @@ def _taken(use: LaneUse) -> str:
     return f"{lane.taken} of {lane.concurrency} taken{elsewhere}{waiting}"
 
 
-def _people(use: LaneUse, at: datetime) -> Iterator[tuple[str, ...]]:
+def _people(use: LaneUse, names: DisplayNames, at: datetime) -> Iterator[tuple[str, ...]]:
     for run in use.inside:
-        yield ("running", *_one(run, run.state.value, at))
+        yield ("running", *_one(run, names, run.state.value, at))
     for place, run in enumerate(use.waiting, 1):
-        yield (f"{place}.", *_one(run, "waiting", at))
+        yield (f"{place}.", *_one(run, names, "waiting", at))
 
 
-def _one(run: RunView, state: str, at: datetime) -> tuple[str, ...]:
-    return run.id, run.session, run.agent, state, *since(at, run.for_s)
+def _one(run: RunView, names: DisplayNames, state: str, at: datetime) -> tuple[str, ...]:
+    lasted = since(at, run.for_s)
+    return short_id(run.id), names.of(run.session), run.agent, state, *lasted, run.session

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, answer, with_options
-from goclaw_py.cli.output import Printer, one_line, show_table
+from goclaw_py.cli.context import AsJson, answer, with_options, with_wide
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import Column, Columns, one_line, show_table
+from goclaw_py.ports.control import Control
 from goclaw_py.runs.usage_report import (
     Grouping,
     UsageQuery,
@@ -19,8 +22,12 @@ from goclaw_py.runs.usage_report import (
     read_day,
 )
 
-_USED = ("RUNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD")
+_USED = (
+    *("RUNS", Column("REQUESTS", drop=2), Column("INPUT", drop=1), Column("CACHED", drop=3)),
+    *(Column("OUTPUT", drop=1), "USD"),
+)
 _LONG = 200
+_LEAST = {Grouping.SENDER: 24, Grouping.MODEL: 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,7 @@ class UsageOptions:
     tz: Annotated[str, typer.Option(help="Time zone of the days.")] = "UTC"
 
 
+@with_wide
 @with_options(UsageOptions)
 def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False) -> None:
     """Show tokens and cost of finished runs. A run counts on the day it started."""
@@ -52,21 +60,31 @@ def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False)
         days=options.days,
         zone=options.tz,
     )
-    answer(ctx, lambda control: control.usage(query), Printer(UsageReport, _show, as_json))
+
+    async def ask(control: Control) -> UsageReport:
+        return await control.usage(query)
+
+    answer(ctx, *with_names(ask, _senders, UsageReport, _show, as_json))
 
 
-def _show(found: UsageReport) -> None:
+def _senders(found: UsageReport) -> Iterator[str]:
+    return filter(None, (row.group.get(Grouping.SENDER) for row in found.rows))
+
+
+def _show(found: UsageReport, names: DisplayNames) -> None:
     period = f"{found.since} to {found.until}, days in {found.zone}"
     if not found.total.runs:
         typer.echo(f"no finished runs in this period: {period}")
         typer.echo("use --days 90 for a longer period, or start a run with: goclaw chat")
         return
     typer.echo(f"{period}\n")
-    rows = [(*_group(row, found.by), *_columns(row.used)) for row in found.rows if found.by]
+    rows = [(*_group(row, found.by, names), *_columns(row.used)) for row in found.rows if found.by]
     if found.others is not None:
         rows.append((*_label(f"{found.left_out:,} more", found.by), *_columns(found.others)))
     rows.append((*_label("total", found.by), *_columns(found.total)))
-    heads = tuple(one.value.upper() for one in found.by) or ("",)
+    heads: Columns = [Column(one.value.upper(), least=_LEAST.get(one, 0)) for one in found.by] or [
+        ""
+    ]
     show_table((*heads, *_USED), rows, empty="")
     for note in _notes(found):
         typer.echo(f"\n{note}")
@@ -90,19 +108,18 @@ def _label(text: str, by: tuple[Grouping, ...]) -> list[str]:
     return [text, *[""] * (len(by) - 1)]
 
 
-def _group(row: UsageRow, by: tuple[Grouping, ...]) -> list[str]:
-    return [_value(row, one) for one in by]
+def _group(row: UsageRow, by: tuple[Grouping, ...], names: DisplayNames) -> list[str]:
+    return [_value(row, one, names) for one in by]
 
 
-def _value(row: UsageRow, grouping: Grouping) -> str:
-    value, name = row.group[grouping], row.names.get(grouping)
+def _value(row: UsageRow, grouping: Grouping, names: DisplayNames) -> str:
+    value = row.group[grouping]
     if value is None:
         return "-"
-    value = one_line(value, _LONG)
-    if name is None:
-        return value or "unknown"
-    # Names of people are not unique, so add the id.
-    return f"{one_line(name)} ({value})" if grouping is Grouping.SENDER else one_line(name)
+    if grouping is Grouping.SENDER:
+        # Names of people are not unique, so add the id.
+        return names.with_key(value)
+    return one_line(row.names.get(grouping, value), _LONG) or "unknown"
 
 
 def _columns(used: Used) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli
-from goclaw_py.cli.output import clock, duration, one_line, show_json, show_table
+from goclaw_py.cli.context import AsJson, cli, with_wide
+from goclaw_py.cli.output import Column, clock, duration, one_line, show_json, show_table
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
 from goclaw_py.cli.terminal import working
 
@@ -19,8 +19,12 @@ if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
     from goclaw_py.app.simulation.simulation import Forecast, ForecastJob
 
-_JOBS = ("JOB", "STATE", "RUNS", "COALESCED", "SKIPPED", "MODEL CALLS", "USD", "LONGEST DELAY")
-_HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", "SKIPPED", "USD")
+_JOBS = (
+    *("JOB", Column("STATE", drop=4, state=True), "RUNS", Column("COALESCED", drop=2)),
+    *(Column("SKIPPED", drop=1, least=16), Column("MODEL CALLS", drop=3), "USD"),
+    "LONGEST DELAY",
+)
+_HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", Column("SKIPPED", least=16), "USD")
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
 
@@ -42,6 +46,7 @@ Seconds = Annotated[
 ]
 
 
+@with_wide
 def simulate(
     ctx: typer.Context,
     *,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, cli, named, waited_for
+from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import one_line, show_json, show_table
+from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def _maybe_named(text: str | None) -> str | None:
 
 
 @app.command()
+@with_wide
 def show(
     ctx: typer.Context,
     section: Annotated[
@@ -63,7 +64,8 @@ def show(
         return
     rows = [(one.path, _value(one), one.origin) for one in found]
     empty = "no settings in this section; to list all: goclaw config show --all"
-    show_table(("SETTING", "VALUE", "SOURCE"), rows, empty=empty)
+    columns = ("SETTING", Column("VALUE", least=16), Column("SOURCE", drop=1, least=16))
+    show_table(columns, rows, empty=empty)
 
 
 def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:

@@ -7,13 +7,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, SessionName, Watch, answer, cli, look, waited_for
+from goclaw_py.cli.context import (
+    AsJson,
+    SessionName,
+    Watch,
+    answer,
+    cli,
+    look,
+    waited_for,
+    with_wide,
+)
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.cli.output import Printer, duration, plain, show_facts, show_json, show_table
+from goclaw_py.cli.names import DisplayNames, with_names
+from goclaw_py.cli.output import (
+    Column,
+    Columns,
+    Printer,
+    duration,
+    plain,
+    short_id,
+    show_facts,
+    show_json,
+    show_table,
+)
 from goclaw_py.cli.terminal import working
 from goclaw_py.common.text import count
 from goclaw_py.scheduler.texts import taken_text, waits_for
-from goclaw_py.scheduler.views import Backlog, GatewayStatus, StopReport
+from goclaw_py.scheduler.views import Backlog, GatewayStatus, RunView, StopReport
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
@@ -55,16 +75,39 @@ def say(line: str) -> None:
     typer.echo(line, err=True)
 
 
+_LANES: Columns = (
+    *("LANE", "ACTIVE", "WAITING"),
+    *(Column(count, drop=1) for count in ("STARTED", "FINISHED", "CANCELLED", "FAILED")),
+)
+_RUNS: Columns = (
+    *("RUN", Column("SESSION", least=16), Column("LANE", drop=2), Column("STATE", state=True)),
+    *(Column("FOR", drop=1), Column("WAITS FOR", least=16), Column("KEY", drop=9)),
+)
+_CHANNELS = ("CHANNEL", "ACCOUNT", Column("STATE", state=True), Column("DETAIL", least=24))
+_PEERS: Columns = (
+    *("OTHER NODE", Column("MACHINE", drop=1), Column("STATE", state=True)),
+    *(Column("RUNNING", drop=2), Column("WAITING", drop=2), Column("RECEIVES", least=16)),
+)
+
+
+@with_wide
 def status(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
     """Show the state of the gateway.
 
     Lists lanes, runs, channels, other nodes and the backlog of messages.
     """
-    output = Printer(GatewayStatus, _show_status, as_json)
-    look(ctx, lambda control: control.status(), output, watch, live=True)
+
+    async def ask(control: Control) -> GatewayStatus:
+        return await control.status()
+
+    def keys(found: GatewayStatus) -> list[str]:
+        return [run.session for run in found.runs]
+
+    question, output = with_names(ask, keys, GatewayStatus, _show_status, as_json)
+    look(ctx, question, output, watch, live=True)
 
 
-def _show_status(status: GatewayStatus) -> None:
+def _show_status(status: GatewayStatus, names: DisplayNames) -> None:
     up = duration((status.now - status.started_at).total_seconds())
     show_facts(
         [
@@ -79,18 +122,13 @@ def _show_status(status: GatewayStatus) -> None:
     for lane in status.lanes:
         counts = (lane.waiting, lane.started, lane.finished, lane.cancelled, lane.failed)
         lanes.append((lane.name, taken_text(lane), *map(str, counts)))
-    columns = ("LANE", "ACTIVE", "WAITING", "STARTED", "FINISHED", "CANCELLED", "FAILED")
-    show_table(columns, lanes, empty="no lanes")
+    show_table(_LANES, lanes, empty="no lanes")
     typer.echo()
-    runs = [
-        (r.id, r.session, r.lane, r.state.value, duration(r.for_s), waits_for(r))
-        for r in status.runs
-    ]
-    about = ("RUN", "SESSION", "LANE", "STATE", "FOR", "WAITS FOR")
-    show_table(about, runs, empty="nothing is running")
+    runs = [_run(one, names) for one in status.runs]
+    show_table(_RUNS, runs, empty="nothing is running")
     typer.echo()
     channels = [(c.name, c.account, c.state, c.detail) for c in status.channels]
-    show_table(("CHANNEL", "ACCOUNT", "STATE", "DETAIL"), channels, empty="no channels")
+    show_table(_CHANNELS, channels, empty="no channels")
     if status.peers:
         typer.echo()
         _show_peers(status)
@@ -98,10 +136,16 @@ def _show_status(status: GatewayStatus) -> None:
         typer.echo(f"\nwarning: {plain(warning)}")
 
 
+def _run(run: RunView, names: DisplayNames) -> tuple[str, ...]:
+    state, lasted = run.state.value, duration(run.for_s)
+    name, key = names.of(run.session), run.session
+    return short_id(run.id), name, run.lane, state, lasted, waits_for(run), key
+
+
 def _show_peers(status: GatewayStatus) -> None:
     rows = [
         (
-            peer.id,
+            short_id(peer.id),
             plain(peer.machine),
             peer.health,
             str(peer.running),
@@ -110,7 +154,7 @@ def _show_peers(status: GatewayStatus) -> None:
         )
         for peer in status.peers
     ]
-    show_table(("OTHER NODE", "MACHINE", "STATE", "RUNNING", "WAITING", "RECEIVES"), rows, empty="")
+    show_table(_PEERS, rows, empty="")
 
 
 def _backlog(backlog: Backlog | None) -> str:

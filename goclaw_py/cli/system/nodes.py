@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Watch, answer, cli, look, named
+from goclaw_py.cli.context import AsJson, Watch, answer, cli, look, named, with_wide
 from goclaw_py.cli.output import (
+    Column,
     Printer,
     clock,
     duration,
     plain,
+    short_id,
     show_facts,
     show_json,
     show_table,
@@ -34,10 +36,21 @@ NodeName = Annotated[
     ),
 ]
 
-_COLUMNS = ("NODE", "HOST", "PID", "RELEASE", "SINCE", "STATE", "RUNNING", "WAITING", "RECEIVES")
+_COLUMNS = (
+    "NODE",
+    Column("HOST", drop=1),
+    Column("PID", drop=4),
+    Column("RELEASE", drop=5),
+    Column("SINCE", drop=3),
+    Column("STATE", state=True),
+    Column("RUNNING", drop=2),
+    Column("WAITING", drop=2),
+    Column("RECEIVES", least=16),
+)
 
 
 @app.command("list")
+@with_wide
 def list_(ctx: typer.Context, *, watch: Watch = None, as_json: AsJson = False) -> None:
     """List nodes with their state and load, oldest first."""
     output = Printer(NodesView, _show_nodes, as_json)
@@ -58,7 +71,10 @@ def show(ctx: typer.Context, node: NodeName, *, as_json: AsJson = False) -> None
     async def ask(control: Control) -> tuple[NodesView, Node]:
         found = await control.nodes()
         nodes = list(found.nodes)
-        return found, only(nodes, lambda one: node in one.id, lambda one: one.id, f"node {node!r}")
+        what = f"node {node!r}"
+        return found, only(
+            nodes, lambda one: node in one.id, lambda one: one.id, what, "nodes list"
+        )
 
     found, one = cli(ctx).ask(ask)
     if as_json:
@@ -103,7 +119,7 @@ def _show_drained(node: Node) -> None:
 def _row(found: NodesView, node: Node) -> tuple[str, ...]:
     told = node.state
     return (
-        f"{node.id}{' *' if node.id == found.here else ''}",
+        f"{short_id(node.id)}{' *' if node.id == found.here else ''}",
         plain(node.machine),
         str(node.pid),
         plain(node.release),

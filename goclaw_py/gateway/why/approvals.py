@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from goclaw_py.delivery import approval_texts
-from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude, short
+from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
 from goclaw_py.model.approvals import Approval
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, ExplanationStep
 from goclaw_py.model.ids import RunId, SessionKey
 
@@ -32,7 +33,7 @@ def judge(src: Sources, asked: list[Approval]) -> Verdict:
     if waiting:
         return _waits(src, waiting[0])
     last = max(asked, key=lambda one: one.decided_at or one.asked_at)
-    answer = f"Run {short(last.run_id)} {_ask(last)}, and was continued after the answer."
+    answer = f"Run {short_id(last.run_id)} {_ask(last)}, and was continued after the answer."
     runs = Cure("The run that continued it", "goclaw runs list")
     return conclude("run.asked", answer, runs)
 
@@ -40,8 +41,8 @@ def judge(src: Sources, asked: list[Approval]) -> Verdict:
 def _waits(src: Sources, asked: Approval) -> Verdict:
     place = "" if asked.target is not None else "; the owners were asked in their own chats"
     answer = (
-        f"Run {short(asked.run_id)} {_ask(asked)} {ago(asked.asked_at, src.now())} and waits for "
-        f"an answer, for {between(src.now(), asked.expires_at)} more{place}."
+        f"Run {short_id(asked.run_id)} {_ask(asked)} {ago(asked.asked_at, src.now())} and waits "
+        f"for an answer, for {between(src.now(), asked.expires_at)} more{place}."
     )
     show = Cure("The call with its arguments", f"goclaw approvals show {asked.id}")
     if asked.request.uncertain:
@@ -65,7 +66,7 @@ def steps(asked: list[Approval]) -> list[ExplanationStep]:
     """Return the questions and their answers."""
     found = []
     for one in asked:
-        words = f"run {short(one.run_id)} {_ask(one)}"
+        words = f"run {short_id(one.run_id)} {_ask(one)}"
         found.append(ExplanationStep(one.asked_at, "asked_approval", words))
         if one.decision is not None:
             said = approval_texts.answer(one.decision, one.decided_by).rstrip(".")

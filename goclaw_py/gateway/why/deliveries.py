@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Final
 
 from goclaw_py.common.text import count
-from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted, short
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.store import OutboxRow, OutboxState
@@ -37,7 +38,7 @@ async def explain(src: Sources, row: OutboxRow) -> Explanation:
 
 def steps(row: OutboxRow) -> list[ExplanationStep]:
     """Return the history of a message, in order."""
-    run = f" by run {short(row.message.run_id)}" if row.message.run_id else ""
+    run = f" by run {short_id(row.message.run_id)}" if row.message.run_id else ""
     where = target_text(row.message.target)
     found = [
         ExplanationStep(row.created_at, "written", f"message {row.id} to {where} was written{run}")

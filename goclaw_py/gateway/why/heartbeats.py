@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from goclaw_py.gateway.why.sources import Sources, short
+from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.heartbeat import status_texts as wording
 from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import AgentName
 
@@ -64,7 +65,7 @@ def _result(view: HeartbeatView) -> str:
 
 
 def _step(heartbeat_run: HeartbeatRun) -> ExplanationStep:
-    run = f" (run {short(heartbeat_run.runs[-1])})" if heartbeat_run.runs else ""
+    run = f" (run {short_id(heartbeat_run.runs[-1])})" if heartbeat_run.runs else ""
     return ExplanationStep(
         heartbeat_run.claimed_at,
         heartbeat_run.outcome.replace(":", "_"),

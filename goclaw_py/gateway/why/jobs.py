@@ -7,10 +7,11 @@ from typing import Final
 
 from goclaw_py.common.time_texts import at, friendly
 from goclaw_py.gateway.why import approvals
-from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted, short
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
 from goclaw_py.jobs.execution_models import ENDED_BADLY, LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState, Notify
 from goclaw_py.jobs.view_texts import obstacle, plan, waits, why_words
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Requester
@@ -218,7 +219,7 @@ def _step(row: LoggedOccurrence) -> ExplanationStep:
     begin = "run by hand" if row.manual else "due"
     said = f"; it said {quoted(row.output)}" if row.output.strip() else ""
     sent = f"; its message: {row.delivery}" if row.delivery else ""
-    runs = f"; run {short(row.runs[-1])}" if row.runs else ""
+    runs = f"; run {short_id(row.runs[-1])}" if row.runs else ""
     words = f"{begin}: {_clause(row)}{said}{sent}{runs}"
     return ExplanationStep(row.scheduled_at, f"occurrence_{row.status.value}", words)
 

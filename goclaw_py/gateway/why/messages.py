@@ -11,11 +11,11 @@ from goclaw_py.gateway.why.sources import (
     brief,
     conclude,
     quoted,
-    short,
     span,
     uncapitalized,
 )
 from goclaw_py.model.chat_commands import our_command_of
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -113,7 +113,7 @@ async def _pending(src: Sources, letter: DeadLetter) -> Verdict:
     if turn is None or view is None:
         return await _elsewhere(src, letter)
     if view.waits_for is None:
-        answer = f"Run {short(view.id)} has accepted it and is in progress."
+        answer = f"Run {short_id(view.id)} has accepted it and is in progress."
         follow = Cure("Follow the run live", f"goclaw runs follow {letter.session}")
         return conclude("run.running", answer, follow)
     return waits.judge(src, view)

@@ -16,11 +16,11 @@ from goclaw_py.gateway.why.sources import (
     between,
     conclude,
     quoted,
-    short,
     span,
     who,
 )
 from goclaw_py.model.approvals import Approval
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
@@ -80,7 +80,7 @@ class RunHistory:
 
 def subject(run: StoredRun) -> Subject:
     """Return the run as a subject."""
-    return Subject(SubjectKind.RUN, run.id, f"run {short(run.id)}")
+    return Subject(SubjectKind.RUN, run.id, f"run {short_id(run.id)}")
 
 
 async def explain(src: Sources, run: StoredRun, about: Subject | None = None) -> Explanation:
@@ -167,7 +167,7 @@ async def judge(src: Sources, story: RunHistory) -> Verdict:
 
 
 async def _working(src: Sources, run: StoredRun) -> Verdict:
-    name, lasts = f"Run {short(run.id)}", between(run.started_at, src.now())
+    name, lasts = f"Run {short_id(run.id)}", between(run.started_at, src.now())
     if not await src.is_reachable(run.node):
         answer = f"{name} was interrupted: its node {run.node} no longer renews its lease."
         start = Cure("A gateway that runs takes its messages over within 15 s", "goclaw status")
@@ -191,7 +191,7 @@ async def _completed(src: Sources, story: RunHistory) -> Verdict:
     if undelivered:
         worst = min(undelivered, key=lambda row: (row.state is not OutboxState.DEAD, row.id))
         fate = await deliveries.fate_of(src, worst)
-        answer = f"Run {short(run.id)} completed, and its message {worst.id} {fate.answer}."
+        answer = f"Run {short_id(run.id)} completed, and its message {worst.id} {fate.answer}."
         return conclude(fate.code, answer, *fate.cures)
     doubled = next((row for row in story.said if row.possible_duplicate), None)
     if doubled is not None:
@@ -205,9 +205,9 @@ async def _completed(src: Sources, story: RunHistory) -> Verdict:
 def _silent(run: StoredRun, ran: str) -> Verdict:
     show = Cure("Its prompt and its steps", f"goclaw runs show {run.id}")
     if run.trigger is not Trigger.CHAT:
-        answer = f"Run {short(run.id)} completed in {ran} and sent no message."
+        answer = f"Run {short_id(run.id)} completed in {ran} and sent no message."
         return conclude("run.completed", answer, show)
-    answer = f"Run {short(run.id)} completed in {ran}, and the agent had nothing to say."
+    answer = f"Run {short_id(run.id)} completed in {ran}, and the agent had nothing to say."
     return conclude("run.silent", answer, show)
 
 
@@ -234,7 +234,7 @@ def _answered(src: Sources, story: RunHistory, ran: str) -> Verdict:
 def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, ...]]:
     run, wait = story.run, story.wait
     waited = f"it waited {span(wait.waited_s)}"
-    holder = f"run {short(wait.holder)}"
+    holder = f"run {short_id(wait.holder)}"
     match wait.reason:
         case "session":
             what = f"{waited} for its own conversation, where {holder} was in progress"
@@ -268,7 +268,7 @@ def _ended(story: RunHistory) -> Verdict:
     )
     letters = [one.row.id for one in story.dead_letters if one.row.outcome is not None]
     retry = letters[0] if letters else None
-    answer = f"Run {short(run.id)} {outcomes.clause(end)}."
+    answer = f"Run {short_id(run.id)} {outcomes.clause(end)}."
     return conclude(outcomes.code(end), answer, *outcomes.cures(end, run=run.id, retry=retry))
 
 
@@ -281,7 +281,7 @@ async def chain(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     steps = [*_asked(story), *_waited(src, story)]
     steps += await _cut_before(src, story)
     model = f", model {run.model}" if run.model else ""
-    began = f"run {short(run.id)} started in lane {run.lane} on node {run.node}{model}"
+    began = f"run {short_id(run.id)} started in lane {run.lane} on node {run.node}{model}"
     steps.append(ExplanationStep(run.started_at, "started", began))
     steps += _worked(run)
     steps += approvals.steps(list(story.asked))
@@ -324,7 +324,7 @@ def _by_whom(run: StoredRun) -> str:
         case Trigger.HEARTBEAT:
             return f"requested by the heartbeat of agent {run.agent}"
         case Trigger.SUBAGENT | Trigger.DELEGATE:
-            parent = f" by run {short(run.parent)}" if run.parent else ""
+            parent = f" by run {short_id(run.parent)}" if run.parent else ""
             return f"requested{parent} as a {run.trigger.value}"
         case Trigger.API:
             return "requested over the API"
@@ -351,7 +351,7 @@ async def _cut_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
         ExplanationStep(
             one.finished_at,
             "cut",
-            f"run {short(one.id)}, which had started with it, was {one.outcome.value}",
+            f"run {short_id(one.id)}, which had started with it, was {one.outcome.value}",
         )
         for one in reversed(earlier)
         if one.outcome in (Outcome.LOST, Outcome.INTERRUPTED, Outcome.FAILED)

@@ -23,8 +23,6 @@ from goclaw_py.scheduler.views import GatewayStatus, RunView
 
 _WORDS: Final = 60
 _ERROR: Final = 200
-_SHORT_ID: Final = 13
-"""The length of a run id's prefix that is usually unique: ids begin with the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +172,6 @@ def brief(error: str) -> str:
 def who(sender: Sender) -> str:
     """Return a person's name for people."""
     return first_words(sender.name or sender.username or sender.id, _WORDS)
-
-
-def short(run: str) -> str:
-    """Return a prefix of a run's id, which can be used in its place."""
-    return run[:_SHORT_ID]
 
 
 def uncapitalized(answer: str) -> str:

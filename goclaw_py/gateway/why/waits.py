@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from goclaw_py.common.text import count
-from goclaw_py.gateway.why.sources import Sources, Verdict, conclude, short, span
+from goclaw_py.gateway.why.sources import Sources, Verdict, conclude, span
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.scheduler import texts
 from goclaw_py.scheduler.models import HOLDING
@@ -14,7 +15,7 @@ _NAMED = 3
 
 async def explain(src: Sources, view: RunView, about: Subject | None = None) -> Explanation:
     """Explain a request that has not started."""
-    about = about or Subject(SubjectKind.RUN, view.id, f"run {short(view.id)}")
+    about = about or Subject(SubjectKind.RUN, view.id, f"run {short_id(view.id)}")
     verdict = judge(src, view)
     step = ExplanationStep(None, verdict.code, texts.waits_for(view))
     return verdict.explanation(about, src.now(), (step,))
@@ -48,7 +49,7 @@ def _holds(one: RunView, view: RunView) -> bool:
 def _names(holders: list[RunView]) -> str:
     if not holders:
         return ""
-    names = ", ".join(f"run {short(one.id)} ({span(one.for_s)})" for one in holders[:_NAMED])
+    names = ", ".join(f"run {short_id(one.id)} ({span(one.for_s)})" for one in holders[:_NAMED])
     rest = len(holders) - _NAMED
     more = f" and {count(rest, 'more', 'more')}" if rest > 0 else ""
     return f"; in progress: {names}{more}"

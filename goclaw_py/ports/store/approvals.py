@@ -38,7 +38,7 @@ class ApprovalStore(Protocol):
         """Return a question, or None if there is none with this id."""
 
     async def find_approvals(self, prefix: str) -> list[Approval]:
-        """Return at most two questions whose id starts with ``prefix``."""
+        """Return at most ``FOUND`` questions whose id starts with ``prefix``."""
 
     async def approvals(
         self,

@@ -79,9 +79,9 @@ class JobStore(Protocol):
         """Return a job, or None if it is not stored."""
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
-        """Return at most two jobs by slug, or by the first 4 or more characters of the id.
+        """Return at most ``FOUND`` jobs by slug, or by the first 4 or more characters of the id.
 
-        Ids are searched only if no slug matches. Two jobs mean that ``text`` is ambiguous.
+        Ids are searched only if no slug matches. Several mean that ``text`` is ambiguous.
         """
 
     async def jobs(self, query: JobQuery) -> JobPage:

@@ -393,7 +393,7 @@ class RunStore(Protocol):
         """Return the history entries that a run added, in order, even after a reset."""
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
-        """Return at most two runs whose id starts with ``prefix``: two mean it is ambiguous."""
+        """Return at most ``FOUND`` runs whose id starts with ``prefix``, which may be ambiguous."""
 
     async def run_density(
         self, since: datetime, until: datetime, *, parts: int

@@ -11,7 +11,7 @@ from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_appro
 from goclaw_py.model.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, stop_reason
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.store import Notice, RunEnd, StoredEntry
 from goclaw_py.store import rules
@@ -80,7 +80,7 @@ class MemoryApprovals(MemoryPart):
     async def find_approvals(self, prefix: str) -> list[Approval]:
         prefix = storable(prefix)
         found = sorted(one for one in self._db.approvals.questions if one.startswith(prefix))
-        return [self._db.approvals.questions[one].approval for one in found[:2]]
+        return [self._db.approvals.questions[one].approval for one in found[:FOUND]]
 
     async def approvals(
         self,

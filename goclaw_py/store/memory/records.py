@@ -10,7 +10,7 @@ from datetime import datetime
 
 from goclaw_py.model.ids import AgentName, JobId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.session_keys import announcement_id, first_run, job_of
 from goclaw_py.ports.store import (
@@ -98,7 +98,7 @@ class MemoryRunRecords(MemoryPart):
     async def find_run(self, prefix: str) -> list[StoredRun]:
         prefix = storable(prefix)
         found = sorted(run_id for run_id in self._db.runs if run_id.startswith(prefix))
-        return [_run(self._db.runs[run_id]) for run_id in found[:2]]
+        return [_run(self._db.runs[run_id]) for run_id in found[:FOUND]]
 
     async def sessions(
         self, *, limit: int = 50, search: str = "", before: Cursor | None = None

@@ -141,7 +141,7 @@ select *
 from approvals
 where id >= $1 and id <= $2
 order by id
-limit 2;
+limit 4;
 
 -- name: approvals
 -- Return questions before a position, the newest first.

@@ -120,14 +120,14 @@ where job = $1;
 select * from cron_jobs
 where slug = $1 and ($2::text is null or owner = $2)
 order by id
-limit 2;
+limit 4;
 
 -- name: with_id
 -- Return jobs whose id is between a prefix and the last id with this prefix.
 select * from cron_jobs
 where id >= $1 and id <= $2 and ($3::text is null or owner = $3)
 order by id
-limit 2;
+limit 4;
 
 -- name: slugs
 -- Return the slugs of an owner's jobs between a prefix and the last slug with this prefix.

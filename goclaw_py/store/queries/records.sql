@@ -133,7 +133,7 @@ group by 1, 2, 3;
 select * from runs
 where id >= $1 and id <= $2
 order by id
-limit 2;
+limit 4;
 
 -- name: between
 -- Return runs that were running at any time between two instants, the oldest first: those that

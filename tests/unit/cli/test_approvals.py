@@ -11,6 +11,8 @@ from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
 from tests.unit.web.fake_post import KEY
 from tests.unit.web.fakes import FakeControl
 
+NAME = "telegram -1001 / topic 7"
+
 
 @pytest.fixture(autouse=True)
 def _database(database: FakeControl) -> None:
@@ -20,8 +22,8 @@ def _database(database: FakeControl) -> None:
 def test_what_waits_is_listed_and_on_request_everything(goclaw: Shell) -> None:
     _, pay, wipe = lines(goclaw("approvals", "list").out)
     assert pay.startswith(f"{PAY.id} ")
-    assert pay.endswith(f' main pay {{"to": "Bob[2J"}} {KEY} waiting')
-    assert wipe.endswith(f" main wipe {{}} {KEY} did it take effect?")
+    assert pay.endswith(f' main pay {{"to": "Bob[2J"}} {NAME} waiting {KEY}')
+    assert wipe.endswith(f" main wipe {{}} {NAME} did it take effect? {KEY}")
     everything = goclaw("approvals", "list", "--all").out
     assert "\x1b" not in everything
     assert "✅ Always allowed by Ann 2 telegram" in everything.splitlines()[-1]
@@ -79,9 +81,9 @@ def test_a_mistake_is_told(goclaw: Shell, typed: tuple[str, ...], code: int, sai
 def test_grants_are_listed_and_revoked(goclaw: Shell, gateway: ThreadGateway) -> None:
     _, pay, wipe = lines(goclaw("approvals", "grants").out)
     assert pay.startswith("main pay all 2026-01-02")
-    assert wipe.startswith(f"main wipe {KEY} 2026-01-02")
-    assert wipe.endswith("the operator")
-    got = goclaw("approvals", "revoke", "main", "wipe", "--session", KEY)
+    assert wipe.startswith(f"main wipe {NAME} 2026-01-02")
+    assert wipe.endswith(f"the operator {KEY}")
+    got = goclaw("approvals", "revoke", "main", "wipe", "--session", "thread:7")
     assert (got.code, got.out) == (0, "agent main asks again before it calls wipe\n")
     assert [one["tool"] for one in goclaw.data("approvals", "grants")] == ["pay"]
     assert goclaw.data("approvals", "revoke", "main", "pay") == {"revoked": True}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -160,6 +161,9 @@ GATEWAY = dict.fromkeys(
     "approvals revoke": "main pay",
     "why": "0190-aaaa",
     "config show": "lanes",
+    "agents list": "",
+    "models list": "",
+    "channels list": "",
 }
 """What each command is called with; with a gateway, or without anything."""
 
@@ -179,7 +183,7 @@ JOBS = {
 DATABASE = {"migrate": "", "groups allow": "-1001", "groups deny": "-1001"}
 ELSEWHERE = {
     # What they need is more than a fake: see their own tests.
-    *("cron run", "runs follow", "usage", "backup", "restore", "doctor"),
+    *("cron run", "runs follow", "usage", "backup", "restore", "doctor", "open", "logs"),
     *("service install", "service status", "service uninstall"),
 }
 
@@ -201,6 +205,17 @@ def document(goclaw: Shell, name: str, words: str) -> Any:
 @pytest.mark.parametrize("name", GATEWAY)
 def test_documents_can_be_read(goclaw: Shell, gateway: ThreadGateway, name: str) -> None:
     assert isinstance(document(goclaw, name, GATEWAY[name]), dict | list)
+
+
+@pytest.mark.parametrize("name", GATEWAY)
+def test_a_table_can_be_shown_whole(
+    goclaw: Shell, gateway: ThreadGateway, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    out = goclaw(*name.split(), *GATEWAY[name].split()).out
+    has_table = "\x1b" in out
+    assert has_table <= ("--wide" in ALL[name].options)
 
 
 @pytest.mark.parametrize("name", JOBS)

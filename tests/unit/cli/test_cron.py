@@ -6,6 +6,7 @@ SPEC CRON-8, CRON-9, CRON-11, CRON-12, OPS-1, OPS-4.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from datetime import timedelta
 
@@ -151,7 +152,10 @@ def test_nothing_and_several_jobs_are_told(goclaw: Shell, cron: JobControl) -> N
     # One name of two people needs the id.
     for owner in ("a", "b"):
         cron.make(POLL, Requester(Owner(owner)))
-    assert goclaw("cron", "show", "poll").err == "goclaw: several jobs begin with 'poll'\n"
+    said = goclaw("cron", "show", "poll").err
+    assert re.fullmatch(
+        r"goclaw: several jobs begin with 'poll': poll \(\S{18}\), poll \(\S{18}\)\n", said
+    )
 
 
 # ---------------------------------------------------------------------------- show
@@ -170,7 +174,7 @@ def test_everything_about_a_job_is_shown(goclaw: Shell, jobs: JobControl) -> Non
         "state active",
         "next runs Mon 2026-01-05 09:00:00 (in 2d 19h)",
         "Tue 2026-01-06 09:00:00 (in 3d 19h)",
-        "target last (always)",
+        "target last, always",
         "model opus",
         "ends after 9 runs, 0 done",
         "policy retries = 0 (settings: 3)",
@@ -191,7 +195,7 @@ def test_a_job_of_a_model_shows_what_is_stricter_for_it(goclaw: Shell, cron: Job
     """SPEC CRON-8, CRON-15: the policy that holds, where it differs."""
     cron.make(HERS, ANN)
     out = lines(goclaw("cron", "show", "hers").out)
-    assert "owner telegram:direct:5 (created by a model)" in out
+    assert "owner telegram 5 (telegram:direct:5), created by a model" in out
     assert "policy min_interval_s = 60 (settings: 1)" in out
     assert "auto_disable_after = 5 (settings: 0)" in out
 

@@ -108,7 +108,7 @@ def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGate
     got = goclaw("queue", "console")
     assert got.code == 0
     for words in (
-        f"session  {fakes.SESSION}",
+        f"session  console local ({fakes.SESSION})",
         "mode queue, 1 at once, at most 10 waiting, then the oldest is dropped",
         "lane main: no slot is free",
         "count to 30",
@@ -155,7 +155,10 @@ def test_where_nothing_runs_or_waits_that_is_said(
     monkeypatch.setattr(database, "queue", queue)
     monkeypatch.setattr(database, "active", active)
     got = goclaw("queue", "console")
-    assert got.out == f"session  {fakes.SESSION}\n\nnothing is running\n\nnothing is waiting\n"
+    assert (
+        got.out
+        == f"session  console local ({fakes.SESSION})\n\nnothing is running\n\nnothing is waiting\n"
+    )
     assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
 
 
@@ -190,7 +193,7 @@ def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGate
     assert fakes.RUN_ID in running
     assert "running" in running
     assert "0190-cccc" in waiting
-    assert waiting.endswith("lane main: no slot is free")
+    assert waiting.endswith(f"lane main: no slot is free  {fakes.BARE_KEY}")
     assert gateway.control.calls == [("active",)]
     found = goclaw.data("runs", "--active")
     assert found["live"] is True

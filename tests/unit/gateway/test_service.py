@@ -173,7 +173,7 @@ async def test_a_run_is_found_by_a_unique_prefix() -> None:
         assert (await control.run("0")).outcome is Outcome.COMPLETED
         with pytest.raises(NotFound, match="run 'aa' is not unique: aa-1, aa-2"):
             await control.run("aa")
-        with pytest.raises(NotFound, match="there is no run 'zz'"):
+        with pytest.raises(NotFound, match="there is no run 'zz'; see: goclaw runs list"):
             await control.run("zz")
         assert [run.id for run in await control.runs(active=True)] == ["aa-2", "aa-1"]
         assert await control.runs(session=SessionKey("other")) == []

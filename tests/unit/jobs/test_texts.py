@@ -284,7 +284,7 @@ def test_a_resumed_job_says_when_it_runs_and_a_time_zone_its_clock() -> None:
 
 @pytest.mark.parametrize(("error", "words"), [
     (UnknownJob("x"), "There is no job “x”."),
-    (UnknownJob("x", several=True), "Several jobs begin with “x”."),
+    (UnknownJob("x", several="a, b"), "Several jobs begin with “x”."),
     (NotYours("x", "telegram:direct:7"), "There is no job “x”."),
     (TooManyJobs("telegram:direct:7", 50), "The limit of 50 jobs is reached. "),
     (BadJob("agent", "is gone"), "Agent: is gone."),

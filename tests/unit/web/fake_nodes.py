@@ -40,4 +40,6 @@ class FakeNodes:
         """Note which one."""
         self.called("drain", node)
         live = [one for one in self.found if one.lease_until > AT]
-        return only(live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}")
+        return only(
+            live, lambda one: node in one.id, lambda one: one.id, f"live node {node!r}", "nodes"
+        )

@@ -14,7 +14,7 @@ ALL = [
     errors.UnknownZone("Mars", "Europe/Mars?"), errors.TooFrequent(1.5, 60, cron=True),
     errors.NeverFires("30 Feb"), errors.BadJob("turns", "must be 5"), errors.JobChanged("again"),
     errors.TooManyJobs("ann", 50), errors.SlugTaken("x"), errors.NotYours("1", "ann"),
-    errors.UnknownJob("y" * 100, several=True), errors.HeartbeatError("plain"),
+    errors.UnknownJob("y" * 100, several="tea (0190), tea (0191)"), errors.HeartbeatError("plain"),
     errors.UnknownAgent("nobody"), errors.TooManyEvents("main", 20), errors.ChecklistChanged(),
     errors.BadChecklist("it is a folder"), errors.BadHours("start", "8:00", "two digits"),
 ]  # fmt: skip

@@ -26,7 +26,7 @@ from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.run_steps import ResponseStep
 from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
 from goclaw_py.store import job_reading, job_rules, rules
@@ -64,7 +64,7 @@ class MemoryJobs(MemoryPart):
         found = [job for job in jobs if job.spec.slug == text]
         if not found and len(text) >= job_rules.FEWEST:
             found = [job for job in jobs if job.id.startswith(text)]
-        return [job_reading.shown(job) for job in sorted(found, key=lambda job: job.id)[:2]]
+        return [job_reading.shown(job) for job in sorted(found, key=lambda job: job.id)[:FOUND]]
 
     async def jobs(self, query: JobQuery) -> JobPage:
         query = storable(query)

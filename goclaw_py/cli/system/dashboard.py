@@ -1,0 +1,68 @@
+"""``goclaw open``: open the dashboard in a browser (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+import socket
+import webbrowser
+from typing import Annotated, Final
+
+import typer
+
+from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.output import show_json
+from goclaw_py.config.web import Web
+from goclaw_py.model.errors import NoGateway
+
+_PAGES: Final = (
+    *("now", "timeline", "sessions", "jobs", "heartbeats", "deliveries", "approvals", "chat"),
+    *("people", "health", "why"),
+)
+_PATIENCE_S: Final = 3.0
+
+
+def _page(text: str) -> str:
+    if text not in _PAGES:
+        raise typer.BadParameter(f"must be one of {', '.join(_PAGES)}")
+    return text
+
+
+def open_(
+    ctx: typer.Context,
+    page: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PAGE]",
+            callback=_page,
+            show_default=False,
+            help=f"The page: {', '.join(_PAGES)} (default: now).",
+        ),
+    ] = "now",
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Open the dashboard in a browser, and print its address.
+
+    If the settings have a token, the browser asks for it once.
+    """
+    host, port = _address(cli(ctx).settings().web)
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    url = f"http://{place}/{'' if page == 'now' else page}"
+    try:
+        socket.create_connection((host, port), timeout=_PATIENCE_S).close()
+    except (OSError, UnicodeError) as error:
+        raise NoGateway(f"nothing answers at {url}; to start the gateway: goclaw run") from error
+    opened = webbrowser.open(url)
+    if as_json:
+        show_json(dict[str, str | bool], {"url": url, "opened": opened})
+        return
+    typer.echo(url)
+    if not opened:
+        typer.echo("no browser found on this machine", err=True)
+
+
+def _address(web: Web) -> tuple[str, int]:
+    """Return where this machine reaches the dashboard."""
+    if not web.port:
+        raise typer.BadParameter("web.port = 0: the gateway prints the port when it starts")
+    host = web.host.strip("[]")
+    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host), web.port  # noqa: S104

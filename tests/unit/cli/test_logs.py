@@ -1,0 +1,83 @@
+"""``goclaw logs``: the log file of the gateway (SPEC OPS-5)."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.cli.output import clock
+from tests.unit.cli.conftest import Shell
+from tests.unit.cli.processes import piped
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def line(event: str, level: str = "info", **facts: object) -> str:
+    return json.dumps({**facts, "event": event, "level": level, "timestamp": AT.isoformat()}) + "\n"
+
+
+STARTED = line("run_started", run_id="0190-aaaa")
+FAILED = line("run_failed", "warning", run_id="0190-bbbb", error="a\nb \x1b[2J\u202e")
+BUG = line("inbox_message_failed", "error", inbox=7)
+LINES = [STARTED, "no JSON \x1b[2J\n", FAILED, BUG]
+
+
+@pytest.fixture
+def file(home: Path) -> Path:
+    made = home / "state" / "goclaw.log"
+    made.parent.mkdir()
+    made.write_text("".join(LINES) + '{"event": "half')
+    return made
+
+
+@pytest.mark.parametrize(("options", "events"), [
+    ("", ["run_started", "no JSON", "run_failed", "inbox_message_failed"]),
+    ("-n 2", ["run_failed", "inbox_message_failed"]),
+    ("-n 0", []),
+    ("--run 0190-a", ["run_started"]),
+    ("--run 0190 -n 1", ["run_failed"]),
+    ("--level warning", ["run_failed", "inbox_message_failed"]),
+    ("--level error", ["inbox_message_failed"]),
+    ("--run nobody", []),
+])  # fmt: skip
+def test_lines_are_selected(goclaw: Shell, file: Path, options: str, events: list[str]) -> None:
+    got = goclaw("logs", *options.split())
+    assert (got.code, got.err) == (0, "")
+    for event, text in zip(events, got.out.splitlines(), strict=True):
+        assert event in text
+
+
+def test_a_line_is_shown_in_words_and_for_programs_as_it_is(goclaw: Shell, file: Path) -> None:
+    assert goclaw("logs", "-n", "2").out.splitlines() == [
+        rf'{clock(AT)}  warning  run_failed  run_id=0190-bbbb  error="a\nb \u001b[2J"',
+        f"{clock(AT)}  error    inbox_message_failed  inbox=7",
+    ]
+    assert goclaw("logs", "--json").out == STARTED + FAILED + BUG
+
+
+def test_the_settings_say_which_file(goclaw: Shell, home: Path, file: Path) -> None:
+    other = home / "other.log"
+    (home / "goclaw.toml").write_text(f'[log]\nfile = "{other}"\n')
+    got = goclaw("logs")
+    assert got.code == 1
+    assert f"there is no log file {other}" in got.err
+    other.write_text(BUG)
+    assert goclaw("logs").out.count("\n") == 1
+
+
+def test_new_lines_are_followed_also_after_a_rotation(file: Path) -> None:
+    with piped("logs", "-f", "--json", "-n", "1") as (process, out):
+        assert out.readline() == BUG
+        with file.open("a") as log:
+            log.write('"}\n' + STARTED)
+        assert out.readline() == '{"event": "half"}\n'
+        assert out.readline() == STARTED
+        file.rename(file.with_suffix(".1"))
+        file.write_text(FAILED)
+        assert out.readline() == FAILED
+        file.write_text(BUG)
+        assert out.readline() == BUG
+        process.send_signal(2)

@@ -1,0 +1,209 @@
+"""Tables on terminals of any width and in pipes, with display names (SPEC OPS-1, OPS-9)."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import Column, full_width, table_text
+from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.model.messages import Target
+from tests.unit.cli.conftest import Shell
+from tests.unit.web import fake_post, fakes
+from tests.unit.web.fakes import FakeControl
+
+RUN = RunId("01a20492-c3f7-7c11-9172-d769006fc43e")
+KEY = fakes.SESSION
+FAMILY = Target("telegram", "work", "-1001")
+CODES = re.compile(r"\x1b\[[0-9;]*m")
+
+At = Callable[[int], None]
+
+
+@pytest.fixture
+def terminal_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[At]:
+    """Standard output is a terminal of this width, in UTC, and it is always the same time."""
+
+    def made(columns: int) -> None:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(display, "now", lambda: fakes.NOW)
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "UTC")
+        time.tzset()
+        yield made
+    time.tzset()
+
+
+def shown(text: str) -> list[str]:
+    """The lines of a table without colours and without the blanks at their ends."""
+    return [CODES.sub("", line).rstrip() for line in text.splitlines()]
+
+
+@pytest.fixture
+def runs(database: FakeControl, monkeypatch: pytest.MonkeyPatch) -> FakeControl:
+    async def listed(**_how: object) -> list[object]:
+        return [
+            replace(fakes.ENDED, id=RUN),
+            replace(fakes.ACTIVE, session=SessionKey("agent:main:cron:x")),
+        ]
+
+    monkeypatch.setattr(database, "runs", listed)
+    database.named = KnownNames({fakes.LOCAL: "Ann", FAMILY: "Family <b>"})
+    return database
+
+
+@pytest.mark.parametrize(("command", "columns", "table"), [
+    ("runs list", 80, """
+RUN                 SESSION  STARTED              TOOK   OUTCOME
+01a20492-c3f7-7c11  Ann      2026-01-02 03:04:05  1m 1s  cancelled (stopped)
+0190-bbbb           job x    2026-01-02 03:04:05         running
+more columns: --wide"""),
+    ("runs list", 120, """
+RUN                 SESSION  TRIGGER  STARTED              TOOK   OUTCOME              KEY
+01a20492-c3f7-7c11  Ann      chat     2026-01-02 03:04:05  1m 1s  cancelled (stopped)  agent:main:console:direct:local
+0190-bbbb           job x    chat     2026-01-02 03:04:05         running              agent:main:cron:x"""),  # noqa: E501
+    ("inbox list", 80, """
+ID  CHAT                FROM        AGE   REASON                TEXT
+8   Family <b> / topi…  telegram 7  0.0s  lost: the gateway c…  first state ]0;…
+9   Family <b> / topi…  telegram 7  0.0s  dropped: the queue …  (a poll)
+more columns: --wide"""),
+    ("inbox list", 120, """
+ID  CHAT                  FROM        AGE   TRIES  REASON                                               TEXT
+8   Family <b> / topic 7  telegram 7  0.0s  3      lost: the gateway crashed at each attempt            first state ]0;…
+9   Family <b> / topic 7  telegram 7  0.0s  0      dropped: the queue was full, so the oldest message…  (a poll)
+more columns: --wide"""),  # noqa: E501
+    ("sessions list", 80, """
+SESSION         AGENT  LAST ACTIVE          WAITING  ENTRIES
+Ann             main   2026-01-02 03:04:05  1        2
+API a/b c%2F?#  main   2026-01-02 03:04:05  0        0
+more columns: --wide"""),
+    ("sessions list", 200, """
+SESSION         AGENT  LAST ACTIVE          WAITING  ENTRIES  KEY
+Ann             main   2026-01-02 03:04:05  1        2        agent:main:console:direct:local
+API a/b c%2F?#  main   2026-01-02 03:04:05  0        0        agent:main:api:a/b c%2F?#"""),
+    ("sessions list --wide", 84, """
+SESSION         AGENT  LAST ACTIVE          WAITING  ENTRIES  KEY
+Ann             main   2026-01-02 03:04:05  1        2        agent:main:console:dir
+                                                              ect:local
+API a/b c%2F?#  main   2026-01-02 03:04:05  0        0        agent:main:api:a/b
+                                                              c%2F?#"""),
+])  # fmt: skip
+def test_a_terminal_gets_what_fits(
+    goclaw: Shell, runs: FakeControl, terminal_of: At, command: str, columns: int, table: str
+) -> None:
+    terminal_of(columns)
+    assert shown(goclaw(*command.split()).out) == table.strip().splitlines()
+
+
+def test_facts_have_the_name_first_and_then_the_key(goclaw: Shell, runs: FakeControl) -> None:
+    assert goclaw("sessions", "show", KEY).out.startswith(f"session      Ann ({KEY})\n")
+    out = goclaw("inbox", "show", "8").out
+    assert f"session      Family <b> / topic 7 ({fake_post.KEY})\n" in out
+
+
+def test_a_pipe_gets_all_columns_whole_and_json_has_no_names(
+    goclaw: Shell, runs: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = goclaw("runs", "list").out
+    assert out == goclaw("runs", "list", "--wide").out
+    head, ended, _ = out.splitlines()
+    assert head.split() == ["RUN", "SESSION", "TRIGGER", "STARTED", "TOOK", "OUTCOME", "KEY"]
+    assert ended.startswith(f"{RUN}  Ann  ")
+    assert ended.endswith(f"  cancelled (stopped)  {KEY}")
+    assert "\x1b" not in out
+    assert "Ann" not in goclaw("runs", "list", "--json").out
+
+
+HOSTILE = [
+    "<script>alert(1)</script> [bold]x[/] &amp; " + "n" * 60,
+    "\u202eevil\u202c " + "שלום עולם " * 20,
+    "👩‍👩‍👧 🇩🇪 é " * 30,
+    "日本語" * 1366,
+    "n" * 4096,
+    "two\nlines\r\nthree\u2028four\x1b[2J\x1b]0;owned\x07\t.\ud800",
+]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120, 200])
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_no_name_breaks_a_table(
+    goclaw: Shell, runs: FakeControl, terminal_of: At, name: str, columns: int
+) -> None:
+    """SEC-1. A row takes one line, which ends within the terminal wherever ids leave room."""
+    runs.named = KnownNames({fakes.LOCAL: name})
+    terminal_of(columns)
+    for command in ("runs", "inbox", "outbox", "sessions"):
+        lines = [CODES.sub("", line) for line in goclaw(command, "list").out.splitlines()]
+        assert len([line for line in lines if line != "more columns: --wide"]) in (2, 3)
+        assert not re.search(r"[\x00-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800]", "".join(lines))
+        assert max(map(cell_len, lines)) <= max(columns, 80)
+
+
+CELLS = [("01a20492", "日本語 one two three four", "failed (why)", "x")]
+HEADS = ("ID", Column("TEXT", least=8), Column("STATE", state=True), Column("COUNT", drop=1))
+
+
+@pytest.mark.parametrize(("columns", "line"), [
+    (60, "01a20492  日本語 one two three four  failed (why)  x"),
+    (52, "01a20492  日本語 one two three…  failed (why)  x"),
+    (40, "01a20492  日本語 o…  failed (why)  x"),
+    (38, "01a20492  日本語 one tw…  failed (why)"),
+    (20, "01a20492  日本語 …  failed (why)"),
+])  # fmt: skip
+def test_columns_are_left_out_before_text_is_cut_and_states_are_never_cut(
+    terminal_of: At, columns: int, line: str
+) -> None:
+    terminal_of(columns)
+    lines = shown(table_text(HEADS, CELLS, empty=""))
+    assert lines[1] == line
+    assert ("more columns: --wide" in lines) == (columns < 40)
+
+
+def test_the_last_column_is_cut_where_no_other_is_named(terminal_of: At) -> None:
+    terminal_of(40)
+    text = table_text(("ID", "TEXT"), [("1" * 30, "word " * 9)], empty="")
+    assert shown(text)[1] == f"{'1' * 30}  word word word word wor…"
+
+
+@pytest.mark.parametrize(("state", "code"), [
+    ("failed", 31), ("timed_out", 31), ("dead", 31), ("lost: why", 31), ("failed_not", None),
+    ("pending", 33), ("paused: why", 33), ("draining", 33), ("completed (x)", 32), ("sent", 32),
+    ("", None), ("cancelled", None), ("unfailed", None),
+])  # fmt: skip
+def test_states_have_colours_by_their_whole_word(
+    terminal_of: At, monkeypatch: pytest.MonkeyPatch, state: str, code: int | None
+) -> None:
+    def row() -> str:
+        # Only the column of states has colours.
+        columns = (Column("STATE", state=True), "TEXT")
+        return table_text(columns, [(state, "failed")], empty="").splitlines()[1]
+
+    plain = row()
+    assert "\x1b" not in plain
+    terminal_of(80)
+    coloured = row()
+    assert re.findall(r"\x1b\[(\d\d)m", coloured) == ([] if code is None else [str(code)])
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not re.search(r"\x1b\[3", row())
+    with full_width(wide=True):
+        assert not re.search(r"\x1b\[3", row())
+
+
+def test_wide_belongs_to_the_subcommand(goclaw: Shell, database: FakeControl) -> None:
+    got = goclaw("runs", "--wide", "list")
+    assert got.code == 2
+    assert "put --wide after the subcommand" in got.err
