@@ -60,8 +60,21 @@ class GatewayQueries:
         exact = await self._store.session(SessionKey(key))
         if exact is not None:
             return exact
-        stored = {each.key: each for each in await self._store.sessions(limit=SEARCHED)}
-        return stored[session_named(stored, key)]
+        found = await self._store.session(await self.find_session(key))
+        if found is None:
+            raise NotFound(f"session {key!r} is gone")
+        return found
+
+    async def find_session(self, part: str, others: Iterable[SessionKey] = ()) -> SessionKey:
+        """Return the session with a part in its key, else in the name of its chat, topic or job.
+
+        ``others`` are sessions that may not be stored yet. Raises ``NotFound``.
+        """
+        keys = {*others, *(one.key for one in await self._store.sessions(limit=SEARCHED))}
+        if not any(part in key for key in keys):
+            named = await self._store.sessions(limit=_CANDIDATES + 1, search=part)
+            return session_named([one.key for one in named], "", part)
+        return session_named(keys, part)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         """See ``Control``."""
@@ -191,19 +204,19 @@ class GatewayQueries:
         return await self._store.chats(limit=limit, before=before)
 
 
-def session_named(keys: Iterable[SessionKey], part: str) -> SessionKey:
+def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> SessionKey:
     """Return the session with this part in its key; for an agent's name, its only direct chat.
 
-    Raises ``NotFound``, with the candidates, chats first.
+    ``wanted`` is what was asked for, if that is not ``part``. Raises ``NotFound``, with the
+    candidates, chats first.
     """
     found = [key for key in keys if part in key]
     chats = [key for key in found if agent_of(key) == part and is_direct_chat(key)]
     candidates = sorted(
         chats if len(chats) == 1 else found, key=lambda key: (key not in chats, key)
     )
-    return only(
-        candidates, lambda _: True, str, f"session {part!r}", "sessions list", most=_CANDIDATES
-    )
+    asked = f"session {wanted or part!r}"
+    return only(candidates, lambda _: True, str, asked, "sessions list", most=_CANDIDATES)
 
 
 def only(

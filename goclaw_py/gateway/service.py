@@ -12,7 +12,7 @@ from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.gateway import forks
 from goclaw_py.gateway.container import Container
-from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only, session_named
+from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
@@ -427,8 +427,7 @@ class GatewayControl(StoreControl):
         keys = {run.session for run in self._dispatcher.runs()}
         if key in keys or await self._store.session(SessionKey(key)) is not None:
             return SessionKey(key)
-        keys.update(session.key for session in await self._store.sessions(limit=SEARCHED))
-        return session_named(keys, key)
+        return await self.find_session(key, keys)
 
     def _belongs(self, run: RunView, key: SessionKey | None) -> bool:
         return key is None or key in (run.session, self._children.payer(run.id))

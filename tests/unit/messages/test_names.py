@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.messages import ingress_filter
+from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import InboundMessage, PeerKind, Sender
 from tests.support.harness import GatewayProcess, a_process, message
 from tests.unit.chats.test_pairing import admit, in_public
@@ -60,3 +61,18 @@ async def test_a_name_is_forgotten_with_the_approval_of_its_person() -> None:
         assert await names(gateway, who) == ["Ann"]
         await gateway.control.revoke("telegram", "default", "ann", forget=True)
         assert await names(gateway, who) == ["telegram ann"]
+
+
+async def test_a_session_is_found_by_the_name_of_its_chat() -> None:
+    """SPEC OPS-1: a part of the key comes first; of several the candidates are listed."""
+    async with a_process() as gateway:
+        for chat, name in (("7", "Anna"), ("8", "Annabel"), ("anna", "Zoe")):
+            told = replace(message("hi", chat=chat), sender=Sender(chat, name))
+            await gateway.gateway.accept([told])
+        await asyncio.sleep(60)
+        for part, chat in (("annabel", "8"), ("anna", "anna"), ("ZOE", "anna")):
+            assert (await gateway.control.session(part)).key == f"agent:main:telegram:direct:{chat}"
+            assert (await gateway.control.queue(part)).session.endswith(f":{chat}")
+        for part, problem in (("Ann", "'Ann' is not unique: agent:main:"), ("Bo", "is no session")):
+            with pytest.raises(NotFound, match=problem):
+                await gateway.control.session(part)
