@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import answer, live, notice, press, send, title
+from tests.browser.seen import answer, live, notice, press, send, title, violations
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -34,11 +34,11 @@ def until_confirmed(dash: Dashboard, chat: str) -> None:
 
 
 def answers(page: Page) -> Locator:
-    return page.locator("li.assistant pre")
+    return page.locator("li.assistant .words")
 
 
 def lines(page: Page) -> list[str]:
-    return page.locator("#talk pre").all_inner_texts()
+    return page.locator("#talk li > :is(pre, .words)").all_inner_texts()
 
 
 def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) -> None:
@@ -66,6 +66,25 @@ def test_an_answer_that_nobody_has_seen_yet_appears_once(page: Page, dash: Dashb
     page.goto("/chat?name=unseen")
     until_confirmed(dash, "unseen")
     assert lines(page) == ["echo at last", "at last"]
+
+
+def test_an_answer_in_markdown_is_formatted_and_its_code_copied(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/chat?name=formatted")
+    live(page)
+    send(page, "echo **bold** [site](https://example.org)\n```\nx = '<b>'\n```")
+    for _ in range(2):
+        said = answers(page)
+        expect(said.locator("strong")).to_have_text("bold")
+        link = said.get_by_role("link", name="site")
+        expect(link).to_have_attribute("rel", "noopener noreferrer")
+        expect(said.locator("pre")).to_have_text("x = '<b>'")
+        press(said, "Copy")
+        expect(said.get_by_role("button")).to_have_text("Copied")
+        assert page.evaluate("() => navigator.clipboard.readText()") == "x = '<b>'\n"
+        assert violations(page) == []
+        page.evaluate("() => navigator.clipboard.writeText('')")
+        page.reload()
 
 
 @pytest.mark.parametrize("way", ["button", "command"])

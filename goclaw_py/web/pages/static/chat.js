@@ -22,13 +22,57 @@ function add(role, content) {
   const head = document.createElement("p");
   const who = document.createElement("strong");
   who.textContent = role;
-  const body = document.createElement("pre");
+  const body = document.createElement(role === "assistant" ? "div" : "pre");
+  if (role === "assistant") body.className = "words plain";
   body.textContent = content;
   head.append(who);
   item.append(head, body);
   talk.append(item);
   showEnd();
-  return body;
+  return item;
+}
+
+// Shows the text of an answer as the server formats it. Before that, and if it fails, it is shown
+// as it is. `isWhole` is false while it grows.
+async function format(item, words, isWhole) {
+  item.dataset.text = words;
+  item.ariaBusy = String(!isWhole);
+  const body = item.querySelector(".words");
+  if (!body.hasChildNodes()) body.textContent = words;
+  if (item.dataset.formatting) return;
+  item.dataset.formatting = "yes";
+  for (let shown = null; shown !== item.dataset.text; ) {
+    shown = item.dataset.text;
+    const answer = await fetch("/chat/markdown", { method: "POST", body: new URLSearchParams({ text: shown }) }).catch(() => null);
+    // Whoever is not signed in any more is sent elsewhere.
+    const html = answer?.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
+    if (html === null) body.textContent = shown;
+    else body.innerHTML = html;
+    body.classList.toggle("plain", html === null);
+    if (item.ariaBusy === "false") addCopies(body);
+    showEnd();
+    // A long text is formatted less often while it grows: each time it is all of it.
+    if (item.ariaBusy === "true") await new Promise((go) => setTimeout(go, 100 + shown.length / 10));
+  }
+  delete item.dataset.formatting;
+}
+
+// A button above each block of code.
+function addCopies(root) {
+  for (const code of root.querySelectorAll("pre")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      // A browser has a clipboard for pages by TLS and of this machine; the selection is there always.
+      const isDone = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
+      button.textContent = isDone ? "Copied" : "Selected";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    code.before(button);
+  }
 }
 
 async function post(path, body) {
@@ -64,7 +108,7 @@ async function say(line) {
 // Whether an answer stands in the history already: it was stored before it could be shown.
 function isThere(run, words) {
   const found = [...talk.querySelectorAll("[data-run]")].find(
-    (item) => item.dataset.run === run && item.classList.contains("assistant") && item.querySelector("pre").textContent === words,
+    (item) => item.dataset.run === run && item.dataset.text === words,
   );
   // Each stands for one message.
   if (found) delete found.dataset.run;
@@ -77,18 +121,20 @@ const events = {
     growing.set(run_id, null);
   },
   run_text: ({ run_id, text: words }) => {
-    let body = growing.get(run_id);
-    if (!body) growing.set(run_id, (body = add("assistant", "")));
-    body.textContent += words;
-    showEnd();
+    let item = growing.get(run_id);
+    if (!item) growing.set(run_id, (item = add("assistant", "")));
+    format(item, (item.dataset.text ?? "") + words, false);
   },
   run_tool: ({ name }) => {
     doing.textContent = `The agent uses ${name}…`;
   },
   run_ended: ({ run_id, outcome }) => {
     doing.textContent = outcome === "completed" ? "" : `The run was ${outcome.replaceAll("_", " ")}.`;
-    const body = growing.get(run_id);
-    if (body) body.parentElement.dataset.draft = run_id;
+    const item = growing.get(run_id);
+    if (item) {
+      item.dataset.draft = run_id;
+      format(item, item.dataset.text, true);
+    }
     growing.delete(run_id);
   },
   said: ({ receipt, text: words, run_id }) => {
@@ -96,12 +142,12 @@ const events = {
       shown.add(receipt);
       // The message replaces what was streamed of it.
       for (const draft of talk.querySelectorAll("[data-draft]")) if (draft.dataset.draft === run_id) draft.remove();
-      const body = run_id && growing.get(run_id);
-      if (body) {
-        body.parentElement.remove();
+      const item = run_id && growing.get(run_id);
+      if (item) {
+        item.remove();
         growing.set(run_id, null);
       }
-      if (!isThere(run_id, words)) add("assistant", words);
+      if (!isThere(run_id, words)) format(add("assistant", ""), words, true);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
@@ -157,6 +203,7 @@ text.addEventListener("keydown", (event) => {
   form.requestSubmit();
 });
 document.getElementById("stop").addEventListener("click", () => say("/stop"));
+for (const body of talk.querySelectorAll(".words")) addCopies(body);
 form.hidden = false;
 text.focus();
 showEnd();
