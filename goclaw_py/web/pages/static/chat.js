@@ -75,6 +75,36 @@ function addCopies(root) {
   }
 }
 
+// A card for a tool call that starts; the card of one that has returned gets its result.
+function showTool(run, name, ok) {
+  let cards = [...talk.querySelectorAll("[data-tools]")].find((item) => item.dataset.tools === run);
+  if (!cards) {
+    cards = document.createElement("li");
+    cards.className = "tools";
+    cards.dataset.tools = run;
+    const item = growing.get(run);
+    if (item) item.before(cards);
+    else talk.append(cards);
+  }
+  let card = [...cards.querySelectorAll("[data-running]")].find((one) => one.dataset.running === name);
+  if (!card || ok === null) {
+    card = document.getElementById("tool").content.firstElementChild.cloneNode(true);
+    card.dataset.running = name;
+    card.querySelector("strong").textContent = name;
+    const link = card.querySelector("a");
+    link.href = `/runs/${encodeURIComponent(run)}`;
+    link.textContent = run.slice(0, 13);
+    cards.append(card);
+  }
+  if (ok !== null) {
+    delete card.dataset.running;
+    const badge = card.querySelector(".badge");
+    badge.textContent = ok ? "ok" : "failed";
+    badge.className = `badge ${ok ? "good" : "bad"}`;
+  }
+  showEnd();
+}
+
 async function post(path, body) {
   const answer = await fetch(base + path, {
     method: "POST",
@@ -125,8 +155,9 @@ const events = {
     if (!item) growing.set(run_id, (item = add("assistant", "")));
     format(item, (item.dataset.text ?? "") + words, false);
   },
-  run_tool: ({ name }) => {
-    doing.textContent = `The agent uses ${name}…`;
+  run_tool: ({ run_id, name, ok }) => {
+    doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
+    showTool(run_id, name, ok);
   },
   run_ended: ({ run_id, outcome }) => {
     doing.textContent = outcome === "completed" ? "" : `The run was ${outcome.replaceAll("_", " ")}.`;
