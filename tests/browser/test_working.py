@@ -87,6 +87,22 @@ def test_an_answer_in_markdown_is_formatted_and_its_code_copied(page: Page) -> N
         page.reload()
 
 
+def test_whoever_reads_an_earlier_message_stays_there(page: Page, dash: Dashboard) -> None:
+    page.goto("/chat?name=long")
+    live(page)
+    send(page, "echo " + "line\n\n" * 60)
+    expect(answers(page)).to_have_count(1)
+    log = page.get_by_role("log")
+    assert log.evaluate("(log) => log.scrollTop") > 0
+    log.evaluate("(log) => new Promise((go) => { log.onscroll = go; log.scrollTop = 0 })")
+    dash.say("echo meanwhile", chat="long")
+    expect(answers(page)).to_have_count(2)
+    assert log.evaluate("(log) => log.scrollTop") == 0
+    send(page, "echo last")
+    expect(answers(page)).to_have_count(3)
+    assert log.evaluate("(log) => log.scrollTop") > 0
+
+
 def test_the_tools_of_a_run_have_cards_while_it_runs_and_later(page: Page) -> None:
     page.goto("/chat?name=tools")
     live(page)

@@ -11,8 +11,11 @@ const link = document.getElementById("link");
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
 
+let isAtEnd = true; // whoever has scrolled back stays there
+log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
+
 function showEnd() {
-  log.scrollTop = log.scrollHeight;
+  if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
 function add(role, content) {
@@ -49,12 +52,13 @@ async function format(item, words, isWhole) {
     if (html === null) body.textContent = shown;
     else body.innerHTML = html;
     body.classList.toggle("plain", html === null);
-    if (item.ariaBusy === "false") addCopies(body);
     showEnd();
     // A long text is formatted less often while it grows: each time it is all of it.
     if (item.ariaBusy === "true") await new Promise((go) => setTimeout(go, 100 + shown.length / 10));
   }
   delete item.dataset.formatting;
+  addCopies(body);
+  showEnd();
 }
 
 // A button above each block of code.
@@ -118,6 +122,7 @@ async function post(path, body) {
 }
 
 async function say(line) {
+  isAtEnd = true;
   add("user", line);
   const id = crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
   for (let attempt = 0; ; attempt += 1) {
@@ -160,7 +165,7 @@ const events = {
     showTool(run_id, name, ok);
   },
   run_ended: ({ run_id, outcome }) => {
-    doing.textContent = outcome === "completed" ? "" : `The run was ${outcome.replaceAll("_", " ")}.`;
+    doing.textContent = outcome === "completed" ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
     const item = growing.get(run_id);
     if (item) {
       item.dataset.draft = run_id;
