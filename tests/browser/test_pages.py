@@ -18,6 +18,7 @@ Visitor = tuple[Page, Seen]
 
 PLACES = {name: path for path, name in NAVIGATION} | {
     "All deliveries": "/deliveries?show=sent",
+    "Conversation": "/chat?name=seed",
     "New job": "/jobs/new",
     "Not there": "/nowhere",
     "Heartbeat": "/heartbeats/main",

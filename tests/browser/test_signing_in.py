@@ -109,7 +109,7 @@ def test_pages_tell_when_the_gateway_is_away_and_back(locked: Locked, chromium: 
             assert page.evaluate("() => window.__same")
         expect(now.get_by_role("region", name="Gateway")).not_to_have_text(before)
         send(chat, "echo welcome back")
-        expect(chat.locator("li.assistant pre")).to_have_text("welcome back")
+        expect(chat.locator("li.assistant .words")).to_have_text("welcome back")
         seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE")
 
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import answer, live, notice, press, send, title
+from tests.browser.seen import answer, live, notice, press, send, title, violations
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -34,11 +34,11 @@ def until_confirmed(dash: Dashboard, chat: str) -> None:
 
 
 def answers(page: Page) -> Locator:
-    return page.locator("li.assistant pre")
+    return page.locator("li.assistant .words")
 
 
 def lines(page: Page) -> list[str]:
-    return page.locator("#talk pre").all_inner_texts()
+    return page.locator("#talk li > :is(pre, .words)").all_inner_texts()
 
 
 def test_an_answer_grows_appears_once_and_is_there_after_a_reload(page: Page) -> None:
@@ -66,6 +66,114 @@ def test_an_answer_that_nobody_has_seen_yet_appears_once(page: Page, dash: Dashb
     page.goto("/chat?name=unseen")
     until_confirmed(dash, "unseen")
     assert lines(page) == ["echo at last", "at last"]
+
+
+def test_an_answer_in_markdown_is_formatted_and_its_code_copied(page: Page) -> None:
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto("/chat?name=formatted")
+    live(page)
+    send(page, "echo **bold** [site](https://example.org)\n```\nx = '<b>'\n```")
+    for _ in range(2):
+        said = answers(page)
+        expect(said.locator("strong")).to_have_text("bold")
+        link = said.get_by_role("link", name="site")
+        expect(link).to_have_attribute("rel", "noopener noreferrer")
+        expect(said.locator("pre")).to_have_text("x = '<b>'")
+        press(said, "Copy")
+        expect(said.get_by_role("button")).to_have_text("Copied")
+        assert page.evaluate("() => navigator.clipboard.readText()") == "x = '<b>'\n"
+        assert violations(page) == []
+        page.evaluate("() => navigator.clipboard.writeText('')")
+        page.reload()
+
+
+def test_whoever_reads_an_earlier_message_stays_there(page: Page, dash: Dashboard) -> None:
+    page.goto("/chat?name=long")
+    live(page)
+    send(page, "echo " + "line\n\n" * 60)
+    expect(answers(page)).to_have_count(1)
+    log = page.get_by_role("log")
+    assert log.evaluate("(log) => log.scrollTop") > 0
+    log.evaluate("(log) => new Promise((go) => { log.onscroll = go; log.scrollTop = 0 })")
+    dash.say("echo meanwhile", chat="long")
+    expect(answers(page)).to_have_count(2)
+    assert log.evaluate("(log) => log.scrollTop") == 0
+    send(page, "echo last")
+    expect(answers(page)).to_have_count(3)
+    assert log.evaluate("(log) => log.scrollTop") > 0
+
+
+def test_the_tools_of_a_run_have_cards_while_it_runs_and_later(page: Page) -> None:
+    page.goto("/chat?name=tools")
+    live(page)
+    send(page, "write notes.txt buy milk")
+    expect(answers(page)).to_contain_text("Wrote notes.txt")
+    for _ in range(2):
+        card = page.locator(".tools details")
+        expect(card).to_have_count(1)
+        expect(card.locator("summary")).to_have_text(re.compile(r"^\s*ok\s+write_file"))
+        card.locator("summary").press("Enter")
+        expect(card.get_by_role("link")).to_be_visible()
+        assert violations(page) == []
+        page.reload()
+        live(page)
+    page.locator(".tools summary").click()
+    page.locator(".tools").get_by_role("link").click()
+    title(page, "Run")
+
+
+def test_why_a_message_has_no_answer_is_there_after_a_reload(page: Page) -> None:
+    page.goto("/chat?name=failing")
+    live(page)
+    send(page, "fail now")
+    expect(answers(page)).to_have_count(1)
+    page.reload()
+    expect(page.locator("#talk .problem")).to_contain_text("failed: AgentError")
+    expect(page.locator("li.user")).to_have_count(1)
+    page.get_by_role("link", name="Why?").click()
+    title(page, "Why?")
+
+
+def test_messages_that_wait_are_listed_in_their_order(page: Page) -> None:
+    page.goto("/chat?name=waiting")
+    live(page)
+    send(page, "/queue queue")
+    send(page, "slow 600")
+    expect(page.locator("#doing")).to_have_text("The agent is working…")
+    send(page, "echo one")
+    send(page, "echo two")
+    waiting = page.get_by_role("region", name="Waiting messages")
+    expect(waiting.get_by_role("listitem")).to_have_text(["echo one", "echo two"])
+    expect(waiting).to_contain_text("another run of its session")
+    page.reload()
+    live(page)
+    assert lines(page)[-3:] == ["slow 600", "echo one", "echo two"]
+    press(page, "Stop")
+    expect(waiting).to_have_count(0)
+
+
+def test_conversations_are_listed_made_and_exported(page: Page, dash: Dashboard) -> None:
+    dash.say("echo before", chat="earlier")
+    dash.run_of("earlier", ended=True)
+    page.goto("/chat")
+    page.get_by_label("New conversation").fill("new one")
+    press(page, "Open")
+    assert "new" not in page.url  # the browser refuses a blank in a name
+    page.get_by_label("New conversation").fill("later")
+    page.get_by_label("New conversation").press("Enter")
+    live(page)
+    send(page, "echo I am new")
+    others = page.get_by_role("complementary", name="Conversations")
+    expect(others.get_by_role("link", name="later", exact=True)).to_have_attribute(
+        "aria-current", "page"
+    )
+    others.get_by_role("link", name="earlier", exact=True).click()
+    expect(answers(page)).to_have_text("before")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export").click()
+    assert download.value.suggested_filename == "earlier.md"
+    page.get_by_role("link", name="Session", exact=True).click()
+    title(page, "Session")
 
 
 @pytest.mark.parametrize("way", ["button", "command"])

@@ -1,9 +1,4 @@
-"""Parses Markdown into blocks with markdown-it.
-
-CommonMark with tables and strikethrough. HTML is not markup here: it stays visible. markdown-it is
-linear in the length of a text, but each level of nesting multiplies its work and text below its
-limit is lost, so deeply nested texts are not parsed.
-"""
+"""Parses Markdown into blocks."""
 
 from __future__ import annotations
 
@@ -11,10 +6,6 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-
-from markdown_it import MarkdownIt
-from markdown_it.rules_inline import StateInline, emphasis
-from markdown_it.token import Token
 
 from channels.telegram.formatting.cleaning import cleaned
 from channels.telegram.formatting.markup import (
@@ -33,16 +24,11 @@ from channels.telegram.formatting.markup import (
 )
 from channels.telegram.formatting.packing import NO_GAP, Block, Flow, Verbatim
 from channels.telegram.formatting.tables import Align, TextTable, table_blocks
+from goclaw_py.common.markdown import Token, make_parser, parse
 from goclaw_py.common.text import is_blank
 
 _log = logging.getLogger("channels.telegram")
 
-_LONGEST = 32_000
-"""The longest text to parse; a longer one may block the event loop for seconds."""
-_MOST_CELLS = 20_000
-"""The most table cells; markdown-it adds those that a row lacks."""
-_DEEPEST = 16
-"""The deepest nesting; a list takes two levels."""
 _TAB_COLUMNS = 4
 """The server turns a tab into a single blank."""
 
@@ -52,12 +38,7 @@ _INNER_QUOTE = "> "
 _DEEPEST_MARKED = 4
 """The deepest quote that gets marks: deeper marks would be most of the text."""
 _RULE = "———"
-_OF_DELIMITERS = "-|: \t>*+0123456789.)"
-"""The characters of a table's delimiter row, in lists and quotes too."""
 _TASK = re.compile(r"\[([ xX])\]\s")
-_ASTERISKS = re.compile(r"\*+")
-_WORD = re.compile(r"[^\W_\u2e80-\U0003ffff]")
-"""A letter or digit of a script with blanks between words."""
 _STYLES = {"strong": BOLD, "em": ITALIC, "s": STRIKE}
 _IMAGE_WITHOUT_WORDS = "image"
 
@@ -67,48 +48,14 @@ def read_blocks(markdown: str) -> list[Block] | None:
 
     None if it is too long, nested too deep, or markdown-it fails: it is then shown as it is.
     """
-    if len(markdown) > _LONGEST or _cells(markdown) > _MOST_CELLS:
-        return None
     try:
-        tokens = _parser.parse(markdown)
+        tokens = parse(_parser, markdown)
     except Exception:  # somebody else's code; whatever the text is, it has to reach the chat
         _log.exception("markdown_unreadable")
         return None
-    if any(token.nesting > 0 and token.level >= _DEEPEST - 1 for token in tokens):
+    if tokens is None:
         return None
     return _Reader(tokens, decoded="&" in markdown or "%" in markdown).read()
-
-
-def _cells(markdown: str) -> int:
-    """Return an upper bound of the table cells in a text."""
-    lines = markdown.split("\n")
-    columns = (line.count("|") + 1 for line in lines if not line.strip(_OF_DELIMITERS))
-    return len(lines) * max(columns, default=0)
-
-
-def _make_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
-    parser.enable(["table", "strikethrough"]).disable(["html_block", "html_inline"])
-    parser.inline.ruler.at("emphasis", _emphasis)
-    parser.validateLink = _any_address  # type: ignore[method-assign]  # made for that
-    return parser
-
-
-def _emphasis(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
-    """Parse ``*`` and ``_``; an asterisk within a word is only itself.
-
-    So ``2*3*4`` and ``x**2`` stay. Scripts without blanks between words need it for emphasis.
-    """
-    found = _ASTERISKS.match(state.src, state.pos)
-    if found is None or silent:
-        return emphasis.tokenize(state, silent)
-    before, after = state.src[state.pos - 1 : state.pos], state.src[found.end() : found.end() + 1]
-    is_inside = _WORD.match(before) and _WORD.match(after)
-    if not is_inside or (len(found[0]) > 1 and not after.isdigit()):
-        return emphasis.tokenize(state, silent)
-    state.pending += found[0]
-    state.pos = found.end()
-    return True
 
 
 def _any_address(url: str) -> bool:  # noqa: ARG001  the library's signature
@@ -116,7 +63,7 @@ def _any_address(url: str) -> bool:  # noqa: ARG001  the library's signature
     return True
 
 
-_parser = _make_parser()
+_parser = make_parser(_any_address)
 
 
 @dataclass(slots=True)

@@ -20,6 +20,7 @@ from goclaw_py.common import formatting
 from goclaw_py.common.text import count, first_words
 from goclaw_py.model.display_names import address, short_id
 from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.web.pages.markdown import html_of
 
 NONE: Final = "\u2013"
 """A dash in place of a missing value."""
@@ -83,6 +84,7 @@ class Pages:
             usd=usd,
             count=count,
             first_words=first_words,
+            markdown=html_of,
             read=read,
             pages_of=pages_of,
         )

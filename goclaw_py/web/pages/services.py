@@ -225,6 +225,11 @@ class PageServices:
             query = _own(page, request)
             return self.answer(request, f"{page.name}.html", await self.facts(page, query))
 
+        return [Route(page.path, show), self.live_route(page)]
+
+    def live_route(self, page: Page) -> Route:
+        """Return the event stream of a page's live part."""
+
         async def live(request: Request) -> Response:
             query = _own(page, request)
             key = (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
@@ -235,7 +240,7 @@ class PageServices:
             seen = request.headers.get("last-event-id", "")
             return ClosedStream(self.hub.stream(LivePart(key, make, page.every_s), seen))
 
-        return [Route(page.path, show), Route(f"/live/{page.name}", live)]
+        return Route(f"/live/{page.name}", live)
 
     async def facts(self, page: Page, query: Query) -> Facts:
         """Return the facts for the templates of a page."""

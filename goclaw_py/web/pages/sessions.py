@@ -1,10 +1,8 @@
-"""The pages of sessions, of a run, and of the chat in the browser (CHAN-9)."""
+"""The pages of sessions and of a run (OPS-3)."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -13,23 +11,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.model.display_names import address
-from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.session_keys import CHAT_NAME
-from goclaw_py.ports.store import StoredEntry
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
 HISTORY: Final = 100
-LOOKED_AT: Final = 1000
-"""The number of most recently active sessions in which a chat's session is searched."""
 
 _SHOWN_TOOLS: Final = 200
 _SHOWN_STEPS: Final = 500
 
 
 def routes(service: PageServices) -> list[Route]:
-    """Return the list, a session, its reset, a run, and the chat."""
+    """Return the list, a session, its reset, and a run."""
     control = service.control
 
     async def look(query: Query) -> Facts:
@@ -69,7 +62,6 @@ def routes(service: PageServices) -> list[Route]:
         ),
         Route("/sessions/reset", reset, methods=["POST"]),
         *_run_routes(service),
-        Route("/chat", _chat(service)),
     ]
 
 
@@ -100,33 +92,3 @@ def _run_routes(service: PageServices) -> list[Route]:
         return service.answer(request, "run.html", await service.facts(page, {"id": prefix}))
 
     return [*service.routes(page), Route("/runs/{prefix}", show)]
-
-
-def _chat(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
-    """Return the chat page; its script uses the routes of terminals."""
-
-    async def show(request: Request) -> Response:
-        name = request.query_params.get("name", "browser")
-        if not re.fullmatch(CHAT_NAME, name):
-            raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
-        facts: Facts = {
-            "title": "Chat",
-            "path": "/chat",
-            "chat": name,
-            "history": await _history(service, name),
-        }
-        return service.answer(request, "chat.html", facts)
-
-    return show
-
-
-async def _history(service: PageServices, name: str) -> list[StoredEntry]:
-    """Return the history; empty without one, or while the database is unavailable."""
-    try:
-        sessions = await service.control.sessions(limit=LOOKED_AT)
-        for session in sessions:
-            if session.key.endswith(f":console:direct:{name}"):
-                return await service.control.history(session.key, limit=SHOWN)
-    except StoreUnavailable:
-        return []
-    return []

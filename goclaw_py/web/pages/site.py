@@ -29,6 +29,7 @@ from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
 from goclaw_py.web.pages import (
     approvals,
+    chat,
     deliveries,
     heartbeats,
     job_form,
@@ -72,6 +73,7 @@ _MODULES: Final = (
     runs,
     timeline,
     sessions,
+    chat,
     # Its paths are also such as those of a job look.
     job_form,
     jobs,

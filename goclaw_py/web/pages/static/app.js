@@ -93,7 +93,8 @@ function update(old, fresh) {
 }
 
 function follow(part) {
-  const link = document.getElementById("link");
+  // In the chat it tells of the stream of messages.
+  const link = document.querySelector("[data-chat]") ? null : document.getElementById("link");
   let source = null;
   let again = 0;
   let tries = 0;

@@ -11,8 +11,11 @@ const link = document.getElementById("link");
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
 
+let isAtEnd = true; // whoever has scrolled back stays there
+log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
+
 function showEnd() {
-  log.scrollTop = log.scrollHeight;
+  if (isAtEnd) log.scrollTop = log.scrollHeight;
 }
 
 function add(role, content) {
@@ -22,13 +25,88 @@ function add(role, content) {
   const head = document.createElement("p");
   const who = document.createElement("strong");
   who.textContent = role;
-  const body = document.createElement("pre");
+  const body = document.createElement(role === "assistant" ? "div" : "pre");
+  if (role === "assistant") body.className = "words plain";
   body.textContent = content;
   head.append(who);
   item.append(head, body);
   talk.append(item);
   showEnd();
-  return body;
+  return item;
+}
+
+// Shows the text of an answer as the server formats it. Before that, and if it fails, it is shown
+// as it is. `isWhole` is false while it grows.
+async function format(item, words, isWhole) {
+  item.dataset.text = words;
+  item.ariaBusy = String(!isWhole);
+  const body = item.querySelector(".words");
+  if (!body.hasChildNodes()) body.textContent = words;
+  if (item.dataset.formatting) return;
+  item.dataset.formatting = "yes";
+  for (let shown = null; shown !== item.dataset.text; ) {
+    shown = item.dataset.text;
+    const answer = await fetch("/chat/markdown", { method: "POST", body: new URLSearchParams({ text: shown }) }).catch(() => null);
+    // Whoever is not signed in any more is sent elsewhere.
+    const html = answer?.ok && !answer.redirected ? await answer.text().catch(() => null) : null;
+    if (html === null) body.textContent = shown;
+    else body.innerHTML = html;
+    body.classList.toggle("plain", html === null);
+    showEnd();
+    // A long text is formatted less often while it grows: each time it is all of it.
+    if (item.ariaBusy === "true") await new Promise((go) => setTimeout(go, 100 + shown.length / 10));
+  }
+  delete item.dataset.formatting;
+  addCopies(body);
+  showEnd();
+}
+
+// A button above each block of code.
+function addCopies(root) {
+  for (const code of root.querySelectorAll("pre")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "copy";
+    button.textContent = "Copy";
+    button.addEventListener("click", async () => {
+      getSelection().selectAllChildren(code);
+      // A browser has a clipboard for pages by TLS and of this machine; the selection is there always.
+      const isDone = await navigator.clipboard?.writeText(code.textContent).then(() => true, () => false);
+      button.textContent = isDone ? "Copied" : "Selected";
+      setTimeout(() => (button.textContent = "Copy"), 2000);
+    });
+    code.before(button);
+  }
+}
+
+// A card for a tool call that starts; the card of one that has returned gets its result.
+function showTool(run, name, ok) {
+  let cards = [...talk.querySelectorAll("[data-tools]")].find((item) => item.dataset.tools === run);
+  if (!cards) {
+    cards = document.createElement("li");
+    cards.className = "tools";
+    cards.dataset.tools = run;
+    const item = growing.get(run);
+    if (item) item.before(cards);
+    else talk.append(cards);
+  }
+  let card = [...cards.querySelectorAll("[data-running]")].find((one) => one.dataset.running === name);
+  if (!card || ok === null) {
+    card = document.getElementById("tool").content.firstElementChild.cloneNode(true);
+    card.dataset.running = name;
+    card.querySelector("strong").textContent = name;
+    const link = card.querySelector("a");
+    link.href = `/runs/${encodeURIComponent(run)}`;
+    link.textContent = run.slice(0, 13);
+    cards.append(card);
+  }
+  if (ok !== null) {
+    delete card.dataset.running;
+    const badge = card.querySelector(".badge");
+    badge.textContent = ok ? "ok" : "failed";
+    badge.className = `badge ${ok ? "good" : "bad"}`;
+  }
+  showEnd();
 }
 
 async function post(path, body) {
@@ -44,6 +122,7 @@ async function post(path, body) {
 }
 
 async function say(line) {
+  isAtEnd = true;
   add("user", line);
   const id = crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
   for (let attempt = 0; ; attempt += 1) {
@@ -64,7 +143,7 @@ async function say(line) {
 // Whether an answer stands in the history already: it was stored before it could be shown.
 function isThere(run, words) {
   const found = [...talk.querySelectorAll("[data-run]")].find(
-    (item) => item.dataset.run === run && item.classList.contains("assistant") && item.querySelector("pre").textContent === words,
+    (item) => item.dataset.run === run && item.dataset.text === words,
   );
   // Each stands for one message.
   if (found) delete found.dataset.run;
@@ -77,18 +156,21 @@ const events = {
     growing.set(run_id, null);
   },
   run_text: ({ run_id, text: words }) => {
-    let body = growing.get(run_id);
-    if (!body) growing.set(run_id, (body = add("assistant", "")));
-    body.textContent += words;
-    showEnd();
+    let item = growing.get(run_id);
+    if (!item) growing.set(run_id, (item = add("assistant", "")));
+    format(item, (item.dataset.text ?? "") + words, false);
   },
-  run_tool: ({ name }) => {
-    doing.textContent = `The agent uses ${name}…`;
+  run_tool: ({ run_id, name, ok }) => {
+    doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
+    showTool(run_id, name, ok);
   },
   run_ended: ({ run_id, outcome }) => {
-    doing.textContent = outcome === "completed" ? "" : `The run was ${outcome.replaceAll("_", " ")}.`;
-    const body = growing.get(run_id);
-    if (body) body.parentElement.dataset.draft = run_id;
+    doing.textContent = outcome === "completed" ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
+    const item = growing.get(run_id);
+    if (item) {
+      item.dataset.draft = run_id;
+      format(item, item.dataset.text, true);
+    }
     growing.delete(run_id);
   },
   said: ({ receipt, text: words, run_id }) => {
@@ -96,12 +178,12 @@ const events = {
       shown.add(receipt);
       // The message replaces what was streamed of it.
       for (const draft of talk.querySelectorAll("[data-draft]")) if (draft.dataset.draft === run_id) draft.remove();
-      const body = run_id && growing.get(run_id);
-      if (body) {
-        body.parentElement.remove();
+      const item = run_id && growing.get(run_id);
+      if (item) {
+        item.remove();
         growing.set(run_id, null);
       }
-      if (!isThere(run_id, words)) add("assistant", words);
+      if (!isThere(run_id, words)) format(add("assistant", ""), words, true);
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
@@ -157,6 +239,7 @@ text.addEventListener("keydown", (event) => {
   form.requestSubmit();
 });
 document.getElementById("stop").addEventListener("click", () => say("/stop"));
+for (const body of talk.querySelectorAll(".words")) addCopies(body);
 form.hidden = false;
 text.focus();
 showEnd();

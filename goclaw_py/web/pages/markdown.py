@@ -1,0 +1,55 @@
+"""Markdown as HTML for pages: what an agent has said.
+
+HTML in the text is escaped, and only addresses with a safe scheme become links (SPEC SEC-1).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from markupsafe import Markup
+
+from goclaw_py.common.markdown import Token, make_parser, parse
+
+log = logging.getLogger(__name__)
+
+_SCHEMES: Final = ("http:", "https:", "mailto:")
+_TABLE: Final = '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
+
+
+def html_of(markdown: str) -> Markup:
+    """Return a text as HTML; one that cannot be parsed, or shows nothing, is shown as it is."""
+    try:
+        tokens = parse(_parser, markdown)
+    except Exception:  # somebody else's code
+        log.exception("markdown_unreadable")
+        tokens = None
+    html = None if tokens is None else _render(tokens)
+    return html if html and html.striptags() else Markup("<pre>{}</pre>").format(markdown)
+
+
+def _render(tokens: list[Token]) -> Markup:
+    for token in tokens:
+        # The policy of the pages allows no styles in elements.
+        token.attrs.pop("style", None)
+        if token.type in ("heading_open", "heading_close"):
+            # The headings of a message are none of the page.
+            token.tag = "p"
+            if token.nesting > 0:
+                token.attrSet("class", "heading")
+        for inner in token.children or ():
+            if inner.type == "link_open":
+                inner.attrSet("rel", "noopener noreferrer")
+                inner.attrSet("target", "_blank")
+    html = _parser.renderer.render(tokens, _parser.options, {})
+    # Text and attributes are escaped, so these are elements. A wide table scrolls by itself.
+    html = html.replace("<table>", _TABLE).replace("</table>", "</table></div>").strip()
+    return Markup(html)  # noqa: S704
+
+
+def _is_safe(url: str) -> bool:
+    return url.lower().startswith(_SCHEMES)
+
+
+_parser = make_parser(_is_safe).disable("image")
