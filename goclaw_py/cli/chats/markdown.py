@@ -51,6 +51,7 @@ class MarkdownTranscript:
         self._open: RunId | None = None
         self._draft = ""
         self._is_over = False
+        self._written: tuple[RunId | None, str] = None, ""
 
     def prompt(self) -> str:
         """Return nothing: the input line is always there."""
@@ -83,12 +84,13 @@ class MarkdownTranscript:
                 return self._said(text, run_id)
 
     def _stream(self, run_id: RunId, text: str) -> str:
-        if self._open is None or self._is_over:
-            self._open, self._draft, self._is_over = run_id, "", False
+        # The message of a run that is over may be late, or have gone to another terminal.
+        before = self._close() if self._is_over else ""
+        self._open = self._open or run_id
         if self._open == run_id:
             self._draft += text
             self._show_draft(self._draft)
-        return ""
+        return before
 
     def _ended(self, run_id: RunId, outcome: Outcome) -> str:
         if outcome is Outcome.COMPLETED:
@@ -102,11 +104,15 @@ class MarkdownTranscript:
         if run_id is None:
             # Replies of commands are not Markdown.
             return f"{plain(text)}\n"
-        if self._open == run_id:
+        if self._written == (run_id, text.strip()):
+            return ""
+        if self._open == run_id and text.strip().startswith(self._draft.strip()):
             self._forget()
-        return _answer(text)
+        # Something else was drafted: a note of the agent, or the draft of a failed answer.
+        return (self._close() if self._is_over and self._open == run_id else "") + _answer(text)
 
     def _close(self) -> str:
+        self._written = self._open, self._draft.strip()
         said = _answer(self._draft) if self._draft.strip() else ""
         self._forget()
         return said
