@@ -132,6 +132,11 @@ def _fail(done: asyncio.Future[None], error: OSError) -> None:
         done.set_exception(error)
 
 
+def is_full_terminal() -> bool:
+    """Return whether standard input and output are a terminal with a movable cursor."""
+    return os.isatty(0) and os.isatty(1) and os.environ.get("TERM", "") not in ("", "dumb")
+
+
 @contextmanager
 def standard_terminal() -> Iterator[StandardTerminal]:
     """Open the terminal of this process."""

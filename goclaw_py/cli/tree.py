@@ -15,6 +15,7 @@ PLACES: Final = {
     "service": ("system.service:app", "Manage the service that runs the gateway for this user."),
     "chat": ("chats.chat:chat", "Chat with the agent in this terminal."),
     "status": ("system.gateway:status", "Show the state of the gateway."),
+    "top": ("top:top", "Show lanes, runs, backlog and warnings live, until q or Ctrl-C."),
     "send": ("chats.sessions:send", "Send a message to the agent in a session."),
     "stop": ("system.gateway:stop", "Stop the oldest run of a session."),
     "lanes": ("runs.lanes:app", "Show lanes, with their running and waiting runs."),

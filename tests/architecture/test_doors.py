@@ -26,6 +26,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "opentelemetry": ("goclaw_py.observability.opentelemetry", "goclaw_py.app.tracing"),
     "orjson": ANYWHERE,
     "prometheus_client": ("goclaw_py.observability.prometheus",),
+    "prompt_toolkit": ("goclaw_py.cli.chats.editor",),
     "pydantic": (
         "goclaw_py.config",
         "goclaw_py.tools",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,6 +15,7 @@ from goclaw_py.model.session_keys import is_chat_name
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
+    from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
     from goclaw_py.ports.control import Control, Terminals
 
@@ -40,36 +43,35 @@ def chat(
 ) -> None:
     """Chat with the agent in this terminal.
 
+    Enter sends; Alt-Enter, or Enter after a backslash, begins a new line. Tab completes commands.
     Ctrl-C stops the current run. Ctrl-C twice within 2 s, or Ctrl-D, quits.
     """
     settings = cli(ctx).settings()
 
     path = socket_path(settings.state_folder)
     if is_answered(path):
-        answered = waited_for(_talk(path, chat, wait))
+        answered = waited_for(_talk(path, LocalChat(settings.state_folder, chat, wait)))
     else:
-        answered = _talk_to_ourselves(settings, chat, wait)
+        answered = _talk_to_ourselves(settings, LocalChat(settings.state_folder, chat, wait))
     if not answered:
         typer.echo(f"goclaw: some messages got no answer within {wait:g} s (see --wait)", err=True)
         raise typer.Exit(ExitCode.FAILED)
 
 
-async def _talk(path: Path, chat: str, wait_s: float) -> bool:
+async def _talk(path: Path, here: LocalChat) -> bool:
     """Chat through the running gateway."""
     from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
 
     async with RemoteControl(path) as remote:
-        here = LocalChat(chat, wait_s)
         await here(remote, remote)
         return here.answered
 
 
-def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
+def _talk_to_ourselves(settings: Settings, here: LocalChat) -> bool:
     """Chat through a temporary gateway, which shuts down when the chat ends."""
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.cli.system.gateway import say  # noqa: PLC0415
 
-    here = LocalChat(chat, wait_s)
     composition.run_gateway(settings, say=say, front=here, may_migrate=True)
     return here.answered
 
@@ -77,21 +79,38 @@ def _talk_to_ourselves(settings: Settings, chat: str, wait_s: float) -> bool:
 class LocalChat:
     """A chat in this terminal, which a gateway runs in its foreground.
 
-    ``answered`` says afterwards whether all piped input was answered.
+    ``folder`` is where the history of the input line is kept. ``answered`` says afterwards whether
+    all piped input was answered.
     """
 
-    def __init__(self, chat: str, wait_s: float = WAIT_S) -> None:
+    def __init__(self, folder: Path, chat: str = CONSOLE_CHAT, wait_s: float = WAIT_S) -> None:
+        self._folder = folder
         self._chat = chat
         self._wait_s = wait_s
         self.answered = True
 
     async def __call__(self, control: Control, terminals: Terminals) -> None:
         """Chat until the user quits."""
-        from goclaw_py.cli.chats.conversation import TerminalConversation, settled  # noqa: PLC0415
-        from goclaw_py.cli.terminal import standard_terminal  # noqa: PLC0415
+        from goclaw_py.cli.chats.conversation import settled  # noqa: PLC0415
 
-        with standard_terminal() as terminal:
-            conversation = TerminalConversation(terminals, terminal, self._chat)
+        with self._conversation(terminals) as conversation:
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )
+
+    @contextmanager
+    def _conversation(self, terminals: Terminals) -> Iterator[TerminalConversation]:
+        from goclaw_py.cli.chats.conversation import TerminalConversation  # noqa: PLC0415
+        from goclaw_py.cli.terminal import is_full_terminal, standard_terminal  # noqa: PLC0415
+
+        if not is_full_terminal():
+            with standard_terminal() as terminal:
+                yield TerminalConversation(terminals, terminal, self._chat)
+            return
+        # Both take long to import.
+        from goclaw_py.cli.chats.editor import HISTORY_FILE, editor_terminal  # noqa: PLC0415
+        from goclaw_py.cli.chats.markdown import MarkdownTranscript  # noqa: PLC0415
+
+        with editor_terminal(self._folder / HISTORY_FILE) as editor:
+            transcript = MarkdownTranscript(editor.show_draft)
+            yield TerminalConversation(terminals, editor, self._chat, transcript)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
 
-from goclaw_py.cli.chats.transcript import Transcript
+from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage, Terminals
@@ -29,11 +29,17 @@ _UNSENT: Final = (OutboxState.PENDING, OutboxState.SENDING)
 class TerminalConversation:
     """One terminal in one chat, from the first prompt until the user quits."""
 
-    def __init__(self, terminals: Terminals, terminal: Terminal, chat: str) -> None:
+    def __init__(
+        self,
+        terminals: Terminals,
+        terminal: Terminal,
+        chat: str,
+        transcript: ChatDisplay | None = None,
+    ) -> None:
         self._terminals = terminals
         self._terminal = terminal
         self._chat = chat
-        self._transcript = Transcript(interactive=terminal.interactive)
+        self._transcript = transcript or Transcript(interactive=terminal.interactive)
         self._prefix = uuid4().hex[:12]
         self._count = 0
         self._interrupted_at: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final
+from typing import Final, Protocol
 
 from goclaw_py.cli.output import plain
 from goclaw_py.model.ids import RunId
@@ -13,9 +13,28 @@ from goclaw_py.ports.control import ChatEvent, TerminalMessage
 
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"
-_DIM: Final = "\x1b[2m"
-_NORMAL: Final = "\x1b[0m"
+DIM: Final = "\x1b[2m"
+NORMAL: Final = "\x1b[0m"
 _KEPT_RUNS: Final = 50
+
+
+class ChatDisplay(Protocol):
+    """Converts the events of a chat into text to write."""
+
+    def prompt(self) -> str:
+        """Return the prompt if it must be written."""
+
+    def entered(self) -> None:
+        """Record that the user pressed return."""
+
+    def note(self, text: str) -> str:
+        """Return a note that is not part of the chat."""
+
+    def show(self, event: ChatEvent) -> str:
+        """Return the text to write for an event."""
+
+    def leave(self) -> str:
+        """Return what to write at the end."""
 
 
 class Transcript:
@@ -48,7 +67,7 @@ class Transcript:
         """Return a note that is not part of the chat."""
         if not self._interactive:
             return ""
-        return f"{self._fresh_line()}{_DIM}{text}{_NORMAL}\n{self.prompt()}"
+        return f"{self._fresh_line()}{DIM}{text}{NORMAL}\n{self.prompt()}"
 
     def leave(self) -> str:
         """Return what ends the last line."""

@@ -63,9 +63,9 @@ def run(
 
     if console is None:
         console = sys.stdin.isatty() and sys.stdout.isatty()
-    from goclaw_py.cli.chats.chat import CONSOLE_CHAT, LocalChat  # noqa: PLC0415
+    from goclaw_py.cli.chats.chat import LocalChat  # noqa: PLC0415
 
-    front = LocalChat(CONSOLE_CHAT) if console else None
+    front = LocalChat(settings.state_folder) if console else None
     code = composition.run_gateway(settings, say=say, front=front, may_migrate=migrate)
     raise typer.Exit(code)
 

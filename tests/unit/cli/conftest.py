@@ -19,7 +19,7 @@ from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import Control, TerminalMessage
+from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix, socket_path
@@ -120,6 +120,10 @@ class ThreadGateway:
     def tell(self, event: LiveEvent) -> None:
         """Something happens to a run."""
         self._loop.call_soon_threadsafe(self.control.events.put_nowait, event)
+
+    def tell_chat(self, event: ChatEvent) -> None:
+        """Something happens in the chat of the terminal."""
+        self._loop.call_soon_threadsafe(self.terminals.events.put_nowait, event)
 
     def stop(self) -> None:
         if self._thread.is_alive():

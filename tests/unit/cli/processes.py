@@ -12,9 +12,11 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO
+
+import pyte
 
 GOCLAW = [sys.executable, "-m", "goclaw_py"]
 PATIENCE_S = 60
@@ -75,6 +77,46 @@ class Person:
             self.process.kill()
         self.process.wait()
         os.close(self.keys)
+
+
+class Viewer(Person):
+    """Sits at a terminal that understands escape sequences, and sees what they make of it."""
+
+    def __init__(self, *words: str, rows: int = 24, columns: int = 80) -> None:
+        super().__init__(*words, env={**os.environ, "TERM": "xterm-256color"})
+        self._cells = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._cells)
+        fcntl.ioctl(self.keys, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the screen down to the last one with text."""
+        return "\n".join(map(str.rstrip, self._cells.display)).rstrip().split("\n")
+
+    @property
+    def cursor(self) -> tuple[int, int]:
+        return self._cells.cursor.y, self._cells.cursor.x
+
+    def waits_until(self, seen: Callable[[], object]) -> None:
+        """Wait until something holds for the screen."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not seen():
+            ready, _, _ = select.select([self.keys], [], [], max(0, deadline - time.monotonic()))
+            assert ready, "the screen stays like this:\n" + "\n".join(self.lines)
+            self._stream.feed(os.read(self.keys, 65536))
+
+    def sees_lines(self, *lines: str) -> None:
+        """Wait until the screen ends with these lines."""
+        self.waits_until(lambda: self.lines[-len(lines) :] == list(lines))
+
+
+@contextmanager
+def viewer_at(*words: str, rows: int = 24, columns: int = 80) -> Iterator[Viewer]:
+    made = Viewer(*words, rows=rows, columns=columns)
+    try:
+        yield made
+    finally:
+        made.close()
 
 
 @contextmanager

@@ -52,8 +52,8 @@ def commands() -> Iterator[Command]:
 
 ALL = {command.name: command for command in commands()}
 
-GO_ON = {"run", "chat"}
-"""They talk with a person until the end; there is no answer to make a document of."""
+GO_ON = {"run", "chat", "top"}
+"""They are for a person until the end; there is no answer to make a document of."""
 
 WRITES_JSON = {"cron export"}
 """JSON is what it is for."""

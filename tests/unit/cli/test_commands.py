@@ -29,7 +29,7 @@ from tests.unit.web.fakes import FakeControl
 
 
 def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
-    heavy = "pydantic fastapi asyncpg rich httpx pydantic_ai telegram aiogram"
+    heavy = "pydantic fastapi asyncpg rich httpx pydantic_ai prompt_toolkit telegram aiogram"
     code = (
         "import sys, goclaw_py.cli.entry as e; e.run(['--help']);"
         f"print('HEAVY', [m for m in {heavy.split()} if m in sys.modules])"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -14,13 +15,14 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, settled
+from goclaw_py.cli.chats.markdown import MarkdownTranscript
 from goclaw_py.cli.chats.transcript import PROMPT, Transcript
 from goclaw_py.cli.client.control import STREAM_SILENCE_S, while_alive
 from goclaw_py.model.errors import NoGateway
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
+from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.control import ChatEvent, TerminalMessage
 from goclaw_py.ports.store import OutboxState
 from goclaw_py.web.api.wire import MAX_LIMIT
@@ -136,6 +138,39 @@ def test_what_interrupts_a_reply_begins_no_new_line_in_the_end() -> None:
         transcript.show(said("x", None))
         transcript.show(text("y", run))
     assert transcript.show(said("old")) == "\nold\n"
+
+
+@pytest.mark.parametrize(("events", "shown", "draft"), [
+    ([started(), text("Hel"), text("lo")], "", "Hello"),
+    ([text("Hel"), ended(), said("Hello **you**")], "Hello you\n", ""),
+    # The lines of an answer stay lines.
+    ([said("one\ntwo")], "one\ntwo\n", ""),
+    # Of two runs at once one is drafted, and the other one is written at its end.
+    ([text("a"), text("b", B), ended(B), said("b", B), text("a")], "b\n", "aa"),
+    # What was drafted otherwise is written too.
+    ([text("draft"), ended(), said("final")], "draft\nfinal\n", ""),
+    ([text("draft"), said("a note"), text("ed")], "a note\n", "drafted"),
+    ([text("Hel"), ended(A, Outcome.FAILED), said("Sorry.")], "Hel\nfailed\nSorry.\n", ""),
+    ([started(), ended(A, Outcome.CANCELLED)], "cancelled\n", ""),
+    # A message that is late, or goes to another terminal, loses nothing and doubles nothing.
+    ([text("a"), ended(), text("b", B)], "a\n", "b"),
+    ([text("a"), ended(), text("b", B), said("a")], "a\n", "b"),
+    ([RunTool(A, HERE, "pay", None), RunTool(A, HERE, "pay", ok=True)], "⚙ pay\n", ""),
+    ([RunTool(A, HERE, "pay", ok=False)], "⚙ pay failed\n", ""),
+    # Replies of commands are no Markdown. SPEC SEC-1: a chat cannot take over the terminal.
+    ([said("**a**\n\n\n b\x1b[2J", None)], "**a**\n\n\n b[2J\n", ""),
+    ([said("[a](http://b)\x1b[2J\x07")], "a (http://b)[2J\n", ""),
+])  # fmt: skip
+def test_above_an_input_line_each_answer_is_written_once_as_markdown(
+    events: list[ChatEvent], shown: str, draft: str
+) -> None:
+    drafts = [""]
+    transcript = MarkdownTranscript(drafts.append)
+    written = "".join(transcript.show(event) for event in events)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", written) == shown
+    assert drafts[-1] == draft
+    # Leaving writes what was drafted.
+    assert transcript.leave() == (f"{draft}\n" if draft else "")
 
 
 class Desk:

@@ -40,7 +40,7 @@ def idle(gateway: ThreadGateway) -> None:
 
 @pytest.fixture
 def person(gateway: ThreadGateway) -> Iterator[Person]:
-    with person_at("chat") as made:
+    with person_at("chat", env={**os.environ, "TERM": "dumb"}) as made:
         made.sees(PROMPT)
         yield made
 
