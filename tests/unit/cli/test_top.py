@@ -17,7 +17,7 @@ from tests.unit.cli.processes import PATIENCE_S, Viewer, viewer_at
 from tests.unit.web import fakes
 
 DOING = RunProgress("count the \x1b[2J[red]sheep", ("read_file",), "claude-large", 12_345)
-RUNNING = replace(fakes.RUNNING, id=RunId("0190-aaaa-bbbb-cccc"), activity=DOING)
+RUNNING = replace(fakes.RUNNING, id=RunId("0190-aaaa-bbbb-ccc-dddd"), activity=DOING)
 BUSY = replace(fakes.STATUS, runs=(RUNNING, fakes.WAITING))
 
 
@@ -40,7 +40,7 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
         "main 1/2 0 3 1 0",
         "",
         "RUNNING FOR SESSION PROMPT TOOL TOKENS MODEL",
-        "0190-aaaa-bbb 1.5s Ann count the [2J[red]sheep read_file 12,345 claude-large",
+        "0190-aaaa-bbbb-ccc 1.5s Ann count the [2J[red]sheep read_file 12,345 claude-large",
         "",
         "WAITING FOR SESSION WAITS FOR",
         "0190-cccc 3.2s agent:main:api:a/b c%2F?# lane main: no slot is free",
@@ -55,7 +55,7 @@ def test_it_shows_what_runs_and_waits_and_what_is_wrong() -> None:
     (replace(BUSY, backlog=Backlog(0, 0, 0, approvals=1)),
      "database embedded in 0 out 0 undeliverable 0 failed 0 1 approval"),
     (replace(BUSY, runs=(replace(RUNNING, state=RunState.STOPPING),)), "stopping"),
-    (replace(BUSY, runs=(replace(RUNNING, activity=None),)), "0190-aaaa-bbb 1.5s Ann"),
+    (replace(BUSY, runs=(replace(RUNNING, activity=None),)), "0190-aaaa-bbbb-ccc 1.5s Ann"),
     (replace(BUSY, draining=True), "draining"),
 ])  # fmt: skip
 def test_it_says_what_is_missing_or_ends(change: GatewayStatus, line: str) -> None:
