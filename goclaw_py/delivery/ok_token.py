@@ -154,22 +154,23 @@ _NOTHINGS = re.compile(f"{_NOTHING}+")
 _HIDDEN: Final = "\x02"
 """Invisible when the text is rendered, visible otherwise."""
 
-_TAG: Final = r"""<(?:[^<>"']++|"[^"]*+"|'[^']*+')*+>|<[^<>]*+>"""
+# Groups are atomic, (?>...), not possessive: Python before 3.11.5 takes the beginning of a
+# possessive group that fails for a match. A single character may be possessive.
+_TAG: Final = r"""<(?>(?:[^<>"']++|"[^"]*+"|'[^']*+')*)>|<[^<>]*+>"""
 """An attribute may contain anything in quotes."""
-_NESTED = r"\((?:[^()\\]++|\\.|\((?:[^()\\]++|\\.)*+\))*+\)"
+_NESTED = r"\((?>(?:[^()\\]++|\\.|\((?>(?:[^()\\]++|\\.)*)\))*)\)"
 _ADDRESS: Final = (
-    r"\]\((?:[^()\\\"'<>]++|\\.|\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|<[^<>]*+>"
-    rf"|\((?:[^()\\]++|\\.)*+\))*+\)|\]\((?:[^()\\]++|\\.|{_NESTED})*+\)|\]\[[^\[\]]*+\]"
+    r"\]\((?>(?:[^()\\\"'<>]++|\\.|\"(?>(?:[^\"\\]++|\\.)*)\"|'(?>(?:[^'\\]++|\\.)*)'|<[^<>]*+>"
+    rf"|\((?>(?:[^()\\]++|\\.)*)\))*)\)|\]\((?>(?:[^()\\]++|\\.|{_NESTED})*)\)|\]\[[^\[\]]*+\]"
 )
 """The part of a link after its text: address and title."""
 _NUMBER = r"#0*+[0-9]{1,7}+;?|#[xX]0*+[0-9a-fA-F]{1,6}+;?"
 _CODED = re.compile(
-    rf"&(?:(?:amp|#0*+38|#[xX]0*+26);)*+(?P<name>{_NUMBER}|[A-Za-z][A-Za-z0-9]{{1,31}}+;?)"
+    rf"&(?>(?:(?:amp|#0*+38|#[xX]0*+26);)*)(?P<name>{_NUMBER}|[A-Za-z][A-Za-z0-9]{{1,31}}+;?)"
     r"|%[2-7][0-9A-Fa-f]"
 )
 """Entities, also of entities, and encoded characters in an address."""
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-# Not possessive: Python 3.11.2 then takes the beginning of an alternative that fails for a match.
 _OUTER = re.compile(rf"(?:{_ADDRESS}|{_TAG}|!(?=\[))+", re.DOTALL)
 # A blank at the edge of a piece of code is not shown either.
 _CODE_EDGE = r"(?<!`)`++[ \n]|[ \n](?=`)"
@@ -280,9 +281,9 @@ def _readings(text: str) -> Iterator[_Reading]:
 _MARKS = rf"{_HIDDEN}*`~\\\[\]"
 """Characters that are invisible within a rendered word."""
 # Underscores are markup only next to other markup. So ``HEART_BEAT_OK`` is something else.
-_GAP = rf"(?:_*+[{_MARKS}][_{_MARKS}]*+)?+"
+_GAP = rf"(?>(?:_*+[{_MARKS}][_{_MARKS}]*+)?)"
 _JOINT = rf"(?:_(?=O)|(?=[{_MARKS}]*+_)_*+[{_MARKS}][_{_MARKS}]*+)"
-_TOKEN = re.compile(rf"{_GAP.join('HEARTBEAT')}{_JOINT}O{_GAP}K(?=(?:\\?+_)*+(?![^\W_]))")
+_TOKEN = re.compile(rf"{_GAP.join('HEARTBEAT')}{_JOINT}O{_GAP}K(?=(?>(?:\\?+_)*)(?![^\W_]))")
 
 
 def _token_spans(text: str) -> list[_Span]:
@@ -335,14 +336,15 @@ _WRAPPED = re.compile(
     rf"|(?P<sign>(?:\\?[*_~`\"'|=]){{1,9}}){_HOLE}(?P=sign)"
     rf"|!?\[{_BLANKS}{_HOLE}{_BLANKS}(?:{_ADDRESS})|{_PAIRS}"
     rf"|<(?P<tag>[a-z][\w:-]{{0,40}}+)[^<>]{{0,256}}>{_BLANKS}{_HOLE}{_BLANKS}</(?P=tag)\s{{0,16}}>"
-    rf"|{_HOLE}(?:(?:[\s\u200b-\u200f\ufeff{_POINTS}·*_`~\\-]|<[^<>]{{0,256}}>){{0,16}}+{_HOLE})++",
+    rf"|{_HOLE}(?>(?:(?>(?:[\s\u200b-\u200f\ufeff{_POINTS}·*_`~\\-]|<[^<>]{{0,256}}>){{0,16}})"
+    rf"{_HOLE})+)",
     re.MULTILINE | re.DOTALL | re.IGNORECASE,
 )
 """A token with markup on both sides, or several in a row."""
 
-_LEADING = rf"(?:(?!!\[)[{_POINTS}]|[-\u2013\u2014|]+(?=\s|$)|[ \t])*+"
+_LEADING = rf"(?>(?:(?!!\[)[{_POINTS}]|[-\u2013\u2014|]+(?=\s|$)|[ \t])*)"
 _LONE_LINE = re.compile(
-    rf"(\n{{0,2}})^{_LINE}{_HOLE}[ \t]*+((?:\n[ \t]*+(?=\n))*+(?:\n|\Z))", re.MULTILINE
+    rf"(\n{{0,2}})^{_LINE}{_HOLE}[ \t]*+((?>(?:\n[ \t]*+(?=\n))*)(?:\n|\Z))", re.MULTILINE
 )
 _LEFT_BEHIND: Final = (
     # What parted the token from what follows it goes with it, at the begin of a line or of markup.
@@ -391,7 +393,7 @@ def _cut(text: str, spans: Sequence[_Span]) -> str:
 _NO_WORDS: Final = (
     # Fences, rules, marks of lines, links, tags and comments, emphasis; then escapes.
     (re.compile(r"^[ \t>]*+(?:`{3,}+|~{3,}+)[^\n`]*+$", re.MULTILINE), ""),
-    (re.compile(r"^[ \t>]*+([-*_])(?:[ \t]*+\1){2,}+[ \t]*+$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t>]*+([-*_])(?>(?:[ \t]*+\1){2,})[ \t]*+$", re.MULTILINE), ""),
     (re.compile(r"^[ \t>]*+(?:#{1,6}+[ \t]+|[-*+•][ \t]+(?:\[[ xX]\][ \t]+)?)?", re.MULTILINE), ""),
     (re.compile(rf"!?\[(?=[^\[\]]*+(?:{_ADDRESS}))|{_ADDRESS}", re.DOTALL), ""),
     (re.compile(rf"(?=</?[A-Za-z](?!\w*+:)|<!--)(?:{_TAG})"), ""),

@@ -14,10 +14,11 @@ HIDDEN: Final = "\ufdd0"
 _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _MOST_LINES: Final = 500
 """The longest code block; keeps reading linear in the length of a file."""
-_BULLETS: Final = r"(?:(?:[-*+]|[0-9]{1,9}[.)])[^\S\n]+(?:\[[\sxX]?\][^\S\n]+)?)*+"
+# Atomic groups, not possessive ones: see ``delivery.ok_token``.
+_BULLETS: Final = r"(?>(?:(?:[-*+]|[0-9]{1,9}[.)])[^\S\n]+(?:\[[\sxX]?\][^\S\n]+)?)*)"
 _MARK: Final = re.compile(
-    rf"^(?:[^\S\n]|>)*+{_BULLETS}(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*\n"
-    rf"(?:[^\n]*\n){{0,{_MOST_LINES}}}?(?:[^\S\n]|>)*+(?P=fence)(?:`*+|~*+)[^\S\n]*+$"
+    rf"^(?>(?:[^\S\n]|>)*){_BULLETS}(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*\n"
+    rf"(?:[^\n]*\n){{0,{_MOST_LINES}}}?(?>(?:[^\S\n]|>)*)(?P=fence)(?:`*+|~*+)[^\S\n]*+$"
     r"|(?<!`)(?P<code>`++)[^\n]*?(?<!`)(?P=code)(?!`)|`+|\\+<!--|(?P<comment><!--)",
     re.MULTILINE,
 )
