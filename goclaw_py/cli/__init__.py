@@ -11,7 +11,9 @@ def main() -> None:
     _open_what_is_closed()
     from goclaw_py.cli.entry import run  # noqa: PLC0415  (importing this package stays cheap)
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    _discard_unwritable()
+    sys.exit(code)
 
 
 def _open_what_is_closed() -> None:
@@ -26,3 +28,12 @@ def _open_what_is_closed() -> None:
             os.set_inheritable(opened, True)  # noqa: FBT003 - it has no name there
             setattr(sys, name, os.fdopen(opened, mode, encoding="utf-8"))
             assert opened == number
+
+
+def _discard_unwritable() -> None:
+    """Discard output for a terminal that was closed: Python would exit with 120 instead."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

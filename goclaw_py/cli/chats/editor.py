@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Final
 
@@ -118,7 +118,8 @@ class EditorTerminal:
 
     def _run(self) -> None:
         try:
-            with suppress(asyncio.CancelledError):
+            # A terminal that was closed cannot be restored, either.
+            with suppress(asyncio.CancelledError, OSError):
                 asyncio.run(self._main())
         finally:
             self._ready.set()
@@ -141,7 +142,15 @@ class EditorTerminal:
             # The answer to a question for the position of the cursor could come too late, and would
             # then be input of the next program.
             output = Vt100_Output(screen, sized.get_size, sized.term, enable_cpr=False)
-            with create_app_session(create_input(keys), output), patch_stdout(raw=True):
+            source = create_input(keys)
+            # Raw mode all the time: in line mode, as between two inputs, the system itself would
+            # take Ctrl-D.
+            source.cooked_mode = nullcontext  # type: ignore[method-assign]
+            with (
+                source.raw_mode(),
+                create_app_session(source, output),
+                patch_stdout(raw=True),
+            ):
                 self._session = self._new_session()
                 writing = asyncio.ensure_future(self._write_all(output))
                 self._ready.set()
