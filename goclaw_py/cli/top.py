@@ -19,7 +19,6 @@ from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
 from goclaw_py.common.text import count
 from goclaw_py.model.display_names import SHORT_ID
-from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.scheduler.texts import taken_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunState, RunView
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control
 
 _REFRESH_S: Final = 1.0
 _MAX_WARNINGS: Final = 3
@@ -63,20 +61,13 @@ async def _watch(settings: Settings) -> None:
         status = await control.status()
         with _keys() as quits, Live(console=console, screen=True, auto_refresh=False) as live:
             while not quits.is_set():
-                names = await _names(control, status)
+                names = await control.names({run.session for run in status.runs})
                 live.update(screen(status, names, *console.size), refresh=True)
                 try:
                     async with asyncio.timeout(_REFRESH_S):
                         await quits.wait()
                 except TimeoutError:
                     status = await control.status()
-
-
-async def _names(control: Control, status: GatewayStatus) -> dict[str, str]:
-    try:
-        return await control.names({run.session for run in status.runs})
-    except StoreUnavailable:
-        return {}  # the status, which says so, is more important
 
 
 @contextmanager

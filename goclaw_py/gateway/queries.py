@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
 from goclaw_py.model.approvals import Approval, ToolGrant
-from goclaw_py.model.display_names import display_name, needed_names
-from goclaw_py.model.errors import NotFound
+from goclaw_py.model.display_names import KnownNames, display_name, needed_names
+from goclaw_py.model.errors import NotFound, StoreUnavailable
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.session_keys import agent_of, is_direct_chat
@@ -192,7 +193,11 @@ class GatewayQueries:
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         """See ``Control``."""
         targets, jobs = needed_names(keys)
-        known = await self._store.names(targets, jobs)
+        known = KnownNames()
+        if targets or jobs:
+            # Without the database ids are shown: the status of a gateway is needed most then.
+            with suppress(StoreUnavailable):
+                known = await self._store.names(targets, jobs)
         return {key: display_name(key, known) for key in keys}
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:

@@ -434,7 +434,10 @@ class Control(Protocol):
         """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:
-        """Return the display names of sessions, by key, and of people (``channel/account/id``)."""
+        """Return the display names of sessions, by key, and of people (``channel/account/id``).
+
+        While the database is unavailable they are made from the ids alone.
+        """
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first."""

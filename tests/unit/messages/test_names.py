@@ -76,3 +76,14 @@ async def test_a_session_is_found_by_the_name_of_its_chat() -> None:
         for part, problem in (("Ann", "'Ann' is not unique: agent:main:"), ("Bo", "is no session")):
             with pytest.raises(NotFound, match=problem):
                 await gateway.control.session(part)
+
+
+async def test_without_the_database_ids_are_shown() -> None:
+    """SPEC OPS-9: a status and its page do not fail for want of names."""
+    async with a_process() as gateway:
+        await gateway.gateway.accept([said("Ann")])
+        gateway.store.broken = {"names"}
+        assert await names(gateway, GROUP, ANN) == ["telegram -9", "telegram 7"]
+        gateway.store.calls.clear()
+        assert await gateway.control.names([]) == {}
+        assert "names" not in gateway.store.calls
