@@ -22,7 +22,7 @@ def html_of(markdown: str) -> Markup:
     """Return a text as HTML; one that cannot be parsed, or shows nothing, is shown as it is."""
     try:
         tokens = parse(_parser, markdown)
-    except Exception:  # somebody else's code
+    except Exception:  # the library may raise anything
         log.exception("markdown_unreadable")
         tokens = None
     html = None if tokens is None else _render(tokens)

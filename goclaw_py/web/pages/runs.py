@@ -17,22 +17,14 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
 
 SHOWN: Final = 50
 
-RANGES: Final[Mapping[str, timedelta | None]] = {
-    "1h": timedelta(hours=1),
-    "24h": timedelta(days=1),
-    "7d": timedelta(days=7),
-    "30d": timedelta(days=30),
-    "all": None,
+RANGES: Final[Mapping[str, tuple[str, timedelta | None]]] = {
+    "1h": ("in the last hour", timedelta(hours=1)),
+    "24h": ("in the last 24 hours", timedelta(days=1)),
+    "7d": ("in the last 7 days", timedelta(days=7)),
+    "30d": ("in the last 30 days", timedelta(days=30)),
+    "all": ("at any time", None),
 }
-"""How far back runs are listed. Runs are kept for 90 days."""
-
-_RANGE_WORDS: Final = {
-    "1h": "in the last hour",
-    "24h": "in the last 24 hours",
-    "7d": "in the last 7 days",
-    "30d": "in the last 30 days",
-    "all": "at any time",
-}
+"""How far back runs are listed, in words and as a time. Runs are kept for 90 days."""
 
 RUNNING: Final = "running"
 _FILTERS: Final = ("range", "agent", "trigger", "sender", "session")
@@ -65,7 +57,7 @@ def routes(service: PageServices) -> list[Route]:
             "show": show if outcome or show == RUNNING else "",
             "tabs": _tabs(counts),
             "filters": {name: query[name] for name in _FILTERS if name in query},
-            "ranges": _RANGE_WORDS,
+            "ranges": RANGES,
             "triggers": tuple(Trigger),
             "agents": control.heartbeats.agents,
             "named": {
@@ -80,7 +72,7 @@ def routes(service: PageServices) -> list[Route]:
 
 
 def _only(query: Query, now: datetime) -> RunFilter:
-    back = RANGES.get(query.get("range", ""), RANGES["24h"])
+    _, back = RANGES.get(query.get("range", ""), RANGES["24h"])
     return RunFilter(
         AgentName(query["agent"]) if "agent" in query else None,
         next((one for one in Trigger if one == query.get("trigger")), None),

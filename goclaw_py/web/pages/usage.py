@@ -100,23 +100,15 @@ def _charts(days: Sequence[tuple[DayTimes, Used]]) -> list[Chart]:
             ],
             whole,
         ),
-        charts.bar_chart(
+        _times(
             "From a message to the first text: 95 % within, and median",
             labels,
-            [
-                Series("or less for 95 %", "idle", [_at(day.first_text_s, 1) for day, _ in days]),
-                Series("or less for half", "good", [_at(day.first_text_s, 0) for day, _ in days]),
-            ],
-            seconds,
+            [day.first_text_s for day, _ in days],
         ),
-        charts.bar_chart(
+        _times(
             "Waiting for a run to start: 95 % within, and median",
             labels,
-            [
-                Series("or less for 95 %", "idle", [_at(day.wait_s, 1) for day, _ in days]),
-                Series("or less for half", "good", [_at(day.wait_s, 0) for day, _ in days]),
-            ],
-            seconds,
+            [day.wait_s for day, _ in days],
         ),
         charts.bar_chart(
             "Tokens", labels, [Series("", "good", [used.tokens for _, used in days])], whole
@@ -130,5 +122,8 @@ def _charts(days: Sequence[tuple[DayTimes, Used]]) -> list[Chart]:
     ]
 
 
-def _at(pair: tuple[float, float] | None, place: int) -> float | None:
-    return None if pair is None else pair[place]
+def _times(title: str, labels: Sequence[str], pairs: Sequence[tuple[float, float] | None]) -> Chart:
+    """Return a chart of medians in front of 95th percentiles."""
+    highs = Series("or less for 95 %", "idle", [pair and pair[1] for pair in pairs])
+    medians = Series("or less for half", "good", [pair and pair[0] for pair in pairs])
+    return charts.bar_chart(title, labels, [highs, medians], seconds)
