@@ -88,7 +88,8 @@ async def run_gateway(
     parts = build_parts(settings)
     hooks = parts.hooks
     folder = settings.state_folder
-    configure(settings, file=None if front is None else folder / "goclaw.log")
+    file = None if front is None else folder / "goclaw.log"
+    configure(settings, file=file, ring=parts.logs)
     signals = Signals()
     database = Database(settings, say)
     async with AsyncExitStack() as stack:

@@ -130,7 +130,12 @@ class Service:
         settings = self._shown
         terminals = self._parts.terminals
         app = make_api(
-            self.control, terminals, release=RELEASE, settings=settings, health=self._health
+            self.control,
+            terminals,
+            release=RELEASE,
+            settings=settings,
+            health=self._health,
+            logs=self._parts.logs,
         )
         servers: list[HttpServer] = [ApiServer(app, listener.socket)]
         if web is not None:

@@ -39,6 +39,7 @@ NAVIGATION: Final = (
     ("/chat", "Chat"),
     ("/people", "People"),
     ("/usage", "Usage"),
+    ("/logs", "Logs"),
     ("/health", "Health"),
 )
 """The pages in the order of the menu."""
@@ -77,6 +78,7 @@ class Pages:
         )
         self._templates.filters.update(
             when=when,
+            clock=clock,
             lasts=lasts,
             seconds=seconds,
             short=short_id,
@@ -127,6 +129,11 @@ def when(value: datetime | None, *, relative: bool = False) -> Markup:
         Markup(" data-relative") if relative else "",
         f"{utc:%Y-%m-%d %H:%M:%S} UTC",
     )
+
+
+def clock(value: datetime | None) -> Markup:
+    """Return a time for lists in which seconds matter; the browser shows hour to second."""
+    return when(value).replace("<time ", Markup("<time data-clock "))
 
 
 def lasts(value: timedelta | None) -> str:

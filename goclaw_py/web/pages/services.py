@@ -187,12 +187,13 @@ def _change(shared: _Shared, name: bytes, text: str) -> None:
     if tag == shared.tag:
         return
     shared.tag = tag
-    shared.event = _event(name, tag, data)
+    shared.event = event(name, tag, data)
     shared.changed.set()
     shared.changed = asyncio.Event()
 
 
-def _event(name: bytes, tag: str, data: bytes) -> bytes:
+def event(name: bytes, tag: str, data: bytes) -> bytes:
+    """Return a server-sent event with the id ``tag``."""
     # Each of these ends a line in a stream of events.
     lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     body = b"".join(b"data: %s\n" % line for line in lines)
@@ -222,7 +223,7 @@ class PageServices:
         """Return the page and its event stream."""
 
         async def show(request: Request) -> Response:
-            query = _own(page, request)
+            query = own_query(page, request)
             return self.answer(request, f"{page.name}.html", await self.facts(page, query))
 
         return [Route(page.path, show), self.live_route(page)]
@@ -231,7 +232,7 @@ class PageServices:
         """Return the event stream of a page's live part."""
 
         async def live(request: Request) -> Response:
-            query = _own(page, request)
+            query = own_query(page, request)
             key = (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
 
             async def make() -> str:
@@ -308,6 +309,7 @@ def place(text: str | None) -> Cursor | None:
         raise HTTPException(422, str(error)) from error
 
 
-def _own(page: Page, request: Request) -> dict[str, str]:
+def own_query(page: Page, request: Request) -> dict[str, str]:
+    """Return the parameters of a page in an address."""
     given = request.query_params
     return {name: given[name][:MAX_CURSOR_CHARS] for name in page.params if given.get(name)}

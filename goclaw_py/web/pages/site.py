@@ -23,7 +23,7 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.error_json import status_of
-from goclaw_py.web.api.routes import closing_of
+from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
@@ -42,6 +42,7 @@ from goclaw_py.web.pages import (
     usage,
 )
 from goclaw_py.web.pages import health as health_page
+from goclaw_py.web.pages import logs as logs_page
 from goclaw_py.web.pages.rendering import Assets, Pages, Read
 from goclaw_py.web.pages.services import Hub, PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
@@ -99,7 +100,7 @@ def make_site(
 
     Args:
         control: The operations for pages.
-        api: Its streams and those of the site end together.
+        api: Its streams and those of the site end together; both show the same log lines.
         access: The token and names.
         health: For the health page.
         settings: For the health page, without secrets.
@@ -107,12 +108,14 @@ def make_site(
     """
     assets = Assets()
     pages = Pages(assets, read=read, signs_out=bool(access.token))
-    service = PageServices(control, Hub(closing_of(api)), pages, access.now_s)
+    closing = closing_of(api)
+    service = PageServices(control, Hub(closing), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
     routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
     routes += health_page.routes(service, health, settings)
+    routes += logs_page.routes(service, logs_of(api), closing)
     handlers = _Faults(service)
     app = Starlette(
         routes=routes,

@@ -13,18 +13,24 @@ function age(seconds) {
   return ahead ? `in ${text}` : `${text} ago`;
 }
 
+function clock(moment) {
+  const text = moment.toLocaleTimeString(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return isToday ? text : `${moment.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${text}`;
+}
+
 function showTime(element) {
   const moment = new Date(element.dateTime);
   if (Number.isNaN(moment.getTime())) return;
   const local = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-  const text = "relative" in element.dataset ? age((Date.now() - moment.getTime()) / 1000) : local;
+  const text = "clock" in element.dataset ? clock(moment) : "relative" in element.dataset ? age((Date.now() - moment.getTime()) / 1000) : local;
   if (element.textContent !== text) element.textContent = text;
   element.title = `${local} (${moment.toISOString()})`;
 }
 
 function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
-  for (const element of root.querySelectorAll("[data-clock]"))
+  for (const element of root.querySelectorAll("text[data-clock]"))
     element.textContent = new Date(element.dataset.clock).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 }
 
