@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
@@ -64,6 +65,21 @@ def configure(
 def wants_colors(env: Mapping[str, str]) -> bool:
     """Whether to use colors in terminals (https://no-color.org)."""
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+
+def mark_names(name_of: Callable[[str], str | None]) -> None:
+    """Add display names to log lines with a session, until logging is configured again (OPS-9)."""
+
+    def mark(record: logging.LogRecord) -> bool:
+        session = getattr(record, "session", None)
+        # A name is a help for readers: it must neither delay nor prevent a line.
+        with suppress(Exception):
+            if isinstance(session, str) and (name := name_of(session)) is not None:
+                record.session_name = name
+        return True
+
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(mark)
 
 
 def mark_traces(trace_of: Callable[[str], str | None]) -> None:

@@ -32,6 +32,7 @@ _FILTERS: Final = ("level", "search", "agent", "run", "session", "person")
 _ORDERS: Final = {"": "newest first", "oldest": "newest last"}
 _MEANINGS: Final = {"warning": "busy", "error": "bad", "critical": "bad"}
 _HEAD: Final = frozenset({"timestamp", "level", "event", "session_name"})
+_OURS: Final = ("goclaw_py.", "channels.")
 _LAST: Final = ("exception", "logger")
 _LONG: Final = 200
 """A longer text is shown by its beginning and can be opened."""
@@ -132,8 +133,11 @@ def _row(line: dict[str, Any]) -> LogRow:
     except ValueError:
         at = None
     level = str(line.get("level", ""))
-    names = [name for name in line if name not in _HEAD and name not in _LAST]
-    names += [name for name in _LAST if name in line]
+    # The constant name of an event says enough; lines of libraries have none.
+    is_ours = str(line.get("logger", "")).startswith(_OURS)
+    hidden = _HEAD | {"logger"} if is_ours else _HEAD
+    names = [name for name in line if name not in hidden and name not in _LAST]
+    names += [name for name in _LAST if name in line and name not in hidden]
     fields = tuple(_field(name, line) for name in names if line[name] is not None)
     event_name = visible(str(line.get("event", "")))
     if len(event_name) > _LONG:

@@ -2,21 +2,22 @@
 "use strict";
 
 const MOST = 1000; // lines in the page; the oldest leave
-const list = document.getElementById("lines");
+const box = document.getElementById("lines");
+const list = box.firstElementChild;
 const pause = document.getElementById("pause");
 const waiting = document.getElementById("waiting-lines");
 const none = document.getElementById("no-lines");
 const state = document.getElementById("link");
-const isNewestLast = list.dataset.order === "oldest";
+const isNewestLast = box.dataset.order === "oldest";
 
-let place = list.dataset.place; // where the next lines begin
+let position = box.dataset.place; // where the next lines begin
 let stream = null;
 let again = 0;
 let tries = 0;
 let held = []; // lines that came while paused, the newest last
 
 function isAtEnd() {
-  return list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+  return box.scrollHeight - box.scrollTop - box.clientHeight < 40;
 }
 
 function tell(text, isLost) {
@@ -33,7 +34,7 @@ function show(html) {
   else list.prepend(fresh.content);
   while (list.childElementCount > MOST) (isNewestLast ? list.firstElementChild : list.lastElementChild).remove();
   none.hidden = true;
-  if (follows) list.scrollTop = list.scrollHeight;
+  if (follows) box.scrollTop = box.scrollHeight;
 }
 
 function take(html) {
@@ -47,8 +48,8 @@ function take(html) {
 
 function listen() {
   if (stream) return;
-  const address = new URL(list.dataset.log, location.href);
-  address.searchParams.set("after", place);
+  const address = new URL(box.dataset.log, location.href);
+  address.searchParams.set("after", position);
   stream = new EventSource(address);
   stream.onopen = () => tell("live", false);
   stream.onerror = () => {
@@ -62,7 +63,7 @@ function listen() {
     });
   };
   stream.addEventListener("lines", ({ data, lastEventId }) => {
-    place = lastEventId;
+    position = lastEventId;
     take(data);
   });
 }
@@ -81,8 +82,8 @@ pause.addEventListener("click", () => {
   waiting.textContent = "";
   tell("live", false);
 });
-document.getElementById("log-actions").hidden = false;
-if (isNewestLast) list.scrollTop = list.scrollHeight;
+pause.hidden = false;
+if (isNewestLast) box.scrollTop = box.scrollHeight;
 // A page that nobody sees costs the gateway nothing.
 document.addEventListener("visibilitychange", () => (document.hidden ? leave() : listen()));
 window.addEventListener("pagehide", leave);
