@@ -32,7 +32,7 @@ def test_new_lines_appear_and_lead_to_their_run(page: Page, dash: Dashboard) -> 
     expect(page.get_by_text("No line matches.")).to_be_hidden()
     ended = page.get_by_role("log").get_by_role("listitem").first
     expect(ended).to_contain_text("run_ended")
-    assert lines(page, "direct:seed").count() == 0
+    assert lines(page, "console seed").count() == 0
     run = dash.run_of("tail")["id"]
     ended.get_by_role("link", name=run[:18]).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Run")
@@ -51,7 +51,7 @@ def test_the_address_keeps_the_filter(page: Page, dash: Dashboard) -> None:
     expect(page.get_by_text("No line matches.")).to_be_visible()
     page.get_by_role("link", name="show all").click()
     dash.say("echo unfiltered", chat="unfiltered")
-    expect(lines(page, "direct:unfiltered").first).to_be_visible()
+    expect(lines(page, "console unfiltered").first).to_be_visible()
 
 
 def test_lines_are_held_back_while_paused(page: Page, dash: Dashboard) -> None:

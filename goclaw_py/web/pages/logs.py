@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.common.text import first_words
-from goclaw_py.model.display_names import short_id
+from goclaw_py.model.display_names import KnownNames, display_name, short_id
 from goclaw_py.ports.logs import SEVERITY, LogFilter, Logs, LogTail
 from goclaw_py.web.api.logs import MAX_FILTER_CHARS, follow
 from goclaw_py.web.api.streams import ClosedStream
@@ -155,7 +155,8 @@ def _field(name: str, line: dict[str, Any]) -> LogField:
         case "run_id" | "parent":
             return LogField(name, short_id(whole), f"/runs/{path}", whole)
         case "session":
-            shown = visible(str(line.get("session_name") or value))
+            shown = line.get("session_name") or display_name(str(value), KnownNames())
+            shown = visible(str(shown))
             return LogField(name, first_words(shown, _LONG), f"/sessions/view?key={path}", whole)
         case "job":
             return LogField(name, short_id(whole), f"/jobs/{path}", whole)

@@ -44,6 +44,13 @@ NAVIGATION: Final = (
 )
 """The pages in the order of the menu."""
 
+THEMES: Final = (
+    ("", "Theme of the system", "\u25d0"),
+    ("light", "Light theme", "\u2600"),
+    ("dark", "Dark theme", "\u263d"),
+)
+"""The themes: value, name, sign."""
+
 _COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)[\w -]*\Z")
 _PAGES: Final = {
     "outbox": "/deliveries",
@@ -91,7 +98,7 @@ class Pages:
             pages_of=pages_of,
         )
         self._templates.globals.update(
-            navigation=NAVIGATION, assets=assets.version, signs_out=signs_out
+            navigation=NAVIGATION, themes=THEMES, assets=assets.version, signs_out=signs_out
         )
 
     def render(self, template: str, facts: Mapping[str, object]) -> str:

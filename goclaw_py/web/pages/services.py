@@ -26,12 +26,13 @@ from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
-from goclaw_py.web.pages.rendering import Pages
+from goclaw_py.web.pages.rendering import THEMES, Pages
 
 log = logging.getLogger(__name__)
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
 MAX_FIELDS: Final = 200
+THEME_COOKIE: Final = "goclaw_theme"
 
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
@@ -263,8 +264,15 @@ class PageServices:
     def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
         """Return a whole page, with the notice that the address selects."""
         notice = NOTICES.get(request.query_params.get("notice", ""), "")
-        whole = {"notice": notice, "error": "", "live": "", "query": {}} | dict(facts)
+        own = {"notice": notice, "theme": theme_of(request)}
+        whole = {**own, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
+
+
+def theme_of(request: Request) -> str:
+    """Return the theme that this browser has chosen; "" is that of its system."""
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    return chosen if chosen in {theme for theme, _, _ in THEMES} else ""
 
 
 async def form(request: Request) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
@@ -43,8 +43,8 @@ from goclaw_py.web.pages import (
 )
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
-from goclaw_py.web.pages.rendering import Assets, Pages, Read
-from goclaw_py.web.pages.services import Hub, PageServices, back_to, form
+from goclaw_py.web.pages.rendering import THEMES, Assets, Pages, Read
+from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
 
 log = logging.getLogger(__name__)
@@ -68,6 +68,8 @@ _HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+
+_YEAR_S: Final = 365 * 86_400
 
 _MODULES: Final = (
     now,
@@ -208,7 +210,7 @@ class SignInContext:
 
 
 def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
-    """Return the sign-in page and its form; without a gate, none."""
+    """Return the sign-in page with its form, which without a gate lead on, and the theme's."""
 
     async def ask(request: Request) -> Response:
         if gate is None:
@@ -236,6 +238,18 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         )
         return response
 
+    async def choose(request: Request) -> Response:
+        given = await form(request)
+        came_from = urlsplit(request.headers.get("referer", ""))
+        query = [pair for pair in parse_qsl(came_from.query) if pair[0] != "notice"]
+        address = came_from.path + (f"?{urlencode(query)}" if query else "")
+        response = RedirectResponse(own_place(address), status_code=303)
+        if (theme := given.get("theme", "")) in {one for one, _, _ in THEMES}:
+            # Without it the theme of the system is used.
+            lasts_s = _YEAR_S if theme else 0
+            response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="strict")
+        return response
+
     async def leave(_request: Request) -> Response:
         response = RedirectResponse(SIGN_IN_PATH if gate else "/", status_code=303)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
@@ -245,6 +259,7 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         Route(SIGN_IN_PATH, ask, methods=["GET"]),
         Route(SIGN_IN_PATH, answer, methods=["POST"]),
         Route("/logout", leave, methods=["POST"]),
+        Route("/theme", choose, methods=["POST"]),
     ]
 
 
