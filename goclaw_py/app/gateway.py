@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, closing, contextmanager
 
 from goclaw_py.app.database import Database
 from goclaw_py.app.listeners import listen_web
-from goclaw_py.app.logs import configure
+from goclaw_py.app.logs import configure, mark_names
 from goclaw_py.app.loop import unless
 from goclaw_py.app.parts import build_parts
 from goclaw_py.app.service import RELEASE, Front, Service
@@ -88,7 +88,8 @@ async def run_gateway(
     parts = build_parts(settings)
     hooks = parts.hooks
     folder = settings.state_folder
-    configure(settings, file=None if front is None else folder / "goclaw.log")
+    file = None if front is None else folder / "goclaw.log"
+    configure(settings, file=file, ring=parts.logs)
     signals = Signals()
     database = Database(settings, say)
     async with AsyncExitStack() as stack:
@@ -107,6 +108,7 @@ async def run_gateway(
             return 0
         stack.push_async_callback(store.close)
         service = Service(settings, parts, database, store, spans, manager)
+        mark_names(service.name_of)
         shown = None if front is None else signals.behind(front)
         await service.run(listener, signals.stop, signals.hurry, say, shown, web)
         return 0

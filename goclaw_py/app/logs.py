@@ -6,11 +6,13 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 
 import structlog
 
+from goclaw_py.app.log_ring import LogRing
 from goclaw_py.app.log_values import for_terminals, plain_values
 from goclaw_py.common.log_context import worked_on
 from goclaw_py.common.redaction import Redactor
@@ -20,8 +22,14 @@ from goclaw_py.config.secrets import known_secrets
 _QUIET = ("httpx", "httpcore", "httpx2", "httpcore2", "telegram", "uvicorn", "asyncio")
 
 
-def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] = ()) -> None:
-    """Send all log lines to ``file``, or to standard error.
+def configure(
+    settings: Settings,
+    *,
+    file: Path | None,
+    secrets: Iterable[str] = (),
+    ring: LogRing | None = None,
+) -> None:
+    """Send all log lines to ``file``, or to standard error, and what they say to ``ring``.
 
     Code logs through the standard library: a constant message and facts as ``extra``. Each line
     says which run, session, job or message the task works on that writes it; none has a secret of
@@ -35,7 +43,10 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
     )
     hide = Redactor({*known_secrets(settings, os.environ), *secrets})
     colors = terminal and wants_colors(os.environ)
-    handler.setFormatter(_Formatter(_processors(hide, as_json=as_json, colors=colors)))
+    processors = _processors(hide, as_json=as_json, colors=colors)
+    if ring is not None:
+        processors[-1] = _kept(ring, processors[-1])
+    handler.setFormatter(_Formatter(processors))
     handler.addFilter(_mark_work)
     root = logging.getLogger()
     for old in list(root.handlers):
@@ -54,6 +65,21 @@ def configure(settings: Settings, *, file: Path | None, secrets: Iterable[str] =
 def wants_colors(env: Mapping[str, str]) -> bool:
     """Whether to use colors in terminals (https://no-color.org)."""
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+
+def mark_names(name_of: Callable[[str], str | None]) -> None:
+    """Add display names to log lines with a session, until logging is configured again (OPS-9)."""
+
+    def mark(record: logging.LogRecord) -> bool:
+        session = getattr(record, "session", None)
+        # A name is a help for readers: it must neither delay nor prevent a line.
+        with suppress(Exception):
+            if isinstance(session, str) and (name := name_of(session)) is not None:
+                record.session_name = name
+        return True
+
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(mark)
 
 
 def mark_traces(trace_of: Callable[[str], str | None]) -> None:
@@ -154,4 +180,22 @@ def _processors(hide: Redactor, *, as_json: bool, colors: bool) -> list[structlo
     console = structlog.dev.ConsoleRenderer(
         colors=colors, exception_formatter=structlog.dev.plain_traceback
     )
-    return [*first, for_terminals, console]
+
+    def render(logger: object, method: str, event: structlog.typing.EventDict) -> str:
+        return console(logger, method, for_terminals(logger, method, event))
+
+    return [*first, render]
+
+
+def _kept(ring: LogRing, render: structlog.typing.Processor) -> structlog.typing.Processor:
+    """Render lines, and keep the values of each: neither renderer changes them."""
+
+    def processor(
+        logger: object, method: str, event: structlog.typing.EventDict
+    ) -> structlog.typing.ProcessorReturnValue:
+        text = render(logger, method, event)
+        assert isinstance(event, dict)
+        ring.add(event, len(str(text)))
+        return text
+
+    return processor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
 
 from goclaw_py.agents import (
@@ -17,6 +17,7 @@ from goclaw_py.agents import (
     build_agent,
     is_model,
 )
+from goclaw_py.app.log_ring import LogRing
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.agents import EVERYBODY, Command, reveal
@@ -50,6 +51,8 @@ class Parts:
     rules: Mapping[Place, ChatRules]
     agents: Mapping[AgentName, AgentLoop]
     tool_factory: ToolboxFactory
+    logs: LogRing = field(default_factory=LogRing)
+    """The newest log lines, once ``configure`` knows of it."""
 
     @property
     def hooks(self) -> list[Hook]:

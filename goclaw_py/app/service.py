@@ -103,6 +103,10 @@ class Service:
         self.control: Control = GatewayControl(store, clock, container, snapshots.full)
         store.on_notice(self._on_notice)
 
+    def name_of(self, session: str) -> str | None:
+        """Return the display name of a session where this process has it; without a query."""
+        return self._container.names.of(session)
+
     async def run(
         self,
         listener: UnixListener,
@@ -130,7 +134,12 @@ class Service:
         settings = self._shown
         terminals = self._parts.terminals
         app = make_api(
-            self.control, terminals, release=RELEASE, settings=settings, health=self._health
+            self.control,
+            terminals,
+            release=RELEASE,
+            settings=settings,
+            health=self._health,
+            logs=self._parts.logs,
         )
         servers: list[HttpServer] = [ApiServer(app, listener.socket)]
         if web is not None:
@@ -325,6 +334,7 @@ class Service:
                 self._container.outbox.wake.call()
             case Notice.PEOPLE:
                 self._people.call()
+                self._container.forget_names()
             case Notice.CRON:
                 self._container.look_for_due()
             case Notice.SUBAGENTS:

@@ -48,7 +48,7 @@ PLACES: Final = {
     "backup": ("system.backup:backup", "Back up database, workspaces and settings to a file."),
     "restore": ("system.backup:restore", "Restore a backup."),
     "doctor": ("doctor.command:doctor", "Check installation, settings, database and channels."),
-    "logs": ("system.logs:logs", "Show the log file of the gateway."),
+    "logs": ("system.logs:logs", "Show the log of the gateway."),
     "open": ("system.dashboard:open_", "Open the dashboard in a browser, and print its address."),
     "version": ("system.gateway:version", "Print the version of goclaw_py."),
 }

@@ -171,6 +171,9 @@ class Container:
         ingress = IngressFilter(
             store, clock, self.policies, self.access_control, self.requests, deps.meter
         )
+        self.names = ingress.known_names
+        self.names.connect(self.job_module.name_of)
+        self.forget_names = ingress.forget_names
         self.gateway = MessageIngestor(store, clock, self.policies, channels, ingress, node)
         self.outages = ProviderOutageBuffer(
             store, clock, node, deps.outage_hold_s, self.gateway.submit, self.runner.drop

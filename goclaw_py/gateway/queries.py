@@ -198,7 +198,11 @@ class GatewayQueries:
             # Without the database ids are shown: the status of a gateway is needed most then.
             with suppress(StoreUnavailable):
                 known = await self._store.names(targets, jobs)
+                self._have_read(known)
         return {key: display_name(key, known) for key in keys}
+
+    def _have_read(self, known: KnownNames) -> None:
+        """Called with names that were read; a gateway remembers them."""
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
         """See ``Control``."""

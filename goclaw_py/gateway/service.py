@@ -22,6 +22,7 @@ from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.jobs.service import GatewayJobService as StoredJobs
 from goclaw_py.messages import approvals
 from goclaw_py.model.approvals import Approval, Decision
+from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.errors import (
     ApprovalClosed,
     NoGateway,
@@ -332,6 +333,9 @@ class GatewayControl(StoreControl):
     async def status(self) -> GatewayStatus:
         """See ``Control``."""
         return await self._look()
+
+    def _have_read(self, known: KnownNames) -> None:
+        self._container.names.add(known)
 
     async def nodes(self) -> NodesView:
         """See ``Control``."""

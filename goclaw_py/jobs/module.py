@@ -21,7 +21,7 @@ from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.jobs.targets import JobTargets
 from goclaw_py.jobs.work_items import WorkItems
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import CRON_LANE, AgentName, NodeId, SessionKey
+from goclaw_py.model.ids import CRON_LANE, AgentName, JobId, NodeId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.ports.agent import AgentLoop
@@ -149,6 +149,11 @@ class JobModule:
             f"see: goclaw cron runs --job {one.job.spec.slug}"
             for one in self._untold
         )
+
+    def name_of(self, job: JobId) -> str | None:
+        """Return the name of a job that is running here, or its short name."""
+        mine = (held.claimed.job for held in self.occurrences.all())
+        return next((one.spec.title for one in mine if one.id == job), None)
 
     async def close(self) -> None:
         """Stop claiming, and release what waits. Runs end with the dispatcher."""

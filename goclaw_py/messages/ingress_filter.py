@@ -10,8 +10,10 @@ from typing import Protocol, assert_never
 
 from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
+from goclaw_py.chats.name_cache import NameCache
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.common.lru import LruCache
+from goclaw_py.model.display_names import KnownNames, shown_name
 from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
@@ -108,6 +110,7 @@ class IngressFilter:
         """Stored names, and when they were stored."""
         self._topics: LruCache[Target, None] = LruCache(_REMEMBERED)
         """Topics whose name is stored."""
+        self.known_names = NameCache()
 
     def sort(self, batch: Sequence[Inbound]) -> ClassifiedMessages:
         """Classify each message, without storing anything."""
@@ -204,11 +207,22 @@ class IngressFilter:
         self._requests.refuse(batch.refused)
         for seen in batch.seen:
             self._noted[seen.target] = self._clock.now()
+        known: dict[Target, str] = {}
         for named in batch.names:
             self._names[named.target] = named, self._clock.now()
+            known[named.target] = shown_name(named.name, named.username)
         for event in batch.events:
             if isinstance(event, TopicChanged) and event.name:
                 self._topics[event.target] = None
+                known[event.target] = event.name
+        if known:
+            self.known_names.add(KnownNames(known))
+
+    def forget_names(self) -> None:
+        """Forget which names are stored: some were deleted, perhaps by another node."""
+        self._names.clear()
+        self._topics.clear()
+        self.known_names.clear()
 
     def _sort(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         rules = self._policies.rules(message.target)

@@ -71,6 +71,11 @@ def display_name(key: str, known: KnownNames) -> str:
             return key
 
 
+def shown_name(name: str, username: str | None) -> str:
+    """Return the name of a chat or person, or ``@username``; "" without both."""
+    return name or (f"@{username}" if username else "")
+
+
 def address(chat: Target) -> str:
     """Return the key under which ``display_name`` names a chat, without its topic."""
     return f"{chat.channel}/{chat.account}/{chat.chat}"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 
 from goclaw_py.model.ids import MAIN_LANE, RunId
+from goclaw_py.model.messages import person_at
 from goclaw_py.model.outcomes import Ending, Trigger
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun
@@ -75,5 +76,7 @@ class RunLog:
 def _facts(run: Turn | NewRun) -> dict[str, object]:
     facts: dict[str, object] = {"run_id": run.id, "session": run.session, "agent": run.agent}
     if isinstance(run, Turn):
-        return facts | {"trigger": Trigger.CHAT, "lane": MAIN_LANE}
+        message = run.rows[0].message
+        sender = person_at(message.target, message.of_whom)
+        return facts | {"trigger": Trigger.CHAT, "lane": MAIN_LANE, "sender": sender}
     return facts | {"trigger": run.trigger, "lane": run.lane}

@@ -9,9 +9,9 @@ import pytest
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import SeenName
+from goclaw_py.ports.store import Notice, SeenName
 from tests.support.store_jobs import a_job, added
-from tests.support.stores import T0, World
+from tests.support.stores import T0, Heard, World, until
 
 pytestmark = pytest.mark.real_time
 
@@ -47,5 +47,11 @@ async def test_a_name_is_forgotten_on_request_and_when_it_is_old(world: World) -
     for swept in (1, 0):
         assert await world.b.sweep_names(now=now) == swept
     assert await world.a.names([ANN, CREW]) == KnownNames({CREW: "x"})
-    await world.a.forget_name(CREW)
+    heard = Heard()
+    world.b.on_notice(heard.append)
+    for _ in range(2):
+        await world.a.forget_name(CREW)
     assert await world.a.names([ANN, CREW]) == KnownNames()
+    # Other processes may remember it.
+    await until(heard.expect(Notice.PEOPLE))
+    assert heard.count(Notice.PEOPLE) == 1

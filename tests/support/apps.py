@@ -10,6 +10,7 @@ from typing import Any, cast
 from fastapi import FastAPI
 
 from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.logs import Logs, NoLogs
 from goclaw_py.web.api.routes import closing_of, make_api
 
 RELEASE = "1.2.3"
@@ -29,20 +30,27 @@ class _Lent:
 
     def __init__(self, *, chats: bool) -> None:
         self.chats = chats
-        self.control, self.terminals = _StandIn(), _StandIn()
+        self.control, self.terminals, self.logs = _StandIn(), _StandIn(), _StandIn()
         terminals = cast("Terminals", self.terminals) if chats else None
-        self.app = make_api(cast("Control", self.control), terminals, release=RELEASE)
+        self.app = make_api(
+            cast("Control", self.control),
+            terminals,
+            release=RELEASE,
+            logs=cast("Logs", self.logs),
+        )
 
 
 _free: dict[bool, list[_Lent]] = {True: [], False: []}
 _out: list[_Lent] = []
 
 
-def lend_api(control: Control, terminals: Terminals | None = None) -> FastAPI:
+def lend_api(
+    control: Control, terminals: Terminals | None = None, logs: Logs | None = None
+) -> FastAPI:
     """An app over these parts until the end of the test."""
     chats = terminals is not None
     lent = _free[chats].pop() if _free[chats] else _Lent(chats=chats)
-    lent.control.part, lent.terminals.part = control, terminals
+    lent.control.part, lent.terminals.part, lent.logs.part = control, terminals, logs or NoLogs()
     closing = closing_of(lent.app)
     closing.clear()
     # An event belongs to the first loop that waits for it, and each test has a loop of its own.

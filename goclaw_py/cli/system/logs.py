@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import cli, maybe_named
+from goclaw_py.cli.client.control import RemoteControl
+from goclaw_py.cli.context import cli, maybe_named, waited_for
 from goclaw_py.cli.output import clock, plain
 from goclaw_py.cli.terminal import until_interrupted
 from goclaw_py.config.models import LogLevel
-from goclaw_py.model.errors import NotFound
+from goclaw_py.model.errors import NoGateway, NotFound
+from goclaw_py.ports.logs import LogFilter, LogTail
+from goclaw_py.web.api.wire import MAX_LIMIT, read
+from goclaw_py.web.sockets import socket_path
+
+if TYPE_CHECKING:
+    from goclaw_py.config import Settings
 
 _PAUSE_S: Final = 0.3
-_SEVERITY: Final = {level.value: number for number, level in enumerate(LogLevel)} | {"critical": 9}
 _SHOWN_FIRST: Final = ("timestamp", "level", "event")
 _NO_FILE: Final = (
-    "there is no log file {file}: the gateway logs to standard error, where systemd or a container "
-    "keeps it. To log into a file, set file in [log] of goclaw.toml"
+    "there is no log file {file}, and no gateway is running here to ask for its newest lines. "
+    "A gateway logs to standard error, where systemd or a container keeps it, or into the file of "
+    "[log] in goclaw.toml"
 )
 
 
@@ -54,22 +63,53 @@ def logs(
         bool, typer.Option("--json", help="Print one JSON object per line, as in the file.")
     ] = False,
 ) -> None:
-    """Show the log file of the gateway.
+    """Show the log of the gateway.
 
-    That is the file of [log] in the settings, or goclaw.log in the state folder. Lines that are
-    not JSON are shown only without --run, --level and --json.
+    That is the file of [log] in the settings, or goclaw.log in the state folder. Without a file, it
+    is the last 2,000 lines that the running gateway has in memory. Lines that are not JSON are
+    shown only without --run, --level and --json.
     """
     settings = cli(ctx).settings()
-    file = settings.log.file or settings.state_folder / "goclaw.log"
-    if not file.is_file():
-        raise NotFound(_NO_FILE.format(file=file))
+    file = _file(settings)
+    only = LogFilter("" if level is None else level.value, run=run or "")
 
     def shown(line: str) -> str | None:
-        return _shown(line, run, level, as_json=as_json)
+        return _shown(line, only, as_json=as_json)
 
     with until_interrupted():
-        for text in _lines(file, shown, lines, follow=follow):
-            typer.echo(text)
+        if file.is_file():
+            for text in _lines(file, shown, lines, follow=follow):
+                typer.echo(text)
+        else:
+            waited_for(_ask(settings, only, lines, follow=follow, as_json=as_json))
+
+
+async def _ask(
+    settings: Settings, only: LogFilter, most: int, *, follow: bool, as_json: bool
+) -> None:
+    """Print the lines that the gateway has in memory. Raises ``NotFound`` without one."""
+    wanted: dict[str, str | int] = {name: text for name, text in asdict(only).items() if text}
+    place, limit = "", min(most, MAX_LIMIT)
+    async with RemoteControl(socket_path(settings.state_folder)) as remote:
+        while True:
+            params = {**wanted, "limit": limit, "after": place}
+            try:
+                tail = read(LogTail, await remote.send("GET", "/api/logs", params=params))
+            except NoGateway as error:
+                if not place:
+                    raise NotFound(_NO_FILE.format(file=_file(settings))) from error
+                # It restarts: what it logs then is new.
+                tail = LogTail(place)
+            for facts in tail.lines:
+                typer.echo(json.dumps(facts) if as_json else plain(_words(facts)))
+            if not follow:
+                return
+            place, limit = tail.place, MAX_LIMIT
+            await asyncio.sleep(_PAUSE_S)
+
+
+def _file(settings: Settings) -> Path:
+    return settings.log.file or settings.state_folder / "goclaw.log"
 
 
 def _lines(
@@ -106,17 +146,15 @@ def _is_replaced(file: Path, source: Any) -> bool:
     return False
 
 
-def _shown(line: str, run: str | None, level: LogLevel | None, *, as_json: bool) -> str | None:
+def _shown(line: str, only: LogFilter, *, as_json: bool) -> str | None:
     """Return how a line is shown, None if it is not."""
     try:
         facts = json.loads(line)
     except ValueError:
         facts = None
     if not isinstance(facts, dict):
-        return None if run or level or as_json else plain(line)
-    if run is not None and not str(facts.get("run_id", "")).startswith(run):
-        return None
-    if level is not None and _SEVERITY.get(facts.get("level", ""), 0) < _SEVERITY[level]:
+        return None if only.run or only.level or as_json else plain(line)
+    if not only.selects(facts):
         return None
     return line if as_json else plain(_words(facts))
 

@@ -31,4 +31,4 @@ class NameStore(Protocol):
         """Return the names of chats, people, topics and jobs. Without a name: ``@username``."""
 
     async def forget_name(self, target: Target) -> None:
-        """Delete the name of a chat or person."""
+        """Delete the name of a chat or person. Processes that may know it get ``PEOPLE``."""

@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.display_names import KnownNames, shown_name
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import SeenName
+from goclaw_py.ports.store import Notice, SeenName
 from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 
@@ -30,7 +30,8 @@ class MemoryNames(MemoryPart):
         )
 
     async def forget_name(self, target: Target) -> None:
-        self._db.names.pop(replace(target, thread=None), None)
+        if self._db.names.pop(replace(target, thread=None), None) is not None:
+            self._db.notify(Notice.PEOPLE)
 
 
 def _name_of(database: MemoryDatabase, target: Target) -> str:
@@ -40,4 +41,4 @@ def _name_of(database: MemoryDatabase, target: Target) -> str:
     if target not in database.names:
         return ""
     seen, _ = database.names[target]
-    return seen.name or (f"@{seen.username}" if seen.username else "")
+    return shown_name(seen.name, seen.username)

@@ -37,7 +37,8 @@ where id = any ($1::text[]);
 -- name: forget
 -- Delete a name.
 delete from names
-where channel = $1 and account = $2 and id = $3;
+where channel = $1 and account = $2 and id = $3
+returning id;
 
 -- name: sweep
 -- Delete names that were last seen before an instant.

@@ -20,6 +20,7 @@ from starlette.routing import compile_path
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.health import Health
+from goclaw_py.ports.logs import Logs, NoLogs
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.error_json import error_json, status_of
@@ -27,6 +28,7 @@ from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
+from goclaw_py.web.api.logs import log_routes
 from goclaw_py.web.api.messages import inbox_routes, outbox_routes, people_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
@@ -48,10 +50,12 @@ def make_api(
     release: str = "",
     settings: Sequence[Setting] = (),
     health: Health | None = None,
+    logs: Logs | None = None,
 ) -> FastAPI:
     """Create the app. Without ``terminals`` it has no chat routes, without ``health`` no probes.
 
-    ``settings`` are shown unchanged: they must be without secrets.
+    ``logs`` are the newest log lines of this process. ``settings`` are shown unchanged: they must
+    be without secrets.
     """
     app = FastAPI(
         title="goclaw_py",
@@ -64,6 +68,7 @@ def make_api(
         redirect_slashes=False,
     )
     app.state.closing = asyncio.Event()
+    app.state.logs = logs or NoLogs()
     app.state.methods = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     _handle_errors(app)
@@ -75,6 +80,7 @@ def make_api(
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "/api", responses=None)
     _include(app, gateway_routes(control, settings), "/api")
+    _include(app, log_routes(app.state.logs, app.state.closing), "/api")
     _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
     _include(app, session_routes(control), "/api/sessions")
@@ -113,6 +119,12 @@ def closing_of(app: FastAPI) -> asyncio.Event:
     """The event that ends all event streams of an app."""
     closing: asyncio.Event = app.state.closing
     return closing
+
+
+def logs_of(app: FastAPI) -> Logs:
+    """The newest log lines of the process."""
+    logs: Logs = app.state.logs
+    return logs
 
 
 def _handle_errors(app: FastAPI) -> None:

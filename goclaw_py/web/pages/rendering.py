@@ -39,9 +39,17 @@ NAVIGATION: Final = (
     ("/chat", "Chat"),
     ("/people", "People"),
     ("/usage", "Usage"),
+    ("/logs", "Logs"),
     ("/health", "Health"),
 )
 """The pages in the order of the menu."""
+
+THEMES: Final = (
+    ("", "Theme of the system", "\u25d0"),
+    ("light", "Light theme", "\u2600"),
+    ("dark", "Dark theme", "\u263d"),
+)
+"""The themes: value, name, sign."""
 
 _COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)[\w -]*\Z")
 _PAGES: Final = {
@@ -77,6 +85,7 @@ class Pages:
         )
         self._templates.filters.update(
             when=when,
+            clock=clock,
             lasts=lasts,
             seconds=seconds,
             short=short_id,
@@ -89,7 +98,7 @@ class Pages:
             pages_of=pages_of,
         )
         self._templates.globals.update(
-            navigation=NAVIGATION, assets=assets.version, signs_out=signs_out
+            navigation=NAVIGATION, themes=THEMES, assets=assets.version, signs_out=signs_out
         )
 
     def render(self, template: str, facts: Mapping[str, object]) -> str:
@@ -127,6 +136,11 @@ def when(value: datetime | None, *, relative: bool = False) -> Markup:
         Markup(" data-relative") if relative else "",
         f"{utc:%Y-%m-%d %H:%M:%S} UTC",
     )
+
+
+def clock(value: datetime | None) -> Markup:
+    """Return a time for lists in which seconds matter; the browser shows hour to second."""
+    return when(value).replace("<time ", Markup("<time data-clock "))
 
 
 def lasts(value: timedelta | None) -> str:

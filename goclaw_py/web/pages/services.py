@@ -26,12 +26,13 @@ from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
-from goclaw_py.web.pages.rendering import Pages
+from goclaw_py.web.pages.rendering import THEMES, Pages
 
 log = logging.getLogger(__name__)
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
 MAX_FIELDS: Final = 200
+THEME_COOKIE: Final = "goclaw_theme"
 
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
@@ -187,12 +188,13 @@ def _change(shared: _Shared, name: bytes, text: str) -> None:
     if tag == shared.tag:
         return
     shared.tag = tag
-    shared.event = _event(name, tag, data)
+    shared.event = event(name, tag, data)
     shared.changed.set()
     shared.changed = asyncio.Event()
 
 
-def _event(name: bytes, tag: str, data: bytes) -> bytes:
+def event(name: bytes, tag: str, data: bytes) -> bytes:
+    """Return a server-sent event with the id ``tag``."""
     # Each of these ends a line in a stream of events.
     lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     body = b"".join(b"data: %s\n" % line for line in lines)
@@ -222,7 +224,7 @@ class PageServices:
         """Return the page and its event stream."""
 
         async def show(request: Request) -> Response:
-            query = _own(page, request)
+            query = own_query(page, request)
             return self.answer(request, f"{page.name}.html", await self.facts(page, query))
 
         return [Route(page.path, show), self.live_route(page)]
@@ -231,7 +233,7 @@ class PageServices:
         """Return the event stream of a page's live part."""
 
         async def live(request: Request) -> Response:
-            query = _own(page, request)
+            query = own_query(page, request)
             key = (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
 
             async def make() -> str:
@@ -262,8 +264,15 @@ class PageServices:
     def answer(self, request: Request, template: str, facts: Facts, status: int = 200) -> Response:
         """Return a whole page, with the notice that the address selects."""
         notice = NOTICES.get(request.query_params.get("notice", ""), "")
-        whole = {"notice": notice, "error": "", "live": "", "query": {}} | dict(facts)
+        own = {"notice": notice, "theme": theme_of(request)}
+        whole = {**own, "error": "", "live": "", "query": {}} | dict(facts)
         return HTMLResponse(self.render(template, whole), status)
+
+
+def theme_of(request: Request) -> str:
+    """Return the theme that this browser has chosen; "" is that of its system."""
+    chosen = request.cookies.get(THEME_COOKIE, "")
+    return chosen if chosen in {theme for theme, _, _ in THEMES} else ""
 
 
 async def form(request: Request) -> dict[str, str]:
@@ -308,6 +317,7 @@ def place(text: str | None) -> Cursor | None:
         raise HTTPException(422, str(error)) from error
 
 
-def _own(page: Page, request: Request) -> dict[str, str]:
+def own_query(page: Page, request: Request) -> dict[str, str]:
+    """Return the parameters of a page in an address."""
     given = request.query_params
     return {name: given[name][:MAX_CURSOR_CHARS] for name in page.params if given.get(name)}

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
@@ -23,7 +23,7 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.error_json import status_of
-from goclaw_py.web.api.routes import closing_of
+from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
@@ -42,8 +42,9 @@ from goclaw_py.web.pages import (
     usage,
 )
 from goclaw_py.web.pages import health as health_page
-from goclaw_py.web.pages.rendering import Assets, Pages, Read
-from goclaw_py.web.pages.services import Hub, PageServices, back_to, form
+from goclaw_py.web.pages import logs as logs_page
+from goclaw_py.web.pages.rendering import THEMES, Assets, Pages, Read
+from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ _HEADERS: Final = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+
+_YEAR_S: Final = 365 * 86_400
 
 _MODULES: Final = (
     now,
@@ -99,7 +102,7 @@ def make_site(
 
     Args:
         control: The operations for pages.
-        api: Its streams and those of the site end together.
+        api: Its streams and those of the site end together; both show the same log lines.
         access: The token and names.
         health: For the health page.
         settings: For the health page, without secrets.
@@ -107,12 +110,14 @@ def make_site(
     """
     assets = Assets()
     pages = Pages(assets, read=read, signs_out=bool(access.token))
-    service = PageServices(control, Hub(closing_of(api)), pages, access.now_s)
+    closing = closing_of(api)
+    service = PageServices(control, Hub(closing), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
     routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
     routes += health_page.routes(service, health, settings)
+    routes += logs_page.routes(service, logs_of(api), closing)
     handlers = _Faults(service)
     app = Starlette(
         routes=routes,
@@ -205,7 +210,7 @@ class SignInContext:
 
 
 def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
-    """Return the sign-in page and its form; without a gate, none."""
+    """Return the sign-in page with its form, which without a gate lead on, and the theme's."""
 
     async def ask(request: Request) -> Response:
         if gate is None:
@@ -233,6 +238,18 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         )
         return response
 
+    async def choose(request: Request) -> Response:
+        given = await form(request)
+        came_from = urlsplit(request.headers.get("referer", ""))
+        query = [pair for pair in parse_qsl(came_from.query) if pair[0] != "notice"]
+        address = came_from.path + (f"?{urlencode(query)}" if query else "")
+        response = RedirectResponse(own_place(address), status_code=303)
+        if (theme := given.get("theme", "")) in {one for one, _, _ in THEMES}:
+            # Without it the theme of the system is used.
+            lasts_s = _YEAR_S if theme else 0
+            response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="strict")
+        return response
+
     async def leave(_request: Request) -> Response:
         response = RedirectResponse(SIGN_IN_PATH if gate else "/", status_code=303)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
@@ -242,6 +259,7 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         Route(SIGN_IN_PATH, ask, methods=["GET"]),
         Route(SIGN_IN_PATH, answer, methods=["POST"]),
         Route("/logout", leave, methods=["POST"]),
+        Route("/theme", choose, methods=["POST"]),
     ]
 
 

@@ -23,7 +23,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from goclaw_py.app.log_values import LONGEST_TEXT
-from goclaw_py.app.logs import configure
+from goclaw_py.app.logs import configure, mark_names
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.common.log_context import work_on
 from goclaw_py.common.redaction import HIDDEN
@@ -263,6 +263,25 @@ def test_a_line_that_cannot_be_written_is_not_shown_elsewhere(
     lib.warning("it said: %s", TOKEN)
     handler.setStream(before)
     assert capfd.readouterr().err == "goclaw: not logged: OSError\n"
+
+
+def test_a_line_has_the_name_of_its_session_where_it_is_known(tmp_path: Path) -> None:
+    """SPEC OPS-9. A fault of what names sessions loses no line."""
+    configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
+
+    def name_of(session: str) -> str | None:
+        if session == "bad":
+            raise RuntimeError("no name")
+        return {"agent:main:telegram:direct:5": "Ann"}.get(session)
+
+    mark_names(name_of)
+    work_on(run_id="1", session="agent:main:telegram:direct:5")
+    lib.warning("bound")
+    work_on()
+    for session in ("agent:main:telegram:direct:6", "bad", 7, None):
+        lib.warning("named", extra={"session": session})
+    lib.warning("without")
+    assert [line.get("session_name") for line in lines(tmp_path / "log")] == ["Ann", *[None] * 5]
 
 
 @pytest.mark.usefixtures("hooks_as_before")

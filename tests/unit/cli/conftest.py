@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from goclaw_py.app.log_ring import LogRing
 from goclaw_py.cli import composition
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
@@ -94,6 +95,7 @@ class ThreadGateway:
     def __init__(self, home: Path) -> None:
         self.control = FakeControl()
         self.terminals = Echo()
+        self.logs = LogRing()
         self._path = socket_path(home / "state")
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
@@ -101,7 +103,8 @@ class ThreadGateway:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         listener = listen_unix(self._path)
-        self._server = ApiServer(lend_api(self.control, self.terminals), listener.socket)
+        app = lend_api(self.control, self.terminals, self.logs)
+        self._server = ApiServer(app, listener.socket)
         self._ready.set()
         try:
             await self._server.run()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.output import clock
-from tests.unit.cli.conftest import Shell
+from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.processes import piped
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -81,3 +81,32 @@ def test_new_lines_are_followed_also_after_a_rotation(file: Path) -> None:
         file.write_text(BUG)
         assert out.readline() == BUG
         process.send_signal(2)
+
+
+@pytest.mark.real_time
+def test_without_a_file_the_gateway_is_asked(goclaw: Shell, gateway: ThreadGateway) -> None:
+    for text in (STARTED, FAILED, BUG):
+        gateway.logs.add(json.loads(text), 100)
+    got = goclaw("logs", "-n", "2")
+    assert (got.code, got.err) == (0, "")
+    failed, bug = got.out.splitlines()
+    assert ("run_failed" in failed, "inbox_message_failed" in bug) == (True, True)
+    assert "\x1b" not in got.out
+    assert goclaw("logs", "--run", "0190-a", "--json").out == STARTED
+    assert goclaw("logs", "--level", "error", "--json").out == BUG
+
+
+@pytest.mark.real_time
+def test_the_lines_of_a_gateway_are_followed(gateway: ThreadGateway) -> None:
+    gateway.logs.add(json.loads(STARTED), 100)
+    with piped("logs", "-f", "--json") as (process, out):
+        assert out.readline() == STARTED
+        gateway.logs.add(json.loads(BUG), 100)
+        assert out.readline() == BUG
+        process.send_signal(2)
+
+
+def test_without_a_file_and_a_gateway_it_is_said(goclaw: Shell) -> None:
+    got = goclaw("logs")
+    assert got.code == 1
+    assert "no gateway is running here" in got.err

@@ -10,7 +10,8 @@ import pytest
 
 from goclaw_py.messages import ingress_filter
 from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import InboundMessage, PeerKind, Sender
+from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.ports.store import SeenName
 from tests.support.harness import GatewayProcess, a_process, message
 from tests.unit.chats.test_pairing import admit, in_public
 
@@ -87,3 +88,32 @@ async def test_without_the_database_ids_are_shown() -> None:
         gateway.store.calls.clear()
         assert await gateway.control.names([]) == {}
         assert "names" not in gateway.store.calls
+
+
+async def test_names_are_known_without_a_query_until_some_are_deleted() -> None:
+    """SPEC OPS-9: log lines have them. Whoever is admitted again is named again."""
+    topic = "agent:main:telegram:group:-9:thread:5"
+    async with a_process() as gateway:
+        known = gateway.container.names
+        assert known.of(GROUP) is None
+        told = said("Ann")
+        there = replace(told.target, thread="5")
+        await gateway.gateway.accept([replace(told, target=there, topic_name="Plans")])
+        gateway.store.broken = {"names"}
+        direct = "agent:main:telegram:direct:7"
+        found = [known.of(key) for key in (GROUP, topic, direct, "agent:main:heartbeat:1", "x", "")]
+        assert found == ["Crew", "Crew / Plans", "Ann", None, None, None]
+        gateway.container.forget_names()
+        assert known.of(GROUP) is None
+        await gateway.gateway.accept([said("Anna")])
+        assert (known.of(GROUP), known.of(direct)) == ("Crew", "Anna")
+
+
+async def test_names_that_a_page_has_read_are_known() -> None:
+    async with a_process() as gateway:
+        seen = SeenName(Target("telegram", "default", "7"), "Ann")
+        await gateway.store.note_names([seen], now=gateway.clock.now())
+        direct = "agent:main:telegram:direct:7"
+        assert gateway.container.names.of(direct) is None
+        await names(gateway, direct)
+        assert gateway.container.names.of(direct) == "Ann"

@@ -8,8 +8,8 @@ from datetime import datetime
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import SeenName
-from goclaw_py.store.postgres.part import PostgresPart
+from goclaw_py.ports.store import Notice, SeenName
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -52,5 +52,7 @@ class PostgresNames(PostgresPart):
         )
 
     async def forget_name(self, target: Target) -> None:
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["forget"], target.channel, target.account, target.chat)
+        async with self._pool.transaction() as connection:
+            place = target.channel, target.account, target.chat
+            if await connection.fetch(_SQL["forget"], *place):
+                await notify(connection, [Notice.PEOPLE])

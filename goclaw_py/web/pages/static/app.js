@@ -13,18 +13,24 @@ function age(seconds) {
   return ahead ? `in ${text}` : `${text} ago`;
 }
 
+function clock(moment) {
+  const text = moment.toLocaleTimeString(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const isToday = moment.toDateString() === new Date().toDateString();
+  return isToday ? text : `${moment.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${text}`;
+}
+
 function showTime(element) {
   const moment = new Date(element.dateTime);
   if (Number.isNaN(moment.getTime())) return;
   const local = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-  const text = "relative" in element.dataset ? age((Date.now() - moment.getTime()) / 1000) : local;
+  const text = "clock" in element.dataset ? clock(moment) : "relative" in element.dataset ? age((Date.now() - moment.getTime()) / 1000) : local;
   if (element.textContent !== text) element.textContent = text;
   element.title = `${local} (${moment.toISOString()})`;
 }
 
 function showTimes(root) {
   for (const element of root.querySelectorAll("time[datetime]")) showTime(element);
-  for (const element of root.querySelectorAll("[data-clock]"))
+  for (const element of root.querySelectorAll("text[data-clock]"))
     element.textContent = new Date(element.dataset.clock).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 }
 
@@ -196,6 +202,17 @@ document.addEventListener("submit", (event) => {
   if (ask && !window.confirm(ask)) event.preventDefault();
 });
 
+// The theme changes at once, without a new page: somebody may be writing.
+document.querySelector("form.theme")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  const chosen = event.submitter;
+  fetch("/theme", { method: "POST", body: new URLSearchParams({ theme: chosen.value }), redirect: "manual" }).catch(() => null);
+  if (chosen.value) document.documentElement.dataset.theme = chosen.value;
+  else delete document.documentElement.dataset.theme;
+  document.querySelector("meta[name=color-scheme]").content = chosen.value || "light dark";
+  for (const button of event.target.elements) if (button.type === "submit") button.ariaPressed = String(button === chosen);
+});
+
 // A form with data-preview shows in the named element what the server makes of it so far.
 function preview(form) {
   const target = document.getElementById(form.dataset.previewInto);
@@ -247,11 +264,5 @@ if (place.searchParams.has("notice")) {
 for (const swim of document.querySelectorAll(".swim")) swim.scrollLeft = swim.scrollWidth;
 for (const form of document.querySelectorAll("form[data-preview]")) preview(form);
 for (const list of document.querySelectorAll("datalist[data-zones]")) offerZones(list);
-// On a phone the menu is wider than the screen. (scrollIntoView would let the first Tab begin there.)
-const here = document.querySelector("nav a[aria-current]");
-if (here) {
-  const menu = here.parentElement;
-  menu.scrollLeft += here.getBoundingClientRect().left - menu.getBoundingClientRect().left - (menu.clientWidth - here.offsetWidth) / 2;
-}
 const part = document.querySelector("[data-live]");
 if (part?.dataset.live) follow(part);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 from collections.abc import AsyncIterator
 from urllib.parse import urlencode
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
+from goclaw_py.app.log_ring import LogRing
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
@@ -27,13 +29,16 @@ class World:
 
     def __init__(self) -> None:
         self.control = FakeControl()
+        self.logs = LogRing()
+        self.closing = asyncio.Event()
         self.now_s = NOW.timestamp()
         self.open = self._app("")
         self.locked = self._app(TOKEN)
 
     def _app(self, token: str) -> ASGIApp:
         access = WebAccess("127.0.0.1", (), token, lambda: self.now_s)
-        api = make_api(self.control)
+        api = make_api(self.control, logs=self.logs)
+        api.state.closing = self.closing
         site = make_site(self.control, api, access)
         halves = ApiOrDashboard(api, site)
         return Guard(halves, address=access.address, token=token, now_s=access.now_s)
@@ -41,6 +46,9 @@ class World:
     def reset(self) -> None:
         """As it was at first."""
         vars(self.control).update(vars(FakeControl()))
+        vars(self.logs).update(vars(LogRing()))
+        # An event belongs to the first loop that waits for it, and each test has a loop of its own.
+        vars(self.closing).update(vars(asyncio.Event()))
         self.now_s = NOW.timestamp()
 
 
@@ -93,6 +101,11 @@ def world() -> World:
 @pytest.fixture
 def control(world: World) -> FakeControl:
     return world.control
+
+
+@pytest.fixture
+def logs(world: World) -> LogRing:
+    return world.logs
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
+from urllib.parse import urlencode
 
 import pytest
 
@@ -355,3 +356,39 @@ async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser
         assert other.headers["cache-control"] == "no-cache"
     for path in ("/static/none.css", "/static/../site.py", "/static/%2e%2e/site.py"):
         assert (await browser.get(path)).status_code == 404
+
+
+# ---------------------------------------------------------------------------- the theme
+
+
+async def test_a_theme_is_chosen_and_kept_by_the_browser(browser: Browser) -> None:
+    page = (await browser.get("/runs?show=failed")).text
+    assert '<html lang="en">' in page
+    assert 'content="light dark"' in page
+    for theme in ("dark", "light"):
+        fields = urlencode({"theme": theme}).encode()
+        referer = {"referer": "http://localhost:8420/runs?show=failed&notice=saved"}
+        answer = await browser.post("/theme", content=fields, headers={**ORIGIN, **FORM, **referer})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/runs?show=failed")
+        cookie = answer.headers["set-cookie"]
+        assert "Max-Age=31536000" in cookie
+        assert "HttpOnly" in cookie
+        page = (await browser.get("/runs")).text
+        assert f'<html lang="en" data-theme="{theme}">' in page
+        assert f'name="color-scheme" content="{theme}"' in page
+        assert page.count('aria-pressed="true"') == 1
+    await browser.leads("/theme", "/", theme="")
+    assert '<html lang="en">' in (await browser.get("/")).text
+
+
+@pytest.mark.parametrize("referer", ["", "//evil.example", "https://evil.example//x", "x\\y"])
+async def test_a_wrong_theme_is_ignored_and_leads_nowhere_else(
+    browser: Browser, referer: str
+) -> None:
+    fields = urlencode({"theme": ATTACK}).encode()
+    headers = {**ORIGIN, **FORM, "referer": referer}
+    answer = await browser.post("/theme", content=fields, headers=headers)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert "set-cookie" not in answer.headers
+    browser.cookies.set("goclaw_theme", '"><script>')
+    assert '<html lang="en">' in (await browser.get("/")).text

@@ -1,0 +1,179 @@
+"""The page of log lines: the newest lines of this gateway, filtered, and followed (SPEC OPS-3).
+
+The lines come from memory, so the page also works while the database is unavailable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from goclaw_py.common.text import first_words
+from goclaw_py.model.display_names import KnownNames, display_name, short_id
+from goclaw_py.ports.logs import SEVERITY, LogFilter, Logs, LogTail
+from goclaw_py.web.api.logs import MAX_FILTER_CHARS, follow
+from goclaw_py.web.api.streams import ClosedStream
+from goclaw_py.web.api.wire import PING
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, event, own_query
+
+SHOWN: Final = 200
+
+_FILTERS: Final = ("level", "search", "agent", "run", "session", "person")
+_ORDERS: Final = {"": "newest first", "oldest": "newest last"}
+_MEANINGS: Final = {"warning": "busy", "error": "bad", "critical": "bad"}
+_HEAD: Final = frozenset({"timestamp", "level", "event", "session_name"})
+_OURS: Final = ("goclaw_py.", "channels.")
+_LAST: Final = ("exception", "logger")
+_LONG: Final = 200
+"""A longer text is shown by its beginning and can be opened."""
+
+_UNFIT: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that are invisible, or that change how the text around them looks."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogField:
+    """A field of a line; ``href`` is the page of what it names, ``whole`` its whole text."""
+
+    name: str
+    text: str
+    href: str = ""
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A line as the page shows it. ``meaning`` is the colour of its level."""
+
+    at: datetime | None
+    level: str
+    meaning: str
+    event: str
+    fields: tuple[LogField, ...]
+
+
+def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Route]:
+    """Return the page and its event stream, which ends when ``closing`` is set."""
+
+    async def look(query: Query) -> Facts:
+        tail = logs.tail(_only(query), limit=SHOWN)
+        status = await service.control.status()
+        return {
+            "node": status.node if status.peers else "",
+            "peers": [peer.id for peer in status.peers],
+            "filters": {name: query[name] for name in _FILTERS if name in query},
+            "levels": tuple(SEVERITY),
+            "orders": _ORDERS,
+            "order": _order(query),
+            "agents": service.control.heartbeats.agents,
+            "place": tail.place,
+            "named": [query[name] for name in ("session", "person") if name in query],
+            **_rows(tail, query),
+        }
+
+    page = Page("/logs", "logs", "Logs", look, (*_FILTERS, "order"))
+
+    async def show(request: Request) -> Response:
+        return service.answer(
+            request, "logs.html", await service.facts(page, own_query(page, request))
+        )
+
+    async def live(request: Request) -> Response:
+        query = own_query(page, request)
+        seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
+        tails = follow(logs, _only(query), limit=SHOWN, after=seen, closing=closing)
+
+        async def parts() -> AsyncGenerator[bytes]:
+            yield b"retry: 2000\n\n"
+            async for tail in tails:
+                if tail is None:
+                    yield PING
+                    continue
+                html = service.render("logs_lines.html", _rows(tail, query))
+                yield event(b"lines", tail.place, html.encode("utf-8", "replace"))
+
+        return ClosedStream(parts(), tails)
+
+    return [Route(page.path, show), Route("/live/logs", live)]
+
+
+def _only(query: Query) -> LogFilter:
+    given = {name: query[name][:MAX_FILTER_CHARS] for name in _FILTERS if name in query}
+    if given.get("level") not in SEVERITY:
+        given.pop("level", None)
+    return LogFilter(**given)
+
+
+def _order(query: Query) -> str:
+    return query["order"] if query.get("order") in _ORDERS else ""
+
+
+def _rows(tail: LogTail, query: Query) -> dict[str, object]:
+    lines = tail.lines if _order(query) else reversed(tail.lines)
+    return {
+        "rows": [_row(line) for line in lines],
+        "left_out": tail.left_out,
+        "order": _order(query),
+    }
+
+
+def _row(line: dict[str, Any]) -> LogRow:
+    try:
+        at = datetime.fromisoformat(line.get("timestamp", ""))
+    except ValueError:
+        at = None
+    level = str(line.get("level", ""))
+    # The constant name of an event says enough; lines of libraries have none.
+    is_ours = str(line.get("logger", "")).startswith(_OURS)
+    hidden = _HEAD | {"logger"} if is_ours else _HEAD
+    names = [name for name in line if name not in hidden and name not in _LAST]
+    names += [name for name in _LAST if name in line and name not in hidden]
+    fields = tuple(_field(name, line) for name in names if line[name] is not None)
+    event_name = visible(str(line.get("event", "")))
+    if len(event_name) > _LONG:
+        # Lines of libraries have their text as event.
+        fields = (LogField("event", first_words(event_name, _LONG), whole=event_name), *fields)
+        event_name = first_words(event_name, _LONG)
+    return LogRow(at, level, _MEANINGS.get(level, "idle"), event_name, fields)
+
+
+def _field(name: str, line: dict[str, Any]) -> LogField:
+    value = line[name]
+    whole = visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+    path = quote(str(value), safe="")
+    match name:
+        case "run_id" | "parent":
+            return LogField(name, short_id(whole), f"/runs/{path}", whole)
+        case "session":
+            shown = line.get("session_name") or display_name(str(value), KnownNames())
+            shown = visible(str(shown))
+            return LogField(name, first_words(shown, _LONG), f"/sessions/view?key={path}", whole)
+        case "job":
+            return LogField(name, short_id(whole), f"/jobs/{path}", whole)
+        case "sender":
+            return LogField(name, first_words(whole, _LONG), f"/logs?person={path}", whole)
+        case "heartbeat_run" if "agent" in line:
+            agent = quote(str(line["agent"]), safe="")
+            place = f"/heartbeats/{agent}?heartbeat_run={path}#chosen"
+            return LogField(name, short_id(whole), place, whole)
+        case "inbox" | "outbox" if isinstance(value, int):
+            return LogField(name, whole, f"/why?about={name}:{path}")
+        case _ if len(whole) > _LONG or "\n" in whole:
+            return LogField(visible(name), first_words(whole, _LONG), whole=whole)
+        case _:
+            return LogField(visible(name), whole)
+
+
+def visible(text: str) -> str:
+    r"""Return a text with control characters and marks of direction as escapes, as ``\x1b``."""
+    return _UNFIT.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
