@@ -1,11 +1,12 @@
 """A large database: 10,000 sessions, 1,000,000 runs, 100,000 jobs, and what belongs to them.
 
-Few sessions have most runs, as it is in real installations. Everything unfinished belongs to another
-node, whose lease does not end, so that a gateway on this database changes nothing in it.
+Few sessions have most runs, as it is in real installations. Everything unfinished belongs to
+another node, whose lease does not end, so that a gateway on this database changes nothing in it.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,6 +16,7 @@ from bench.api.rows import templates
 from bench.jobs.gateway import CLOCK, a_job
 from bench.scheduler.report import progress
 from goclaw_py.jobs.schedule import At
+from goclaw_py.store.migrate import known, migrate
 from goclaw_py.store.postgres import Address, Connection, PostgresStore, connection
 
 AGENTS: Final = ("main", *(f"agent{n}" for n in range(1, 20)))
@@ -40,7 +42,9 @@ _KEY: Final = """case
     else 'agent:main:telegram:direct:' || s end"""
 _AGENT: Final = "case when s % 10 = 1 then 'agent' || 1 + s % 19 else 'main' end"
 _WHEN: Final = "now() - (1 - n / {runs}.0) * interval '89 days' - interval '1 minute'"
-_WHICH: Final = "2 + floor(({sessions} - 1) * pow((n::bigint * 7919 % 1000003) / 1000003.0, 2))::integer"
+_WHICH: Final = (
+    "2 + floor(({sessions} - 1) * pow((n::bigint * 7919 % 1000003) / 1000003.0, 2))::integer"
+)
 _WORDS: Final = (
     "'Please look at order ' || n || ' for the spring fair, and tell the team what is "
     "left to do before Friday 😀 ' || md5(n::text)"
@@ -192,8 +196,16 @@ where exists (select from inbox as i where i.session = s.key and i.state = 'pend
 }
 
 
+def version(size: Size) -> str:
+    """Return a text that changes with the rows and with the schema."""
+    made = [size, *_FILL.values(), *(one.up for one in known())]
+    return hashlib.sha256("".join(map(str, made)).encode()).hexdigest()
+
+
 async def fill(address: Address, size: Size) -> None:
-    """Put so many rows into an empty database with the present schema."""
+    """Put so many rows into an empty database."""
+    async with connection(address) as one:
+        await migrate(one)
     store = await PostgresStore.open(
         host=address.host, user=address.user, database=address.database
     )

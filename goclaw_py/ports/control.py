@@ -289,7 +289,10 @@ class Control(Protocol):
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
     ) -> dict[str, int]:
-        """Return how many runs have each outcome, or are ``running``; its outcome is ignored."""
+        """Return how many runs have each outcome, or are ``running``; its outcome is ignored.
+
+        Of those that have ended, the newest ``MOST_RUNS_COUNTED`` are counted.
+        """
 
     async def runs_between(
         self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None

@@ -63,6 +63,7 @@ from goclaw_py.ports.store.people import (
 from goclaw_py.ports.store.rewind import LastTurn, RewindStore, RunBasis, StoredStep
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
+    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     NewRun,
     RunDensity,
@@ -86,6 +87,7 @@ from goclaw_py.scheduler.views import Backlog
 __all__ = [
     "ALL_RUNS",
     "MOST_COUNTED",
+    "MOST_RUNS_COUNTED",
     "AcceptedMessages",
     "ApprovalStore",
     "BackgroundStore",

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.heartbeat.models import HeartbeatRunEnd
 from goclaw_py.jobs.execution_models import OccurrenceEnd
@@ -265,6 +265,9 @@ class RunFilter:
 
 ALL_RUNS = RunFilter()
 
+MOST_RUNS_COUNTED: Final = 50_000
+"""The largest number of ended runs that are counted by outcome, so that its time has a limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDensity:
@@ -401,9 +404,16 @@ class RunStore(Protocol):
         """Count the runs that started in ``since <= t < until``, in equal parts, in any order."""
 
     async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+        self,
+        only: RunFilter = ALL_RUNS,
+        *,
+        session: SessionKey | None = None,
+        most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
-        """Return how many runs have each outcome (None: in progress); its outcome is ignored."""
+        """Return how many runs have each outcome (None: in progress); its outcome is ignored.
+
+        Of those that have ended, the newest ``most`` are counted.
+        """
 
     async def sessions(
         self, *, limit: int = 50, search: str = "", before: Cursor | None = None

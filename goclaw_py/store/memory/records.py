@@ -15,6 +15,7 @@ from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.session_keys import announcement_id, first_run, job_of
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
@@ -60,9 +61,16 @@ class MemoryRunRecords(MemoryPart):
         return [RunDensity(*where, runs) for where, runs in counts.items()]
 
     async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+        self,
+        only: RunFilter = ALL_RUNS,
+        *,
+        session: SessionKey | None = None,
+        most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
-        return dict(Counter(run.outcome for run in self._matching(only, session)))
+        found = list(self._matching(only, session))
+        ended = newest((run for run in found if run.outcome is not None), most, None)
+        active = (run for run in found if run.outcome is None)
+        return dict(Counter(run.outcome for run in (*ended, *active)))
 
     def _matching(self, only: RunFilter, session: SessionKey | None) -> Iterator[StoredRun]:
         session, only = storable(session), storable(only)

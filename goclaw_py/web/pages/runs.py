@@ -68,7 +68,7 @@ def routes(service: PageServices) -> list[Route]:
         }
 
     params = ("show", "before", *_FILTERS)
-    return service.routes(Page("/runs", "runs", "Runs", look, params, every_s=2.0))
+    return service.routes(Page("/runs", "runs", "Runs", look, params, 2.0, keeps=True))
 
 
 def _only(query: Query, now: datetime) -> RunFilter:

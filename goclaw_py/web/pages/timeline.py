@@ -116,7 +116,7 @@ def routes(service: PageServices) -> list[Route]:
         }
 
     params = ("span", "from", "to")
-    return service.routes(Page("/timeline", "timeline", "Timeline", look, params, every_s=2.0))
+    return service.routes(Page("/timeline", "timeline", "Timeline", look, params, 2.0, keeps=True))
 
 
 def _chosen(query: Query) -> tuple[datetime, datetime] | None:

@@ -12,6 +12,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
@@ -84,11 +85,18 @@ class PostgresRunRecords(PostgresPart):
         return [rows.from_row(RunDensity, row) for row in found]
 
     async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+        self,
+        only: RunFilter = ALL_RUNS,
+        *,
+        session: SessionKey | None = None,
+        most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
-        arguments = (only.since, only.agent, only.trigger, only.sender, session)
+        """Read only an index, but for the runs of one session or sender."""
+        name = "_of_sender" if only.sender is not None else ""
+        name = "_of_session" if session is not None else name
+        arguments = (only.since, session, most, only.agent, only.trigger, only.sender)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["counts"], *arguments)
+            found = await connection.fetch(_SQL[f"counts{name}"], *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 
