@@ -388,9 +388,18 @@ class RunStore(Protocol):
         """Return runs, the newest first."""
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
-        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
+        """Return runs that were running at some time in ``since <= t < until``, oldest first.
+
+        ``only.since`` is ignored, as in ``run_density``.
+        """
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         """Return the history entries that a run added, in order, even after a reset."""
@@ -399,7 +408,7 @@ class RunStore(Protocol):
         """Return at most ``FOUND`` runs whose id starts with ``prefix``, which may be ambiguous."""
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int
+        self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         """Count the runs that started in ``since <= t < until``, in equal parts, in any order."""
 

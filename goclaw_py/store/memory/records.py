@@ -50,13 +50,13 @@ class MemoryRunRecords(MemoryPart):
         return newest(found, limit, before)
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int
+        self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
         counts = Counter(
             (run.lane, bisect_right(bounds, run.started_at) - 1, run.outcome)
-            for run in map(_run, self._db.runs.values())
-            if since <= run.started_at < until
+            for run in self._matching(replace(only, since=None), None)
+            if since <= run.started_at < until and only.outcome in (None, run.outcome)
         )
         return [RunDensity(*where, runs) for where, runs in counts.items()]
 
@@ -85,12 +85,19 @@ class MemoryRunRecords(MemoryPart):
         )
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
         found = (
             _span(run)
-            for run in map(_run, self._db.runs.values())
+            for run in self._matching(replace(only, since=None), None)
             if run.started_at < until
+            and only.outcome in (None, run.outcome)
             and (run.finished_at is None or max(run.started_at, run.finished_at) >= since)
         )
         later = (span for span in found if after is None or span.cursor > after)

@@ -170,6 +170,10 @@ cross join lateral (
     where outcome is not null
       and started_at >= ($1::timestamptz[])[p.part + 1]
       and started_at < ($1::timestamptz[])[p.part + 2]
+      and ($2::text is null or agent = $2)
+      and ($3::text is null or trigger = $3)
+      and ($4::text is null or outcome = $4)
+      and ($5::text is null or sender = $5)
     group by lane, outcome
     union all
     select lane, null, count(*)
@@ -177,6 +181,10 @@ cross join lateral (
     where outcome is null
       and started_at >= ($1::timestamptz[])[p.part + 1]
       and started_at < ($1::timestamptz[])[p.part + 2]
+      and ($2::text is null or agent = $2)
+      and ($3::text is null or trigger = $3)
+      and ($4::text is null or outcome = $4)
+      and ($5::text is null or sender = $5)
     group by lane
 ) as r;
 
@@ -205,15 +213,22 @@ from (
     (
         select * from runs
         where started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
+          -- use: selected
         order by started_at, id
         limit $3
     )
     union all
     select * from earlier
     where started_at < least($1, $2) and (started_at, id) > ($4, $5)
+      -- use: selected
 ) as r
 order by started_at, id
 limit $3;
+
+-- part: selected
+-- The conditions of a filter.
+and ($6::text is null or agent = $6) and ($7::text is null or trigger = $7)
+and ($8::text is null or outcome = $8) and ($9::text is null or sender = $9)
 
 -- name: history_of_run
 -- Return the history entries of a run, in order; without the copies in forks of its session.

@@ -56,12 +56,18 @@ class PostgresRunRecords(PostgresPart):
         return [rows.run(row) for row in found]
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
         """The cost depends on the number of runs returned, not on their age."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
-                _SQL["between"], since, until, limit, *place(after or OLDEST)
+                _SQL["between"], since, until, limit, *place(after or OLDEST), *_columns(only)
             )
         return [rows.run_span(row) for row in found]
 
@@ -76,12 +82,12 @@ class PostgresRunRecords(PostgresPart):
         return [rows.run(row) for row in found]
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int
+        self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         """Read only an index, but for runs in progress."""
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["density"], bounds)
+            found = await connection.fetch(_SQL["density"], bounds, *_columns(only))
         return [rows.from_row(RunDensity, row) for row in found]
 
     async def run_counts(
@@ -158,6 +164,10 @@ class PostgresRunRecords(PostgresPart):
 def _task(text: str) -> SubagentTask:
     given = orjson.loads(text)
     return SubagentTask(given["prompt"], given["label"], given["sender"])
+
+
+def _columns(only: RunFilter) -> tuple[object, ...]:
+    return only.agent, only.trigger, only.outcome, only.sender
 
 
 def _query(session: SessionKey | None, only: RunFilter) -> str:
