@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -100,6 +100,9 @@ bench-api: $(VENV)/.ready-bench  ## measure lists of the HTTP API with 100,000 r
 
 bench-dashboard: tools    ## measure load time and size of pages, and the cost of open dashboards
 	@$(BIN)/python -m bench.dashboard $(ARGS)
+
+bench-large: tools        ## measure the dashboard over 1,000,000 runs, 100,000 jobs and 10,000 sessions
+	@$(BIN)/python -m bench.large $(ARGS)
 
 bench-cluster: $(VENV)/.ready-bench  ## measure failover, cancellation, throughput and leases of a cluster, and large tables
 	@$(BIN)/python -m bench.cluster $(ARGS)

@@ -101,10 +101,11 @@ def _gateway() -> Iterator[Served]:
         tempfile.TemporaryDirectory(prefix="goclaw-bench-") as folder,
         home(Path(folder), **settings) as place,
     ):
-        yield _started(place)
+        yield started(place)
 
 
-def _started(place: Home) -> Served:
+def started(place: Home) -> Served:
+    """Start a gateway; return it when its dashboard answers."""
     gateway = place.start(ready=False)
 
     def look() -> re.Match[str] | None:

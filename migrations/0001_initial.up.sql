@@ -354,10 +354,10 @@ comment on index runs_of_call is 'Child runs of a tool call.';
 create index runs_used on runs (started_at)
     include (
         agent, job, sender, model, trigger, lane, outcome,
-        requests, input_tokens, output_tokens, cached_tokens, cost_usd
+        requests, input_tokens, output_tokens, cached_tokens, cost_usd, submitted_at, first_text_at
     )
     where outcome is not null;
-comment on index runs_used is 'Usage over months, from the index alone.';
+comment on index runs_used is 'Usage, waiting times and counts over months, from the index alone.';
 
 create table run_steps (
     run_id  text     collate "C" not null references runs (id) on delete cascade,

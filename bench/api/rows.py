@@ -132,7 +132,7 @@ where id = i and n <= $1::integer
 
 async def fill(store: PostgresStore, address: Address, rows: int) -> None:
     """Put so many rows of each kind into an empty database."""
-    await _templates(store)
+    await templates(store)
     begin = NOW - timedelta(seconds=rows)
     async with connection(address) as one:
         for statement in _FILL.values():
@@ -141,7 +141,8 @@ async def fill(store: PostgresStore, address: Address, rows: int) -> None:
         await one.script("vacuum analyze", timeout_s=300)
 
 
-async def _templates(store: PostgresStore) -> None:
+async def templates(store: PostgresStore) -> None:
+    """Store one of each kind as a gateway does; its run is called ``first``."""
     node = NodeId("bench")
     begin = NOW - timedelta(days=30)
     await store.join(Node(node, "bench", 1, "0", begin, NOW + timedelta(days=9999)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -13,12 +14,14 @@ from goclaw_py.model.errors import NotFound, StoreUnavailable
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.session_keys import agent_of, is_direct_chat
-from goclaw_py.ports.control import RunRecord
+from goclaw_py.ports.control import MessageCounts, RunRecord
 from goclaw_py.ports.store import (
+    ALL_MESSAGES,
     ALL_RUNS,
     Chat,
     DeadLetter,
     LastActivity,
+    MessageFilter,
     OutboxRow,
     OutboxState,
     Person,
@@ -96,10 +99,10 @@ class GatewayQueries:
         )
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int = 100
+        self, since: datetime, until: datetime, *, parts: int = 100, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         """See ``Control``."""
-        return await self._store.run_density(since, until, parts=parts)
+        return await self._store.run_density(since, until, parts=parts, only=only)
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
@@ -112,10 +115,16 @@ class GatewayQueries:
         }
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
         """See ``Control``."""
-        return await self._store.runs_between(since, until, limit=limit, after=after)
+        return await self._store.runs_between(since, until, limit=limit, only=only, after=after)
 
     async def run(self, prefix: str) -> StoredRun:
         """See ``Control``."""
@@ -137,10 +146,18 @@ class GatewayQueries:
         limit: int = 50,
         state: OutboxState | None = None,
         run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
         """See ``Control``."""
-        return await self._store.outbox(limit=limit, state=state, run=run, before=before)
+        return await self._store.outbox(limit=limit, state=state, run=run, only=only, before=before)
+
+    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
+        """See ``Control``."""
+        outgoing, (failed, waiting) = await asyncio.gather(
+            self._store.outbox_counts(only), self._store.dead_letter_counts(only)
+        )
+        return MessageCounts(outgoing, failed, waiting)
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
         """See ``Control``."""
@@ -150,10 +167,17 @@ class GatewayQueries:
         return row
 
     async def dead_letters(
-        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+        self,
+        *,
+        waiting: bool = False,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
     ) -> list[DeadLetter]:
         """See ``Control``."""
-        return await self._store.dead_letters(ended=not waiting, limit=limit, before=before)
+        return await self._store.dead_letters(
+            ended=not waiting, limit=limit, only=only, before=before
+        )
 
     async def dead_letter(self, row_id: int) -> DeadLetter:
         """See ``Control``."""

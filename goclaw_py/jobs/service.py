@@ -172,9 +172,11 @@ class GatewayJobService:
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """See ``ports.jobs.JobService``."""
-        if by.owner is not None:
-            query = replace(query, owner=by.owner)
-        return await self._store.jobs(query)
+        return await self._store.jobs(_visible(query, by))
+
+    async def counts(self, query: JobQuery, by: Requester) -> dict[JobState, int]:
+        """See ``ports.jobs.JobService``."""
+        return await self._store.job_counts(_visible(query, by))
 
     async def log(
         self,
@@ -295,3 +297,8 @@ def _with_wait(
     if run is None or run.occurrence == row.id:
         return row
     return replace(row, waits_for=session, blocking_run=run.id, blocking_node=run.node)
+
+
+def _visible(query: JobQuery, by: Requester) -> JobQuery:
+    """Return a query for the jobs that a requester may see."""
+    return query if by.owner is None else replace(query, owner=by.owner)

@@ -20,10 +20,12 @@ from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
+    ALL_MESSAGES,
     ALL_RUNS,
     Chat,
     DeadLetter,
     LastActivity,
+    MessageFilter,
     Node,
     OutboxRow,
     OutboxState,
@@ -129,6 +131,21 @@ class QueueView:
     """The newest messages that ended without an answer."""
     unmentioned_at: datetime | None = None
     """When its group last had a message that was not for the bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """The numbers of messages.
+
+    Args:
+        outgoing: By state.
+        failed: Incoming messages that failed and were not dismissed.
+        waiting: Incoming messages that have not ended.
+    """
+
+    outgoing: dict[OutboxState, int]
+    failed: int
+    waiting: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,17 +299,26 @@ class Control(Protocol):
         """Return runs, the newest first."""
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int = 100
+        self, since: datetime, until: datetime, *, parts: int = 100, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         """Count the runs that started in ``since <= t < until``, in equal parts of that time."""
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
     ) -> dict[str, int]:
-        """Return how many runs have each outcome, or are ``running``; its outcome is ignored."""
+        """Return how many runs have each outcome, or are ``running``; its outcome is ignored.
+
+        Of those that have ended, the newest ``MOST_RUNS_COUNTED`` are counted.
+        """
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
         """Return runs that were running at some time in ``since <= t < until``, oldest first."""
 
@@ -350,9 +376,13 @@ class Control(Protocol):
         limit: int = 50,
         state: OutboxState | None = None,
         run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
         """Return outgoing messages, the newest first."""
+
+    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
+        """Return how many messages are in each state."""
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
         """Return an outgoing message. Raises ``NotFound``."""
@@ -364,7 +394,12 @@ class Control(Protocol):
         """Drop dead and waiting messages; return their number."""
 
     async def dead_letters(
-        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+        self,
+        *,
+        waiting: bool = False,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
     ) -> list[DeadLetter]:
         """Return failed incoming messages that were not dismissed, the newest first.
 

@@ -171,6 +171,9 @@ class JobService(Protocol):
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
         """Return the requester's jobs; only operators may select an owner in ``query``."""
 
+    async def counts(self, query: JobQuery, by: Requester) -> dict[JobState, int]:
+        """Return how many of the jobs of ``search`` are in each state, whatever its states."""
+
     async def log(
         self,
         asked: str | None,

@@ -225,7 +225,7 @@ class UsageTable:
 
 @dataclass(frozen=True, slots=True)
 class DayTimes:
-    """The ended runs that started on a day, and how long people waited, in seconds.
+    """The ended runs that started on a day, their usage, and how long people waited, in seconds.
 
     The times are median and 95th percentile over runs of chats; None without such a run.
 
@@ -240,6 +240,7 @@ class DayTimes:
     failed: int = 0
     wait_s: tuple[float, float] | None = None
     first_text_s: tuple[float, float] | None = None
+    used: Used = NOTHING_USED
 
 
 @dataclass(frozen=True, slots=True)

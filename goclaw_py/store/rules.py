@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.chats import access_texts
@@ -26,6 +26,7 @@ from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     LaneShare,
+    MessageFilter,
     NewInbox,
     NewPairing,
     PairingRequest,
@@ -33,7 +34,7 @@ from goclaw_py.ports.store import (
     SeenChat,
     ToolCall,
 )
-from goclaw_py.store.text import storable
+from goclaw_py.store.text import folded, storable
 
 CRASHES_UNTIL_LAST: Final = 2
 """After this many crashes, the other rows of a session run before a row (SPEC IO-2)."""
@@ -46,6 +47,17 @@ DECIDED: Final = "decided"
 
 CALLS_KEPT: Final = timedelta(minutes=1)
 """How long calls between nodes are kept; no caller waits longer."""
+
+
+def selects(only: MessageFilter, target: Target, at: datetime, text: str) -> bool:
+    """Return whether a filter selects a message with a text, received or created at an instant."""
+    here = replace(target, thread=None)
+    return (
+        only.channel in (None, target.channel)
+        and (only.chat is None or replace(only.chat, thread=None) == here)
+        and (only.since is None or at >= only.since)
+        and folded(only.text) in folded(text)
+    )
 
 
 def first_of_each(batch: Iterable[NewInbox]) -> list[NewInbox]:

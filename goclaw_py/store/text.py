@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from string import ascii_lowercase, ascii_uppercase
 from types import NoneType
 from typing import Any, TypeVar, cast
 
@@ -21,6 +22,7 @@ T = TypeVar("T")
 
 _REFUSED = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
+_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
 _TEXTLESS = frozenset({NoneType, bool, bytes, int, float, datetime, Decimal})
 
 
@@ -42,6 +44,11 @@ def storable(value: T) -> T:
     before = {field.name: getattr(value, field.name) for field in fields(cast("Any", value))}
     changed = {name: new for name, old in before.items() if (new := storable(old)) is not old}
     return cast("T", replace(cast("Any", value), **changed)) if changed else value
+
+
+def folded(text: str) -> str:
+    """Return a text with A to Z in small letters, as ``lower`` does with the collation C."""
+    return text.translate(_SMALL)
 
 
 def _is_storable(value: object) -> bool:

@@ -73,8 +73,12 @@ FULL = JobSpec(
 
 
 async def slugs_of(store: Store, **query: object) -> list[str]:
-    page = await store.jobs(replace(JobQuery(), **query))  # type: ignore[arg-type]
+    """Those that a query finds; it counts as many, and whatever the state it counts them all."""
+    asked = replace(JobQuery(), **query)  # type: ignore[arg-type]
+    page = await store.jobs(asked)
     assert page.total == len(page.jobs)
+    counts = await store.job_counts(asked)
+    assert sum(counts.get(state, 0) for state in asked.states or JobState) == page.total
     return [job.spec.slug for job in page.jobs]
 
 

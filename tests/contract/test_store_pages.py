@@ -147,6 +147,18 @@ async def test_runs_are_found_and_counted_by_their_sender_and_since_when(world: 
     }  # fmt: skip
 
 
+async def test_of_many_runs_only_the_newest_are_counted(world: World) -> None:
+    """Of those that have ended; there are few in progress."""
+    await some_runs(world)
+    for only, session, counts in (
+        (ALL_RUNS, None, {Outcome.CANCELLED: 1, None: 4}),
+        (RunFilter(trigger=Trigger.CHAT), None, {Outcome.CANCELLED: 1, None: 4}),
+        (ALL_RUNS, key_of(BOB), {Outcome.CANCELLED: 1, None: 1}),
+        (RunFilter(sender="nobody"), None, {}),
+    ):
+        assert await world.b.run_counts(only, session=session, most=1) == counts, only
+
+
 async def test_runs_are_counted_by_the_part_of_a_time_in_which_they_started(world: World) -> None:
     await some_runs(world)
     found = await world.b.run_density(at(0), at(2), parts=4)

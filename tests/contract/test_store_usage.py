@@ -275,3 +275,4 @@ async def test_the_times_that_people_waited_are_told_for_each_day(world: World) 
     assert (today.day, today.runs, today.failed) == (T0.date(), 5, 2)
     assert today.wait_s == pytest.approx((1.5, 7.95))
     assert today.first_text_s == pytest.approx((4.0, 4.9))
+    assert today.used == (await world.b.usage([], span)).total

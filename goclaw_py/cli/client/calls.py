@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
@@ -14,7 +14,7 @@ from urllib.parse import quote
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import RunFilter
+from goclaw_py.ports.store import MessageFilter, RunFilter
 from goclaw_py.web.api import wire
 
 P = ParamSpec("P")
@@ -146,6 +146,9 @@ def query(**given: object) -> dict[str, Value]:
                 params |= asker_params(value)
             case RunFilter():
                 params |= query(**asdict(value))
+            case MessageFilter(channel, chat, since, text):
+                place = None if chat is None else target_text(replace(chat, thread=None))
+                params |= query(channel=channel, chat=place, since=since, search=text or None)
             case datetime():
                 params[name] = value.isoformat()
             case Cursor():

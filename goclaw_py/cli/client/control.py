@@ -106,6 +106,7 @@ class RemoteControl(Remote):
     run_record = call(Control.run_record, "GET /api/runs/{prefix}/record")
     why = call(Control.why, "GET /api/why")
     outbox = call(Control.outbox, "GET /api/outbox")
+    message_counts = call(Control.message_counts, "GET /api/outbox/counts")
     outbox_row = call(Control.outbox_row, "GET /api/outbox/{row_id}")
     retry_outbox = call(Control.retry_outbox, "POST /api/outbox/retry", key="retried")
     drop_outbox = call(Control.drop_outbox, "POST /api/outbox/drop", key="dropped")

@@ -106,6 +106,12 @@ class RemoteJobService(Remote):
         page = wire.read(dict[str, Any], raw)
         return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
 
+    async def counts(self, query: JobQuery, by: Requester) -> dict[JobState, int]:
+        """See ``JobService``."""
+        params = {**asker_params(by), **_params(query)}
+        raw = await self.send("GET", "/api/scheduler/counts", None, params)
+        return wire.read(job_json.JobCounts, raw).counts
+
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
         """See ``JobService``. Computed here from the job and the settings."""
         if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:

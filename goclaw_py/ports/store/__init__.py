@@ -52,7 +52,13 @@ from goclaw_py.ports.store.nodes import (
     RecoveryReport,
     Renewed,
 )
-from goclaw_py.ports.store.outbox import OutboxRow, OutboxState, OutboxStore
+from goclaw_py.ports.store.outbox import (
+    ALL_MESSAGES,
+    MessageFilter,
+    OutboxRow,
+    OutboxState,
+    OutboxStore,
+)
 from goclaw_py.ports.store.people import (
     PairingRequest,
     PeopleStore,
@@ -63,6 +69,7 @@ from goclaw_py.ports.store.people import (
 from goclaw_py.ports.store.rewind import LastTurn, RewindStore, RunBasis, StoredStep
 from goclaw_py.ports.store.runs import (
     ALL_RUNS,
+    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     NewRun,
     RunDensity,
@@ -84,8 +91,10 @@ from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkS
 from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
+    "ALL_MESSAGES",
     "ALL_RUNS",
     "MOST_COUNTED",
+    "MOST_RUNS_COUNTED",
     "AcceptedMessages",
     "ApprovalStore",
     "BackgroundStore",
@@ -113,6 +122,7 @@ __all__ = [
     "LaneStore",
     "LastActivity",
     "LastTurn",
+    "MessageFilter",
     "NameStore",
     "NewApproval",
     "NewInbox",

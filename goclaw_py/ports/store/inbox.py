@@ -12,6 +12,7 @@ from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store.nodes import Place
+from goclaw_py.ports.store.outbox import ALL_MESSAGES, MessageFilter
 from goclaw_py.ports.store.people import PairingRequest
 from goclaw_py.scheduler.models import Mode
 
@@ -233,7 +234,12 @@ class InboxStore(Protocol):
         """Return whether a message is stored."""
 
     async def dead_letters(
-        self, *, ended: bool, limit: int = 50, before: int | None = None
+        self,
+        *,
+        ended: bool,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
     ) -> list[DeadLetter]:
         """Return unanswered messages of all sessions, without commands, the newest first.
 
@@ -241,6 +247,9 @@ class InboxStore(Protocol):
         abandoned or lost, and were not dismissed. Otherwise those that have not ended. ``before``
         is the row at which the previous page ended.
         """
+
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
+        """Return the number of dead letters, and of messages that have not ended."""
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
         """Return an inbox row in any state, or None if it is not stored."""

@@ -87,6 +87,9 @@ class JobStore(Protocol):
     async def jobs(self, query: JobQuery) -> JobPage:
         """Return the jobs that a query selects."""
 
+    async def job_counts(self, query: JobQuery) -> dict[JobState, int]:
+        """Return how many of these jobs are in each state; ``states`` and the page are ignored."""
+
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         """Return the slugs of an owner's jobs that start with ``prefix``."""
 

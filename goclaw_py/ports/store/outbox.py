@@ -26,6 +26,25 @@ class OutboxState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class MessageFilter:
+    """Selects incoming or outgoing messages; a field that is None or empty selects all.
+
+    Args:
+        chat: In any thread.
+        since: When they were received or created, at the earliest.
+        text: A part of their texts. The case of the letters A to Z is ignored.
+    """
+
+    channel: str | None = None
+    chat: Target | None = None
+    since: datetime | None = None
+    text: str = ""
+
+
+ALL_MESSAGES = MessageFilter()
+
+
+@dataclass(frozen=True, slots=True)
 class OutboxRow:
     """An outbox row. ``fence`` identifies its claim; a later claim makes it invalid.
 
@@ -113,9 +132,13 @@ class OutboxStore(Protocol):
         limit: int = 50,
         state: OutboxState | None = None,
         run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
         """Return rows, the newest first; ``before`` is the row at which the last page ended."""
+
+    async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:
+        """Return how many rows are in each state."""
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         """Return a row, or None if it is not stored."""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.heartbeat.models import HeartbeatRunEnd
 from goclaw_py.jobs.execution_models import OccurrenceEnd
@@ -265,6 +265,9 @@ class RunFilter:
 
 ALL_RUNS = RunFilter()
 
+MOST_RUNS_COUNTED: Final = 50_000
+"""The largest number of ended runs that are counted by outcome, so that its time has a limit."""
+
 
 @dataclass(frozen=True, slots=True)
 class RunDensity:
@@ -385,9 +388,18 @@ class RunStore(Protocol):
         """Return runs, the newest first."""
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
-        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
+        """Return runs that were running at some time in ``since <= t < until``, oldest first.
+
+        ``only.since`` is ignored, as in ``run_density``.
+        """
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         """Return the history entries that a run added, in order, even after a reset."""
@@ -396,14 +408,21 @@ class RunStore(Protocol):
         """Return at most ``FOUND`` runs whose id starts with ``prefix``, which may be ambiguous."""
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int
+        self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         """Count the runs that started in ``since <= t < until``, in equal parts, in any order."""
 
     async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+        self,
+        only: RunFilter = ALL_RUNS,
+        *,
+        session: SessionKey | None = None,
+        most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
-        """Return how many runs have each outcome (None: in progress); its outcome is ignored."""
+        """Return how many runs have each outcome (None: in progress); its outcome is ignored.
+
+        Of those that have ended, the newest ``most`` are counted.
+        """
 
     async def sessions(
         self, *, limit: int = 50, search: str = "", before: Cursor | None = None

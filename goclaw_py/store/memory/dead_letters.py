@@ -8,7 +8,14 @@ from datetime import datetime
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import DeadLetter, InboxKind, InboxRow, Notice
+from goclaw_py.ports.store import (
+    ALL_MESSAGES,
+    DeadLetter,
+    InboxKind,
+    InboxRow,
+    MessageFilter,
+    Notice,
+)
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import InboxRecord, MemoryPart
 from goclaw_py.store.text import storable
@@ -42,16 +49,29 @@ class MemoryDeadLetters(MemoryPart):
         return storable((channel, account, external_id)) in self._db.known
 
     async def dead_letters(
-        self, *, ended: bool, limit: int = 50, before: int | None = None
+        self,
+        *,
+        ended: bool,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
     ) -> list[DeadLetter]:
-        newest_first = reversed(self._db.inbox.values())
-        wanted = _is_letter if ended else _is_pending
-        found = [
-            row
-            for row in newest_first
-            if row.kind is InboxKind.MESSAGE and wanted(row) and (before is None or row.id < before)
-        ]
+        newest_first = reversed(self._letters(only, ended=ended))
+        found = [row for row in newest_first if before is None or row.id < before]
         return [_letter(row) for row in found[:limit]]
+
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
+        return len(self._letters(only, ended=True)), len(self._letters(only, ended=False))
+
+    def _letters(self, only: MessageFilter, *, ended: bool) -> list[InboxRecord]:
+        only, wanted = storable(only), _is_letter if ended else _is_pending
+        return [
+            row
+            for row in self._db.inbox.values()
+            if row.kind is InboxKind.MESSAGE
+            and wanted(row)
+            and rules.selects(only, row.message.target, row.received_at, row.message.text)
+        ]
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
         found = self._db.inbox.get(row_id)

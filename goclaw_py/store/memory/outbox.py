@@ -10,7 +10,15 @@ from datetime import datetime
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
+from goclaw_py.ports.store import (
+    ALL_MESSAGES,
+    MessageFilter,
+    Notice,
+    OutboxRow,
+    OutboxState,
+    Place,
+)
+from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
 
@@ -90,10 +98,11 @@ class MemoryOutbox(MemoryPart):
         limit: int = 50,
         state: OutboxState | None = None,
         run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
         run = storable(run)
-        newest_first = reversed(self._db.outbox.values())
+        newest_first = reversed(self._selected(only))
         found = [
             row
             for row in newest_first
@@ -102,6 +111,17 @@ class MemoryOutbox(MemoryPart):
             and (before is None or row.id < before)
         ]
         return [row.row() for row in found[:limit]]
+
+    async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:
+        return dict(Counter(row.state for row in self._selected(only)))
+
+    def _selected(self, only: MessageFilter) -> list[OutboxRecord]:
+        only = storable(only)
+        return [
+            row
+            for row in self._db.outbox.values()
+            if rules.selects(only, row.message.target, row.created_at, row.message.text)
+        ]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         found = self._db.outbox.get(row_id)

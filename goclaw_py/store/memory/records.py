@@ -15,6 +15,7 @@ from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.session_keys import announcement_id, first_run, job_of
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
@@ -49,20 +50,27 @@ class MemoryRunRecords(MemoryPart):
         return newest(found, limit, before)
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int
+        self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
         counts = Counter(
             (run.lane, bisect_right(bounds, run.started_at) - 1, run.outcome)
-            for run in map(_run, self._db.runs.values())
-            if since <= run.started_at < until
+            for run in self._matching(replace(only, since=None), None)
+            if since <= run.started_at < until and only.outcome in (None, run.outcome)
         )
         return [RunDensity(*where, runs) for where, runs in counts.items()]
 
     async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+        self,
+        only: RunFilter = ALL_RUNS,
+        *,
+        session: SessionKey | None = None,
+        most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
-        return dict(Counter(run.outcome for run in self._matching(only, session)))
+        found = list(self._matching(only, session))
+        ended = newest((run for run in found if run.outcome is not None), most, None)
+        active = (run for run in found if run.outcome is None)
+        return dict(Counter(run.outcome for run in (*ended, *active)))
 
     def _matching(self, only: RunFilter, session: SessionKey | None) -> Iterator[StoredRun]:
         session, only = storable(session), storable(only)
@@ -77,12 +85,19 @@ class MemoryRunRecords(MemoryPart):
         )
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
         found = (
             _span(run)
-            for run in map(_run, self._db.runs.values())
+            for run in self._matching(replace(only, since=None), None)
             if run.started_at < until
+            and only.outcome in (None, run.outcome)
             and (run.finished_at is None or max(run.started_at, run.finished_at) >= since)
         )
         later = (span for span in found if after is None or span.cursor > after)

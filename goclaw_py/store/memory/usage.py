@@ -84,7 +84,8 @@ def _times(day: date, runs: list[tuple[NewRun, RunEnd]]) -> DayTimes:
     firsts = [_seconds(asked, end.first_text_at) for asked, _, end in chats
               if asked and end.first_text_at]  # fmt: skip
     failed = sum(end.outcome in FAILURES for _, end in runs)
-    return DayTimes(day, len(runs), failed, percentiles(waits), percentiles(firsts))
+    used = total_of(used_by(end.usage) for _, end in runs)
+    return DayTimes(day, len(runs), failed, percentiles(waits), percentiles(firsts), used)
 
 
 def _seconds(since: datetime, until: datetime) -> float:

@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.store import Notice, Place
+from goclaw_py.ports.store import MessageFilter, Notice, Place
 from goclaw_py.store.postgres.group import Group
+from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.pool import Connection, Pool
-from goclaw_py.store.postgres.rows import outbox_columns
+from goclaw_py.store.postgres.rows import TargetColumns, outbox_columns
 from goclaw_py.store.sql import queries
+from goclaw_py.store.text import folded, storable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -82,6 +84,14 @@ async def claim(
     """
     rows = await connection.fetch(_INBOX["claim_sessions"], node, list(keys), now, only_from_start)
     return {SessionKey(row["key"]) for row in rows}
+
+
+def page_columns(limit: int, before: int | None, only: MessageFilter) -> tuple[object, ...]:
+    """Return the first arguments of the lists of messages."""
+    place = TargetColumns.of(only.chat)
+    chat = (place.channel, place.account, place.chat)
+    text = folded(storable(only.text))
+    return limit, row_place(before), only.channel, *chat, only.since, text
 
 
 def place_columns(places: Collection[Place]) -> tuple[list[str], list[str]]:

@@ -29,6 +29,7 @@ from inbox
 where state = 'done' and kind = 'message' and not dismissed
   and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost')
   and id < $2
+  -- use: selected
 order by id desc
 limit $1;
 
@@ -39,8 +40,35 @@ select
     case when state = 'waiting' then last_run end as asking_run
 from inbox
 where state <> 'done' and kind = 'message' and id < $2
+  -- use: selected
 order by id desc
 limit $1;
+
+-- name: counts
+-- Count the failed messages, and the unfinished ones. $1 and $2 are those of the lists, and select
+-- all.
+select
+    (
+        select count(*)
+        from inbox
+        where state = 'done' and kind = 'message' and not dismissed
+          and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost')
+          and $1::bigint is not null and id < $2
+          -- use: selected
+    ) as ended,
+    (
+        select count(*)
+        from inbox
+        where state <> 'done' and kind = 'message' and id < $2
+          -- use: selected
+    ) as waiting;
+
+-- part: selected
+-- The conditions of a filter.
+and ($3::text is null or channel = $3)
+and ($4::text is null or (channel, account, message -> 'target' ->> 'chat') = ($4, $5::text, $6::text))
+and ($7::timestamptz is null or received_at >= $7)
+and ($8::text = '' or strpos(lower((message ->> 'text') collate "C"), $8) > 0)
 
 -- name: message
 -- Return one row of the inbox.

@@ -242,6 +242,19 @@ from (select least(count(*), $3) as total from found) as whole
 left join (page join cron_jobs as j on j.id = page.id) on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
+-- name: counts
+-- Count the jobs that match a search by state, with the conditions of the search.
+select state, count(*) as jobs
+from cron_jobs
+where ($1::text is null or owner = $1)
+  and ($2::text is null or agent = $2)
+  and ($3::text = '' or strpos(search_text, $3) > 0)
+  and ($4::text[] = '{}' or state = any ($4))
+  and ($5::text[] = '{}' or kind = any ($5))
+  and ($6::text is null or notify = $6)
+  and ($7::text is null or (channel, account, chat) = ($7, $8::text, $9::text))
+group by state;
+
 -- name: zone
 -- Return the time zone that an owner has chosen.
 select zone

@@ -164,13 +164,15 @@ where id = $1 and fence = $2;
 -- Return the newest rows before a row.
 select * from outbox
 where id < $2
+  -- use: selected
 order by id desc
 limit $1;
 
 -- name: newest_of_run
 -- The same for the messages of a run, in any state or one.
 select * from outbox
-where message ->> 'run_id' = $3 and id < $2 and ($4::text is null or state = $4)
+where message ->> 'run_id' = $9 and id < $2 and ($10::text is null or state = $10)
+  -- use: selected
 order by id desc
 limit $1;
 
@@ -178,6 +180,7 @@ limit $1;
 -- The same for pending rows. The first condition matches the partial index.
 select * from outbox
 where state in ('pending', 'sending') and state = 'pending' and id < $2
+  -- use: selected
 order by id desc
 limit $1;
 
@@ -185,6 +188,7 @@ limit $1;
 -- The same for rows that are being sent.
 select * from outbox
 where owner is not null and state = 'sending' and id < $2
+  -- use: selected
 order by id desc
 limit $1;
 
@@ -192,6 +196,7 @@ limit $1;
 -- The same for undeliverable rows.
 select * from outbox
 where state = 'dead' and id < $2
+  -- use: selected
 order by id desc
 limit $1;
 
@@ -199,6 +204,7 @@ limit $1;
 -- The same for rows that an operator dropped.
 select * from outbox
 where state = 'dropped' and id < $2
+  -- use: selected
 order by id desc
 limit $1;
 
@@ -206,8 +212,24 @@ limit $1;
 -- The same for delivered rows.
 select * from outbox
 where state = 'sent' and id < $2
+  -- use: selected
 order by id desc
 limit $1;
+
+-- name: counts
+-- Count rows by state. $1 and $2 are those of the lists, and select all.
+select state, count(*) as rows
+from outbox
+where $1::bigint is not null and id < $2
+  -- use: selected
+group by state;
+
+-- part: selected
+-- The conditions of a filter.
+and ($3::text is null or channel = $3)
+and ($4::text is null or (channel, account, chat) = ($4, $5::text, $6::text))
+and ($7::timestamptz is null or created_at >= $7)
+and ($8::text = '' or strpos(lower((message ->> 'text') collate "C"), $8) > 0)
 
 -- name: row
 -- Return one row.

@@ -97,36 +97,96 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: counts
--- Count runs by outcome, from the index of usage; those in progress by their own. $5: any session.
+-- Count runs by outcome: of the newest $3 that have ended, from the index of usage alone, and of all
+-- in progress.
 select outcome, count(*) as runs
-from runs
-where outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)
-  and ($2::text is null or agent = $2)
-  and ($3::text is null or trigger = $3)
-  and ($4::text is null or sender = $4)
-  and ($5::text is null or session = $5)
+from (
+    select outcome
+    from runs
+    where outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)
+      and ($4::text is null or agent = $4)
+      and ($5::text is null or trigger = $5)
+    order by started_at desc
+    limit $3
+) as ended
 group by outcome
 union all
+-- use: counts_in_progress
+
+-- name: counts_of_session
+-- The same for one session.
+select outcome, count(*) as runs
+from (
+    select outcome
+    from runs
+    where session = $2 and outcome is not null
+      and started_at >= coalesce($1, '-infinity'::timestamptz)
+      and ($4::text is null or agent = $4)
+      and ($5::text is null or trigger = $5)
+      and ($6::text is null or sender = $6)
+    order by started_at desc, id desc
+    limit $3
+) as ended
+group by outcome
+union all
+-- use: counts_in_progress
+
+-- name: counts_of_sender
+-- The same for one sender.
+select outcome, count(*) as runs
+from (
+    select outcome
+    from runs
+    where sender = $6 and outcome is not null
+      and started_at >= coalesce($1, '-infinity'::timestamptz)
+      and ($4::text is null or agent = $4)
+      and ($5::text is null or trigger = $5)
+    order by started_at desc, id desc
+    limit $3
+) as ended
+group by outcome
+union all
+-- use: counts_in_progress
+
+-- part: counts_in_progress
+-- Count runs in progress. There are few.
 select null, count(*)
 from runs
 where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
-  and ($2::text is null or agent = $2)
-  and ($3::text is null or trigger = $3)
-  and ($4::text is null or sender = $4)
-  and ($5::text is null or session = $5);
+  and ($2::text is null or session = $2)
+  and ($4::text is null or agent = $4)
+  and ($5::text is null or trigger = $5)
+  and ($6::text is null or sender = $6)
 
 -- name: density
--- Count runs by lane, by the part of a time in which they started, and by outcome. $1 are the
--- instants at which the parts begin and the last one ends.
-select lane, width_bucket(started_at, $1::timestamptz[]) - 1 as part, outcome, count(*) as runs
-from (
-    select lane, started_at, outcome from runs where outcome is not null
+-- Count runs by the part of a time in which they started, by lane and by outcome. $1 are the
+-- instants at which the parts begin and the last one ends. Each part is a range of the index, which
+-- costs less than to find the part of each run.
+select p.part, r.lane, r.outcome, r.runs
+from generate_series(0, cardinality($1::timestamptz[]) - 2) as p (part)
+cross join lateral (
+    select lane, outcome, count(*) as runs
+    from runs
+    where outcome is not null
+      and started_at >= ($1::timestamptz[])[p.part + 1]
+      and started_at < ($1::timestamptz[])[p.part + 2]
+      and ($2::text is null or agent = $2)
+      and ($3::text is null or trigger = $3)
+      and ($4::text is null or outcome = $4)
+      and ($5::text is null or sender = $5)
+    group by lane, outcome
     union all
-    select lane, started_at, outcome from runs where outcome is null
-) as r
-where started_at >= ($1::timestamptz[])[1]
-  and started_at < ($1::timestamptz[])[cardinality($1::timestamptz[])]
-group by 1, 2, 3;
+    select lane, null, count(*)
+    from runs
+    where outcome is null
+      and started_at >= ($1::timestamptz[])[p.part + 1]
+      and started_at < ($1::timestamptz[])[p.part + 2]
+      and ($2::text is null or agent = $2)
+      and ($3::text is null or trigger = $3)
+      and ($4::text is null or outcome = $4)
+      and ($5::text is null or sender = $5)
+    group by lane
+) as r;
 
 -- name: find
 -- Return runs whose id is between a prefix and the last id with this prefix.
@@ -153,15 +213,22 @@ from (
     (
         select * from runs
         where started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
+          -- use: selected
         order by started_at, id
         limit $3
     )
     union all
     select * from earlier
     where started_at < least($1, $2) and (started_at, id) > ($4, $5)
+      -- use: selected
 ) as r
 order by started_at, id
 limit $3;
+
+-- part: selected
+-- The conditions of a filter.
+and ($6::text is null or agent = $6) and ($7::text is null or trigger = $7)
+and ($8::text is null or outcome = $8) and ($9::text is null or sender = $9)
 
 -- name: history_of_run
 -- Return the history entries of a run, in order; without the copies in forks of its session.

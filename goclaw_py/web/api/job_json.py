@@ -260,6 +260,13 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
+class JobCounts:
+    """How many jobs are in each state."""
+
+    counts: dict[JobState, int]
+
+
+@dataclass(frozen=True, slots=True)
 class RouteView:
     """Why the result of a job could not be delivered now; "" if it could."""
 

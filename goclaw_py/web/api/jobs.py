@@ -31,6 +31,7 @@ from goclaw_py.web.api.job_json import (
     MAX_TIMES,
     ChangeBody,
     DraftBody,
+    JobCounts,
     JobSettingsView,
     JobView,
     PageView,
@@ -223,6 +224,13 @@ def scheduler_routes(control: Control) -> APIRouter:
         """Get the settings that apply to all jobs."""
         service = control.jobs
         return JobSettingsView(service.profile, service.enabled, service.most, service.now())
+
+    @api.get("/counts")
+    async def counts(
+        query: Annotated[JobQuery, Depends(_query)], by: By, target: Part = None
+    ) -> JobCounts:
+        """Count the jobs of `GET /api/jobs` by state, whatever its `state`."""
+        return JobCounts(await control.jobs.counts(replace(query, target=_target(target)), by))
 
     @api.get("/stats")
     async def stats(since: Since, by: By) -> JobStats:

@@ -4,12 +4,31 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.exceptions import RequestValidationError
 
 from goclaw_py.model.ids import RunId
-from goclaw_py.ports.control import Control, PairingApplicant
-from goclaw_py.ports.store import Chat, DeadLetter, LastActivity, OutboxRow, OutboxState, Person
-from goclaw_py.web.api.paging import LINK, ChatBefore, HeardBefore, Limit, Page, RowBefore
+from goclaw_py.model.targets import TARGET_FORM, parse_target
+from goclaw_py.ports.control import Control, MessageCounts, PairingApplicant
+from goclaw_py.ports.store import (
+    Chat,
+    DeadLetter,
+    LastActivity,
+    MessageFilter,
+    OutboxRow,
+    OutboxState,
+    Person,
+)
+from goclaw_py.web.api.paging import (
+    LINK,
+    ChatBefore,
+    HeardBefore,
+    Instant,
+    Limit,
+    Page,
+    RowBefore,
+    in_utc,
+)
 from goclaw_py.web.api.wire import (
     MAX_LIMIT,
     MAX_ROW_ID,
@@ -29,6 +48,26 @@ OfRun = Annotated[
 ]
 
 
+async def _selected(
+    channel: Annotated[str | None, Query(max_length=64, examples=["telegram"])] = None,
+    chat: Annotated[
+        str | None,
+        Query(max_length=256, description=f"A chat: {TARGET_FORM}", examples=["telegram:100"]),
+    ] = None,
+    since: Instant | None = None,
+    search: Annotated[str, Query(max_length=256, description="A part of the text.")] = "",
+) -> MessageFilter:
+    target = None if chat is None else parse_target(chat)
+    if chat is not None and target is None:
+        wrong = {"type": "value_error", "loc": ("query", "chat"), "msg": f"must be {TARGET_FORM}"}
+        raise RequestValidationError([wrong])
+    begun = None if since is None else in_utc("since", since)
+    return MessageFilter(channel, target, begun, search)
+
+
+Selected = Annotated[MessageFilter, Depends(_selected)]
+
+
 def outbox_routes(control: Control) -> APIRouter:
     """Return the routes below ``/api/outbox``."""
     api = APIRouter(tags=["outbox"])
@@ -36,15 +75,26 @@ def outbox_routes(control: Control) -> APIRouter:
     @api.get("", responses=LINK)
     async def outbox(
         page: Page,
+        only: Selected,
         limit: Limit = 50,
         before: RowBefore = None,
         state: OutboxState | None = None,
         run: OfRun = None,
     ) -> list[OutboxRow]:
-        """List outgoing messages, the newest first; of one `state`, or of one `run`."""
+        """List outgoing messages, the newest first; of one `state`, or of one `run`.
+
+        All given conditions apply. The case of A to Z in `search` is ignored.
+        """
         of_run = None if run is None else RunId(run)
-        found = await control.outbox(limit=limit + 1, state=state, run=of_run, before=before)
+        found = await control.outbox(
+            limit=limit + 1, state=state, run=of_run, only=only, before=before
+        )
         return page.of(found, limit, lambda row: row.id)
+
+    @api.get("/counts")
+    async def counts(only: Selected) -> MessageCounts:
+        """Count outgoing messages by state, and incoming ones that failed or wait."""
+        return await control.message_counts(only)
 
     @api.get("/{row_id}")
     async def one(row_id: RowPath) -> OutboxRow:
@@ -70,10 +120,17 @@ def inbox_routes(control: Control) -> APIRouter:
 
     @api.get("", responses=LINK)
     async def inbox(
-        page: Page, limit: Limit = 50, before: RowBefore = None, *, waiting: bool = False
+        page: Page,
+        only: Selected,
+        limit: Limit = 50,
+        before: RowBefore = None,
+        *,
+        waiting: bool = False,
     ) -> list[DeadLetter]:
         """List failed incoming messages, or with `waiting` unfinished ones; the newest first."""
-        found = await control.dead_letters(waiting=waiting, limit=limit + 1, before=before)
+        found = await control.dead_letters(
+            waiting=waiting, limit=limit + 1, only=only, before=before
+        )
         return page.of(found, limit, lambda letter: letter.row.id)
 
     @api.get("/{row_id}")

@@ -6,6 +6,7 @@ The response is the list; ``Link`` has the address of the next page, except on t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlencode
@@ -13,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from pydantic import AwareDatetime
 
 from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID
@@ -68,6 +70,19 @@ def parsed(name: str, text: str | None, keys: int) -> Cursor | None:
         return None if text is None else Cursor.parse(text, keys=keys)
     except ValueError as error:
         wrong = {"type": "value_error", "loc": ("query", name), "msg": str(error)}
+        raise RequestValidationError([wrong]) from None
+
+
+Instant = Annotated[AwareDatetime, Query(examples=["2026-01-02T03:00:00Z"])]
+
+
+def in_utc(name: str, instant: datetime) -> datetime:
+    """Return a parameter in UTC. Raises ``RequestValidationError``."""
+    try:
+        return instant.astimezone(UTC)
+    except OverflowError:
+        text = "no calendar has this time in UTC"
+        wrong = {"type": "value_error", "loc": ("query", name), "msg": text}
         raise RequestValidationError([wrong]) from None
 
 

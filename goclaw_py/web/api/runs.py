@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.exceptions import RequestValidationError
-from pydantic import AwareDatetime
 
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -15,7 +15,7 @@ from goclaw_py.ports.control import Control, QueueView, RunRecord, SessionFork
 from goclaw_py.ports.store import RunDensity, RunFilter, RunSpan, Session, StoredEntry, StoredRun
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
-from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
+from goclaw_py.web.api.paging import LINK, After, Before, Instant, Limit, Page, in_utc
 from goclaw_py.web.api.wire import ForkBody, ReplayBody, RunCounts, StopBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
@@ -48,26 +48,29 @@ SenderId = Annotated[
     ),
 ]
 Parts = Annotated[int, Query(ge=1, le=1_000, description="The number of parts.")]
-Instant = Annotated[AwareDatetime, Query(examples=["2026-01-02T03:00:00Z"])]
 
 
-async def _only(
+async def _at_any_time(
     agent: Agent = None,
     trigger: Trigger | None = None,
     outcome: Outcome | None = None,
     sender: SenderId = None,
-    since: Instant | None = None,
 ) -> RunFilter:
-    name = None if agent is None else AgentName(agent)
-    begun = None if since is None else _in_utc("since", since)
-    return RunFilter(name, trigger, outcome, sender, begun)
+    return RunFilter(None if agent is None else AgentName(agent), trigger, outcome, sender)
+
+
+AtAnyTime = Annotated[RunFilter, Depends(_at_any_time)]
+
+
+async def _only(only: AtAnyTime, since: Instant | None = None) -> RunFilter:
+    return replace(only, since=None if since is None else in_utc("since", since))
 
 
 Only = Annotated[RunFilter, Depends(_only)]
 
 
 async def _span(since: Instant, until: Instant) -> tuple[datetime, datetime]:
-    span = _in_utc("since", since), _in_utc("until", until)
+    span = in_utc("since", since), in_utc("until", until)
     if span[0] > span[1]:
         wrong = {"type": "value_error", "loc": ("query", "until"), "msg": "is before since"}
         raise RequestValidationError([wrong])
@@ -75,15 +78,6 @@ async def _span(since: Instant, until: Instant) -> tuple[datetime, datetime]:
 
 
 Span = Annotated[tuple[datetime, datetime], Depends(_span)]
-
-
-def _in_utc(name: str, instant: datetime) -> datetime:
-    try:
-        return instant.astimezone(UTC)
-    except OverflowError:
-        text = "no calendar has this time in UTC"
-        wrong = {"type": "value_error", "loc": ("query", name), "msg": text}
-        raise RequestValidationError([wrong]) from None
 
 
 def run_routes(control: Control) -> APIRouter:
@@ -132,24 +126,24 @@ def _lists_of_runs(api: APIRouter, control: Control) -> None:
 def _times_of_runs(api: APIRouter, control: Control) -> None:
     @api.get("/timeline", responses=LINK)
     async def timeline(
-        page: Page, span: Span, after: After, limit: Spans = MAX_SPANS
+        page: Page, span: Span, only: AtAnyTime, after: After, limit: Spans = MAX_SPANS
     ) -> list[RunSpan]:
         """List runs that were running from `since` to before `until`, the oldest first.
 
         Each has only the fields of a timeline. A run in progress has no `finished_at`.
         """
         since, until = span
-        found = await control.runs_between(since, until, limit=limit + 1, after=after)
+        found = await control.runs_between(since, until, limit=limit + 1, only=only, after=after)
         return page.of(found, limit, name="after")
 
     @api.get("/density")
-    async def density(span: Span, parts: Parts = 100) -> list[RunDensity]:
+    async def density(span: Span, only: AtAnyTime, parts: Parts = 100) -> list[RunDensity]:
         """Count the runs that started from `since` to before `until`, in equal parts of that time.
 
         By lane, part (from 0) and outcome (null: in progress).
         """
         since, until = span
-        return await control.run_density(since, until, parts=parts)
+        return await control.run_density(since, until, parts=parts, only=only)
 
 
 def _one_run(api: APIRouter, control: Control) -> None:

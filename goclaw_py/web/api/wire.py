@@ -142,7 +142,10 @@ class NamesAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RunCounts:
-    """The number of runs by outcome; those in progress are ``running``."""
+    """The number of runs by outcome; those in progress are ``running``.
+
+    Of those that have ended, the newest 50,000 are counted.
+    """
 
     counts: dict[str, int]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+import re
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -11,13 +13,29 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from goclaw_py.jobs.models import SLUG
 from goclaw_py.model.display_names import address
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.model.errors import NotFound
+from goclaw_py.model.targets import parse_target, target_text
+from goclaw_py.ports.control import Control, MessageCounts
+from goclaw_py.ports.store import MessageFilter, OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, fields, form
+from goclaw_py.web.pages.filters import (
+    Field,
+    Filters,
+    Tab,
+    back_to_rows,
+    given,
+    one_of,
+    params_of,
+    query_of,
+    time_range,
+)
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, fields, form
 
 SHOWN: Final = 50
+BATCH: Final = 1000
+"""The number of messages that are read at once where all that match are retried or dropped."""
 
 _STATES: Final = {
     "failed": OutboxState.DEAD,
@@ -26,6 +44,9 @@ _STATES: Final = {
     "sent": OutboxState.SENT,
     "dropped": OutboxState.DROPPED,
 }
+_FILTERS: Final = ("channel", "chat", "range", "search")
+_STALE: Final = re.compile(r"(in|out)-([0-9]{1,19})")
+_MOST_STALE: Final = 50
 
 Act = Callable[[Collection[int]], Awaitable[int]]
 
@@ -35,30 +56,43 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def look(query: Query) -> Facts:
-        show = query.get("show", "failed")
-        state = _STATES.get(show, OutboxState.DEAD)
-        before = _row(query["before"]) if "before" in query else None
-        rows, letters = await asyncio.gather(
-            control.outbox(limit=SHOWN + 1, state=state, before=before),
-            control.dead_letters(waiting=show == "waiting", limit=SHOWN),
+        status = await control.status()
+        filters = _filters(query, {view.name for view in status.channels})
+        only = _only(service, filters)
+        show = filters.show
+        before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
+        rows, letters, counts, stale = await asyncio.gather(
+            control.outbox(
+                limit=SHOWN + 1, state=_STATES[show], only=only, before=before["before"]
+            ),
+            control.dead_letters(
+                waiting=show == "waiting", limit=SHOWN + 1, only=only, before=before["in"]
+            ),
+            control.message_counts(only),
+            _stale(control, query.get("stale", "")),
         )
+        has_letters = show in ("failed", "waiting")
         return {
-            "show": show if show in _STATES else "failed",
-            "states": tuple(_STATES),
+            "filters": replace(filters, tabs=_tabs(counts)),
+            "show": show,
             "rows": rows[:SHOWN],
             "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
+            "letters": letters[:SHOWN] if has_letters else (),
+            "next_letter": letters[SHOWN - 1].row.id if len(letters) > SHOWN else None,
+            "stale": stale,
+            "chat_of": lambda target: target_text(replace(target, thread=None)),
             "named": [
                 *(address(row.message.target) for row in rows),
                 *(one.session for one in letters),
+                *(() if only.chat is None else (address(only.chat),)),
             ],
-            "letters": letters if show in ("failed", "waiting") else (),
         }
 
     def act(how: Act, notice: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            given = await form(request)
-            done = await how([_row(given.get("id", ""))])
-            return back_to("/deliveries", notice if done else "nothing")
+            sent = await form(request)
+            done = await how([_row(sent.get("id", ""))])
+            return _back(sent.get("rows", ""), notice if done else "nothing")
 
         return answer
 
@@ -68,10 +102,12 @@ def routes(service: PageServices) -> list[Route]:
         "/inbox/retry": (control.retry_dead_letters, "retried"),
         "/inbox/drop": (control.dismiss_dead_letters, "dropped"),
     }
-    page = Page("/deliveries", "deliveries", "Deliveries", look, ("show", "before"), every_s=3.0)
+    page = Page(
+        "/deliveries", "deliveries", "Deliveries", look, params_of(*_FILTERS, "stale"), every_s=3.0
+    )
     return [
         *service.routes(page),
-        Route("/deliveries/all", _all(control), methods=["POST"]),
+        Route("/deliveries/all", _all(service), methods=["POST"]),
         Route("/deliveries/selected", _selected(control), methods=["POST"]),
         *(
             Route(f"/deliveries{path}", act(how, notice), methods=["POST"])
@@ -80,17 +116,81 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-def _all(control: Control) -> Callable[[Request], Awaitable[Response]]:
-    """Return a handler that retries all failed messages, as many as an API page has."""
+def _filters(query: Query, channels: Iterable[str] = ()) -> Filters:
+    """Return the filters of an address. ``channels`` can be selected, and the one in it."""
+    chat, channel = parse_target(query.get("chat", "")), query.get("channel", "")
+    known = {*channels, *([channel] if SLUG.fullmatch(channel) else [])}
+    fields = (
+        time_range("Created", "all"),
+        one_of("channel", "Channel", sorted(known)),
+        *(() if chat is None else given(query, "chat", "Chat", address(chat))),
+        Field("search", "Search", placeholder="part of the text"),
+    )
+    return Filters("/deliveries", "messages", query, fields, tuple(_STATES))
+
+
+def _only(service: PageServices, filters: Filters) -> MessageFilter:
+    values = filters.values
+    return MessageFilter(
+        values["channel"] or None,
+        parse_target(values.get("chat", "")),
+        filters.since(service.now()),
+        values["search"],
+    )
+
+
+def _tabs(counts: MessageCounts) -> tuple[Tab, ...]:
+    incoming = {"failed": counts.failed, "waiting": counts.waiting}
+    return tuple(
+        Tab(name, counts.outgoing.get(state, 0) + incoming.get(name, 0))
+        for name, state in _STATES.items()
+    )
+
+
+async def _stale(control: Control, text: str) -> list[tuple[str, int, str]]:
+    """Return what became of the selected messages in an address that were not changed.
+
+    Each has its kind, its number, and its state in words.
+    """
+    known = [(kind, int(number)) for kind, number in _STALE.findall(text)[:_MOST_STALE]]
+    found = [(kind, number) for kind, number in known if number <= MAX_ROW_ID]
+
+    async def state(kind: str, number: int) -> str:
+        try:
+            if kind == "out":
+                return (await control.outbox_row(number)).state.value
+            row = (await control.dead_letter(number)).row
+        except NotFound:
+            return "deleted"
+        return "waiting" if row.outcome is None else row.outcome.value.replace("_", " ")
+
+    states = await asyncio.gather(*(state(kind, number) for kind, number in found))
+    return [(*one, words) for one, words in zip(found, states, strict=True)]
+
+
+def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
+    """Return a handler that retries or drops all failed messages that match the filters."""
+    control = service.control
 
     async def answer(request: Request) -> Response:
-        await form(request)
-        rows, letters = await asyncio.gather(
-            control.outbox(limit=1000, state=OutboxState.DEAD), control.dead_letters(limit=1000)
-        )
-        done = await control.retry_outbox([row.id for row in rows]) if rows else 0
-        done += await control.retry_dead_letters([one.row.id for one in letters]) if letters else 0
-        return back_to("/deliveries", "retried" if done else "nothing")
+        sent = await form(request)
+        only = _only(service, _filters(query_of(sent.get("rows", ""))))
+        retries = sent.get("do", "retry") == "retry"
+        done, before = 0, None
+        while rows := await control.outbox(
+            limit=BATCH, state=OutboxState.DEAD, only=only, before=before
+        ):
+            # A message that fails again meanwhile is not retried again.
+            before = rows[-1].id
+            outgoing = control.retry_outbox if retries else control.drop_outbox
+            done += await outgoing([row.id for row in rows])
+        before = None
+        while letters := await control.dead_letters(limit=BATCH, only=only, before=before):
+            before = letters[-1].row.id
+            incoming = control.retry_dead_letters if retries else control.dismiss_dead_letters
+            done += await incoming([one.row.id for one in letters])
+        notice = "retried" if retries else "dropped"
+        return _back(sent.get("rows", ""), notice if done else "nothing")
 
     return answer
 
@@ -99,20 +199,33 @@ def _selected(control: Control) -> Callable[[Request], Awaitable[Response]]:
     """Return a handler that retries or drops the selected messages, as far as they still fail."""
 
     async def answer(request: Request) -> Response:
-        given = await fields(request)
+        sent = await fields(request)
         ids = {
-            kind: [_row(value) for name, value in given if name == kind] for kind in ("out", "in")
+            kind: [_row(value) for name, value in sent if name == kind] for kind in ("out", "in")
         }
-        retries = ("do", "retry") in given
-        if not retries and ("do", "drop") not in given:
+        retries = ("do", "retry") in sent
+        if not retries and ("do", "drop") not in sent:
             raise HTTPException(422, "do: retry or drop")
         outgoing = control.retry_outbox if retries else control.drop_outbox
         incoming = control.retry_dead_letters if retries else control.dismiss_dead_letters
-        done = await outgoing(ids["out"]) if ids["out"] else 0
-        done += await incoming(ids["in"]) if ids["in"] else 0
-        return back_to("/deliveries", ("retried" if retries else "dropped") if done else "nothing")
+        done, stale = 0, []
+        for kind, how in (("out", outgoing), ("in", incoming)):
+            # One by one, to say of each whether it was changed: there is a page of them.
+            for number in ids[kind]:
+                if changed := await how([number]):
+                    done += changed
+                else:
+                    stale.append(f"{kind}-{number}")
+        rows = dict(sent).get("rows", "")
+        notice = ("retried" if retries else "dropped") if done else "nothing"
+        return _back(rows, notice, stale)
 
     return answer
+
+
+def _back(rows: str, notice: str, stale: Iterable[str] = ()) -> Response:
+    more = {"stale": ".".join(stale)} if stale else {}
+    return back_to_rows("/deliveries", notice, rows, _FILTERS, **more)
 
 
 def _row(text: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
@@ -23,7 +24,6 @@ from goclaw_py.common.time_texts import at, local
 from goclaw_py.jobs import texts
 from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import (
-    NOT_IN_NAMES,
     SLUG,
     Job,
     JobState,
@@ -39,13 +39,23 @@ from goclaw_py.jobs.view_texts import (
     waits,
     why_words,
 )
+from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import JobError, NotFound, UnknownJob
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.owners import Maker
+from goclaw_py.model.ids import AgentName, Owner
+from goclaw_py.model.owners import Maker, chat_of
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.jobs import JobChange, JobService, Requester, RunNow, StartedNow
 from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import status_of
+from goclaw_py.web.pages.filters import (
+    Field,
+    Filters,
+    Tab,
+    back_to_rows,
+    given,
+    one_of,
+    params_of,
+)
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
@@ -57,7 +67,9 @@ AHEAD: Final = 5
 STATISTICS_DAYS: Final = 30
 
 
-_FILTERS: Final = ("state", "agent", "name")
+_STATES: Final = ("", *(state.value for state in JobState))
+_KINDS: Final = {"at": "once", "every": "interval", "cron": "cron"}
+_FILTERS: Final = ("state", "agent", "kind", "owner", "name")
 _REFUSED: Final[Mapping[RunNow, str]] = {
     RunNow.ALREADY_RUNNING: texts.IS_RUNNING,
     RunNow.AT_CAPACITY: texts.NO_ROOM,
@@ -93,11 +105,10 @@ def routes(service: PageServices) -> list[Route]:
         if isinstance(done, RunNow):
             return await _show(request, {}, _REFUSED[done], 409)
         if fields.get("back") == "list":
-            kept = {key: fields[key] for key in (*_FILTERS, "page") if fields.get(key)}
-            return back_to("/jobs", done, **kept)
+            return back_to_rows("/jobs", done, fields.get("rows", ""), _FILTERS)
         return back_to("/jobs" if done == "removed" else f"/jobs/{job.id}", done)
 
-    page = Page("/jobs", "jobs", "Jobs", partial(_list, service), (*_FILTERS, "page"), every_s=2.0)
+    page = Page("/jobs", "jobs", "Jobs", partial(_list, service), params_of(*_FILTERS), 2.0)
     return [
         *service.routes(page),
         *service.routes(one),
@@ -130,38 +141,51 @@ async def _do(service: PageServices, job: str, action: str) -> str | RunNow:
 
 async def _list(service: PageServices, query: Query) -> Facts:
     jobs = service.control.jobs
+    fields = (
+        one_of("agent", "Agent", service.control.heartbeats.agents),
+        Field("kind", "Schedule", _KINDS),
+        *given(query, "owner", "Owner", _place_of(query.get("owner", ""))),
+        Field("name", "Name", placeholder="part of a name"),
+    )
+    filters = Filters("/jobs", "jobs", query, fields, _STATES, "state")
+    values, state = filters.values, filters.show
     number = _page_number(query.get("page", ""))
     asked = JobQuery(
-        agent=_agent(query.get("agent", "")),
-        name=NOT_IN_NAMES.sub("", query.get("name", "")),
-        states=tuple(state for state in JobState if state == query.get("state")),
+        owner=Owner(values["owner"]) if "owner" in values else None,
+        agent=AgentName(values["agent"]) if values["agent"] else None,
+        name=values["name"],
+        states=(JobState(state),) if state else (),
+        kinds=(values["kind"],) if values["kind"] else (),
         limit=SHOWN,
         offset=(number - 1) * SHOWN,
     )
-    page = await jobs.search(asked, BY)
+    page, counts = await asyncio.gather(jobs.search(asked, BY), jobs.counts(asked, BY))
+    whole = {"": sum(counts.values()), **counts}
     return {
         "jobs": page.jobs,
         "plan": plan,
         "does": does,
         "at": at,
         "remark": partial(remark, jobs),
-        "total": page.total,
+        "total": whole.get(state, 0),
         "enabled": jobs.enabled,
         "first": asked.offset + 1,
         "number": number,
-        "filters": {key: query[key] for key in _FILTERS if key in query},
-        "shown": dict(query),
-        "states": list(JobState),
-        "agents": service.control.heartbeats.agents,
+        "last": -(-whole.get(state, 0) // SHOWN),
+        "filters": replace(filters, tabs=tuple(Tab(one, whole.get(one, 0)) for one in _STATES)),
+        "place_of": _place_of,
+        "named": [*{_place_of(job.owner) for job in page.jobs}, _place_of(values.get("owner", ""))],
     }
+
+
+def _place_of(owner: str) -> str:
+    """Return the key of the display name of an owner, the owner itself if that is no chat."""
+    found = chat_of(Owner(owner))
+    return owner if found is None else address(found[0])
 
 
 def _page_number(text: str) -> int:
     return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= 6 else 1
-
-
-def _agent(text: str) -> AgentName | None:
-    return AgentName(text) if SLUG.fullmatch(text) else None
 
 
 async def found(service: PageServices, asked: str) -> Job:

@@ -5,29 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Final
 
 from starlette.routing import Route
 
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import RunFilter
+from goclaw_py.ports.store import MOST_RUNS_COUNTED, RunFilter
+from goclaw_py.web.pages.filters import Filters, Tab, given, one_of, params_of, time_range
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
 
 SHOWN: Final = 50
-
-RANGES: Final[Mapping[str, tuple[str, timedelta | None]]] = {
-    "1h": ("in the last hour", timedelta(hours=1)),
-    "24h": ("in the last 24 hours", timedelta(days=1)),
-    "7d": ("in the last 7 days", timedelta(days=7)),
-    "30d": ("in the last 30 days", timedelta(days=30)),
-    "all": ("at any time", None),
-}
-"""How far back runs are listed, in words and as a time. Runs are kept for 90 days."""
-
 RUNNING: Final = "running"
-_FILTERS: Final = ("range", "agent", "trigger", "sender", "session")
+_ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
+_STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
 
 
 def routes(service: PageServices) -> list[Route]:
@@ -35,9 +26,17 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def look(query: Query) -> Facts:
-        show = query.get("show", "")
-        only = _only(query, service.now())
-        session = SessionKey(query["session"]) if "session" in query else None
+        fields = (
+            time_range("Started"),
+            one_of("agent", "Agent", control.heartbeats.agents),
+            one_of("trigger", "Trigger", Trigger),
+            *given(query, "sender", "Sender"),
+            *given(query, "session", "Session"),
+        )
+        filters = Filters("/runs", "runs", query, fields, _STATES)
+        values, show = filters.values, filters.show
+        session = SessionKey(values["session"]) if "session" in values else None
+        only = replace(run_filter(values), since=filters.since(service.now()))
         outcome = next((one for one in Outcome if one == show), None)
         before = place(query.get("before"))
         counts, found = await asyncio.gather(
@@ -54,36 +53,34 @@ def routes(service: PageServices) -> list[Route]:
         return {
             "runs": runs,
             "next": runs[-1].cursor if len(found) > SHOWN else None,
-            "show": show if outcome or show == RUNNING else "",
-            "tabs": _tabs(counts),
-            "filters": {name: query[name] for name in _FILTERS if name in query},
-            "ranges": RANGES,
-            "triggers": tuple(Trigger),
-            "agents": control.heartbeats.agents,
+            "filters": replace(filters, tabs=_tabs(counts)),
+            "most": MOST_RUNS_COUNTED,
             "named": {
                 *(run.session for run in runs),
                 *(run.sender for run in runs if run.sender),
-                *(query[name] for name in ("sender", "session") if name in query),
+                *(values[name] for name in ("sender", "session") if name in values),
             },
         }
 
-    params = ("show", "before", *_FILTERS)
-    return service.routes(Page("/runs", "runs", "Runs", look, params, every_s=2.0))
+    params = params_of("range", "agent", "trigger", "sender", "session")
+    return service.routes(Page("/runs", "runs", "Runs", look, params, 2.0, keeps=True))
 
 
-def _only(query: Query, now: datetime) -> RunFilter:
-    _, back = RANGES.get(query.get("range", ""), RANGES["24h"])
+def run_filter(values: Mapping[str, str]) -> RunFilter:
+    """Return the filter of a page about runs, from the values of its fields."""
     return RunFilter(
-        AgentName(query["agent"]) if "agent" in query else None,
-        next((one for one in Trigger if one == query.get("trigger")), None),
-        sender=query.get("sender"),
-        since=None if back is None else now.replace(microsecond=0) - back,
+        AgentName(values["agent"]) if values["agent"] else None,
+        Trigger(values["trigger"]) if values["trigger"] else None,
+        sender=values.get("sender"),
     )
 
 
-def _tabs(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+def _tabs(counts: Mapping[str, int]) -> tuple[Tab, ...]:
     """Return the states with their counts: all, running, completed, and others that occur."""
-    always = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
-    others = [one.value for one in Outcome if one.value not in always and counts.get(one.value)]
-    listed = [(state, counts.get(state, 0)) for state in (*always, *others)]
-    return [("", sum(counts.values())), *listed]
+    ended = sum(counts.values()) - counts.get(RUNNING, 0)
+    more = ended >= MOST_RUNS_COUNTED
+    listed = [one for one in _STATES if one in ("", *_ALWAYS) or counts.get(one)]
+    return tuple(
+        Tab(one, counts.get(one, 0) if one else sum(counts.values()), more and one != RUNNING)
+        for one in listed
+    )

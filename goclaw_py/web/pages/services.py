@@ -34,6 +34,14 @@ MAX_FORM_BYTES: Final = MAX_BODY_BYTES
 MAX_FIELDS: Final = 200
 THEME_COOKIE: Final = "goclaw_theme"
 
+SLOW_S: Final = 0.2
+"""Facts that take longer are kept; a person who waits for them is told so."""
+
+KEPT: Final = 20
+"""They are kept for this many times as long: collecting them again and again takes 5 % of a CPU."""
+
+_MOST_KEPT: Final = 50
+
 Facts = Mapping[str, object]
 Query = Mapping[str, str]
 Look = Callable[[Query], Awaitable[Facts]]
@@ -78,6 +86,8 @@ class Page:
         look: Collects the facts of both.
         params: The query parameters that select its contents; others are ignored.
         every_s: The interval of updates of the live part, in seconds.
+        keeps: No action on it changes what it shows. Facts that take long to collect are then
+            collected less often, and the page says so until they are there.
     """
 
     path: str
@@ -86,6 +96,7 @@ class Page:
     look: Look
     params: tuple[str, ...] = ()
     every_s: float = 1.0
+    keeps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +226,7 @@ class PageServices:
         self.hub = hub
         self._pages = pages
         self._now_s = now_s
+        self._looks: dict[tuple[str, ...], asyncio.Task[dict[str, object]]] = {}
 
     def now(self) -> datetime:
         """Return the present instant."""
@@ -225,7 +237,13 @@ class PageServices:
 
         async def show(request: Request) -> Response:
             query = own_query(page, request)
-            return self.answer(request, f"{page.name}.html", await self.facts(page, query))
+            facts = asyncio.ensure_future(self.facts(page, query))
+            if page.keeps and "wait" not in request.query_params:
+                await asyncio.wait({facts}, timeout=SLOW_S)
+                if not facts.done():
+                    facts.cancel()
+                    return self._soon(request, page, query)
+            return self.answer(request, f"{page.name}.html", await facts)
 
         return [Route(page.path, show), self.live_route(page)]
 
@@ -234,7 +252,7 @@ class PageServices:
 
         async def live(request: Request) -> Response:
             query = own_query(page, request)
-            key = (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
+            key = _part_key(page, query)
 
             async def make() -> str:
                 return self.render(f"{page.name}_live.html", await self._look(page, query))
@@ -250,7 +268,37 @@ class PageServices:
         own = {"title": page.title, "path": page.path, "live": source, "query": query}
         return own | await self._look(page, query)
 
+    def _soon(self, request: Request, page: Page, query: Query) -> Response:
+        """Return a page that says that it takes a moment, and is replaced by the whole one."""
+        whole = f"{page.path}?{urlencode({**query, 'wait': '1'})}"
+        facts = {"title": page.title, "path": page.path, "whole": whole}
+        return self.answer(request, "soon.html", facts)
+
     async def _look(self, page: Page, query: Query) -> dict[str, object]:
+        """Return the facts of a live part; for a page that keeps them perhaps not the newest."""
+        if not page.keeps:
+            return await self._collect(page, query)
+        key = _part_key(page, query)
+        task = self._looks.get(key)
+        if task is None:
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+
+            def keep(done: asyncio.Task[dict[str, object]]) -> None:
+                took = loop.time() - began
+                failed = done.cancelled() or done.exception() is not None
+                is_slow = took > SLOW_S and len(self._looks) <= _MOST_KEPT
+                loop.call_later(
+                    KEPT * took if is_slow and not failed else 0, self._looks.pop, key, None
+                )
+
+            task = asyncio.create_task(self._collect(page, query), name="page facts")
+            self._looks[key] = task
+            task.add_done_callback(keep)
+        # Others wait for it, too.
+        return await asyncio.shield(task)
+
+    async def _collect(self, page: Page, query: Query) -> dict[str, object]:
         """Return the facts of a live part, with the display names that it asks for."""
         facts = dict(await page.look(query))
         keys = cast("Iterable[str]", facts.pop("named", ()))
@@ -315,6 +363,10 @@ def place(text: str | None) -> Cursor | None:
         return None if text is None else Cursor.parse(text)
     except ValueError as error:
         raise HTTPException(422, str(error)) from error
+
+
+def _part_key(page: Page, query: Query) -> tuple[str, ...]:
+    return (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
 
 
 def own_query(page: Page, request: Request) -> dict[str, str]:

@@ -6,7 +6,7 @@ Where there are too many runs for a bar each, it shows how many started in each 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -14,9 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from goclaw_py.model.ids import LaneName
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import RunDensity, RunSpan
+from goclaw_py.web.pages.filters import Filters, Tab, given, one_of, params_of
 from goclaw_py.web.pages.rendering import seconds
+from goclaw_py.web.pages.runs import run_filter
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 SPANS: Final = {
@@ -25,6 +27,7 @@ SPANS: Final = {
     "6h": timedelta(hours=6),
     "24h": timedelta(days=1),
 }
+_STATES: Final = ("1h", *(name for name in SPANS if name != "1h"))
 WIDTH: Final = 1000
 """The width in units; a unit is about a pixel of a wide screen."""
 
@@ -93,20 +96,32 @@ def routes(service: PageServices) -> list[Route]:
     """Return the page; ``span`` selects its time span, or ``from`` and ``to`` do."""
 
     async def look(query: Query) -> Facts:
-        name = query.get("span", "1h")
-        span = SPANS.get(name, SPANS["1h"])
+        fields = (
+            one_of("agent", "Agent", service.control.heartbeats.agents),
+            one_of("trigger", "Trigger", Trigger),
+            one_of("outcome", "Outcome", Outcome),
+            *given(query, "from", "From"),
+            *given(query, "to", "To"),
+        )
+        tabs = tuple(map(Tab, SPANS))
+        filters = Filters("/timeline", "runs", query, fields, _STATES, "span", tabs)
+        outcome = filters.values["outcome"]
+        only = replace(run_filter(filters.values), outcome=Outcome(outcome) if outcome else None)
+        name = filters.show
+        span = SPANS[name]
         # In steps, so that a small movement of the picture does not send everything again.
         step = span.total_seconds() / 200
         until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
         since, until = _chosen(query) or (until - span, until)
-        runs = await service.control.runs_between(since, until, limit=MOST + 1)
+        runs = await service.control.runs_between(since, until, limit=MOST + 1, only=only)
         facts: Facts = {}
         if len(runs) > MOST:
             runs = []
-            facts = pile(await service.control.run_density(since, until, parts=PARTS), since, until)
+            counts = await service.control.run_density(since, until, parts=PARTS, only=only)
+            facts = pile(counts, since, until)
         return {
-            "spans": tuple(SPANS),
-            "span": "" if "from" in query else name if name in SPANS else "1h",
+            "filters": filters,
+            "span": "" if "from" in query else name,
             "runs": runs,
             "named": [run.session for run in runs],
             **(facts or draw(runs, since, until)),
@@ -115,8 +130,8 @@ def routes(service: PageServices) -> list[Route]:
             "until": until,
         }
 
-    params = ("span", "from", "to")
-    return service.routes(Page("/timeline", "timeline", "Timeline", look, params, every_s=2.0))
+    params = params_of("span", "from", "to", "agent", "trigger", "outcome")
+    return service.routes(Page("/timeline", "timeline", "Timeline", look, params, 2.0, keeps=True))
 
 
 def _chosen(query: Query) -> tuple[datetime, datetime] | None:

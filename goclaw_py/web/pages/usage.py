@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from goclaw_py.model.errors import BadUsageQuery
-from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery, UsageReport, UsageRow, Used
+from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery, UsageReport, UsageRow
 from goclaw_py.web.pages import charts
 from goclaw_py.web.pages.charts import Chart, Series
 from goclaw_py.web.pages.rendering import seconds, usd
@@ -40,22 +40,17 @@ def routes(service: PageServices) -> list[Route]:
         by = next((one for one in GROUPS if one == query.get("by")), Grouping.AGENT)
         try:
             asked = UsageQuery((by,), days=days, zone=zone)
-            daily = UsageQuery((Grouping.DAY,), days=days, zone=zone)
         except BadUsageQuery as error:
             raise HTTPException(422, str(error)) from error
-        found, used, times = await asyncio.gather(
-            control.usage(asked), control.usage(daily), control.run_times(daily)
-        )
-        by_day = {row.group.get(Grouping.DAY): row.used for row in used.rows}
-        shown = [(day, by_day.get(day.day.isoformat(), Used())) for day in times]
+        found, times = await asyncio.gather(control.usage(asked), control.run_times(asked))
         rows = found.rows[:_SHOWN_GROUPS]
         return {
             "report": found,
             "rows": [(_label(row, by), row.used) for row in rows],
             "left_out": len(found.rows) - len(rows) + found.left_out,
             "by": by,
-            "days": shown,
-            "charts": _charts(shown),
+            "days": times,
+            "charts": _charts(times),
             "range": next(name for name, number in RANGES.items() if number == days),
             "ranges": tuple(RANGES),
             "groups": GROUPS,
@@ -63,7 +58,7 @@ def routes(service: PageServices) -> list[Route]:
             "named": _named(found, by),
         }
 
-    return service.routes(Page("/usage", "usage", "Usage", look, _FILTERS, every_s=30.0))
+    return service.routes(Page("/usage", "usage", "Usage", look, _FILTERS, 30.0, keeps=True))
 
 
 def _label(row: UsageRow, by: Grouping) -> tuple[str, str]:
@@ -84,8 +79,8 @@ def _named(found: UsageReport, by: Grouping) -> list[str]:
     return [value for row in found.rows[:_SHOWN_GROUPS] if (value := row.group.get(by))]
 
 
-def _charts(days: Sequence[tuple[DayTimes, Used]]) -> list[Chart]:
-    labels = [day.day.isoformat() for day, _ in days]
+def _charts(days: Sequence[DayTimes]) -> list[Chart]:
+    labels = [day.day.isoformat() for day in days]
 
     def whole(value: float) -> str:
         return f"{value:,.0f}"
@@ -95,28 +90,28 @@ def _charts(days: Sequence[tuple[DayTimes, Used]]) -> list[Chart]:
             "Runs, and failed ones",
             labels,
             [
-                Series("runs", "good", [day.runs for day, _ in days]),
-                Series("failed", "bad", [day.failed for day, _ in days]),
+                Series("runs", "good", [day.runs for day in days]),
+                Series("failed", "bad", [day.failed for day in days]),
             ],
             whole,
         ),
         _times(
             "From a message to the first text: 95 % within, and median",
             labels,
-            [day.first_text_s for day, _ in days],
+            [day.first_text_s for day in days],
         ),
         _times(
             "Waiting for a run to start: 95 % within, and median",
             labels,
-            [day.wait_s for day, _ in days],
+            [day.wait_s for day in days],
         ),
         charts.bar_chart(
-            "Tokens", labels, [Series("", "good", [used.tokens for _, used in days])], whole
+            "Tokens", labels, [Series("", "good", [day.used.tokens for day in days])], whole
         ),
         charts.bar_chart(
             "Cost",
             labels,
-            [Series("", "good", [float(used.cost_usd or 0) for _, used in days])],
+            [Series("", "good", [float(day.used.cost_usd or 0) for day in days])],
             lambda value: usd(Decimal(value).quantize(Decimal("0.0001"))),
         ),
     ]

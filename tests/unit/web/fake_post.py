@@ -5,6 +5,7 @@ Names and texts are such as somebody would choose who wants to fool an operator.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +27,17 @@ from goclaw_py.model.messages import (
 )
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.store import Chat, DeadLetter, LastActivity, OutboxRow, OutboxState, Unanswered
+from goclaw_py.ports.control import MessageCounts
+from goclaw_py.ports.store import (
+    ALL_MESSAGES,
+    Chat,
+    DeadLetter,
+    LastActivity,
+    MessageFilter,
+    OutboxRow,
+    OutboxState,
+    Unanswered,
+)
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 TOPIC = Target("telegram", "work", "-1001", "7")
@@ -108,6 +119,11 @@ def behind(rows: Sequence[P], before: Cursor | None) -> list[P]:
     return list(rows[places.index(before) + 1 :] if before in places else rows)
 
 
+def chosen(only: object) -> list[object]:
+    """A filter, if it selects anything: most tests are about none."""
+    return [] if only == type(only)() else [only]
+
+
 class FakePost:
     """The part of ``FakeControl`` that is about messages, chats and where people spoke."""
 
@@ -133,12 +149,19 @@ class FakePost:
         limit: int = 50,
         state: OutboxState | None = None,
         run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        self._called("outbox", limit, state)
+        self._called("outbox", limit, state, *chosen(only))
         found = [row for row in self.rows if state in (None, row.state)]
         found = [row for row in found if run in (None, row.message.run_id)]
         return [row for row in found if before is None or row.id < before][:limit]
+
+    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
+        self._called("message_counts", *chosen(only))
+        outgoing = dict(Counter(row.state for row in self.rows))
+        failed = sum(one.row.outcome is not None for one in self.mail)
+        return MessageCounts(outgoing, failed, len(self.mail) - failed)
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
         self._called("outbox_row", row_id)
@@ -161,9 +184,14 @@ class FakePost:
         return count - self.overtaken
 
     async def dead_letters(
-        self, *, waiting: bool = False, limit: int = 50, before: int | None = None
+        self,
+        *,
+        waiting: bool = False,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
     ) -> list[DeadLetter]:
-        self._called("dead_letters", waiting, limit)
+        self._called("dead_letters", waiting, limit, *chosen(only))
         mail = [one for one in self.mail if before is None or one.row.id < before]
         ended = [one for one in mail if one.row.outcome not in (None, Outcome.COMPLETED)]
         return ([one for one in mail if one.row.outcome is None] if waiting else ended)[:limit]

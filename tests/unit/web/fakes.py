@@ -44,7 +44,7 @@ from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_nodes import FakeNodes
-from tests.unit.web.fake_post import behind
+from tests.unit.web.fake_post import behind, chosen
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SESSION = SessionKey("agent:main:console:direct:local")
@@ -263,9 +263,14 @@ class FakeControl(FakeApprovals):
         return behind(found, before)[:limit]
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int = 100
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        parts: int = 100,
+        only: store.RunFilter = store.ALL_RUNS,
     ) -> list[store.RunDensity]:
-        self._called("run_density", since, until, parts)
+        self._called("run_density", since, until, parts, *chosen(only))
         lane, last = LaneName("main"), parts - 1
         return [
             store.RunDensity(lane, 0, Outcome.COMPLETED, 300),
@@ -332,9 +337,15 @@ class FakeControl(FakeApprovals):
         return [ACTIVE] if active else behind([ACTIVE, ENDED], before)[:limit]
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: store.RunFilter = store.ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[store.RunSpan]:
-        self._called("runs_between", since, until, limit)
+        self._called("runs_between", since, until, limit, *chosen(only))
         found = [span for span in (SPAN, ACTIVE_SPAN) if after is None or span.cursor > after]
         return [span for span in found if span.started_at < until][:limit]
 

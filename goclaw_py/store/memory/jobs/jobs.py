@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +20,7 @@ from goclaw_py.jobs.execution_models import (
     UnreportedOccurrence,
     Why,
 )
-from goclaw_py.jobs.models import Job
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.schedule import schedule_json
 from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
@@ -75,6 +75,12 @@ class MemoryJobs(MemoryPart):
         if there:
             total = max(total, query.offset + len(there))
         return JobPage(tuple(map(job_reading.shown, there[: query.limit])), total)
+
+    async def job_counts(self, query: JobQuery) -> dict[JobState, int]:
+        query = replace(storable(query), states=())
+        return dict(
+            Counter(job.state for job in self._db.cron.jobs.values() if _matches(job, query))
+        )
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         mine = self._db.cron.slugs(storable(owner))

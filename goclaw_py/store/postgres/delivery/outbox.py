@@ -11,12 +11,18 @@ from typing import NamedTuple
 from goclaw_py.model.errors import Fenced, StoreError
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import Notice, OutboxRow, OutboxState, Place
+from goclaw_py.ports.store import (
+    ALL_MESSAGES,
+    MessageFilter,
+    Notice,
+    OutboxRow,
+    OutboxState,
+    Place,
+)
 from goclaw_py.scheduler.views import Backlog
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.pages import row_place
-from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify, place_columns
+from goclaw_py.store.postgres.part import PostgresPart, enqueue, notify, page_columns, place_columns
 from goclaw_py.store.postgres.pool import Connection, Pool, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -147,16 +153,22 @@ class PostgresOutbox(PostgresPart):
         limit: int = 50,
         state: OutboxState | None = None,
         run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
         """Each state has its own index."""
-        page = (limit, row_place(before))
+        page = page_columns(limit, before, only)
         async with self._pool.connection() as connection:
             if run is None:
                 found = await connection.fetch(_NEWEST[state], *page)
             else:
                 found = await connection.fetch(_SQL["newest_of_run"], *page, run, state)
         return [rows.outbox_row(row) for row in found]
+
+    async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["counts"], *page_columns(0, None, only))
+        return {OutboxState(row["state"]): row["rows"] for row in found}
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
         async with self._pool.connection() as connection:

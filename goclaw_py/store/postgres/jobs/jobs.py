@@ -86,7 +86,6 @@ class PostgresJobs(PostgresPart):
 
     async def jobs(self, query: JobQuery) -> JobPage:
         """Lists are read from indexes; other conditions filter their rows."""
-        place = TargetColumns.of(query.target)
         # One more than is asked for: whether others follow.
         page = (query.limit + 1, query.offset, MOST_COUNTED)
         async with self._pool.connection() as connection:
@@ -96,19 +95,16 @@ class PostgresJobs(PostgresPart):
                 found = await connection.fetch(
                     _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
                     *page,
-                    query.owner,
-                    query.agent,
-                    query.name.casefold(),
-                    list(query.states),
-                    list(query.kinds),
-                    query.notify,
-                    place.channel,
-                    place.account,
-                    place.chat,
+                    *_conditions(query),
                 )
         there = [row for row in found if row["id"] is not None]
         total = max(found[0]["total"], query.offset + len(there)) if there else found[0]["total"]
         return JobPage(tuple(_jobs(there[: query.limit])), total)
+
+    async def job_counts(self, query: JobQuery) -> dict[JobState, int]:
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["counts"], *_conditions(replace(query, states=())))
+        return {JobState(row["state"]): row["jobs"] for row in found}
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
         async with self._pool.connection() as connection:
@@ -358,6 +354,22 @@ async def _readable(
     for end in flawed:
         log_unreadable(end)
     return [one for one in read if isinstance(one, OccurrenceClaim)]
+
+
+def _conditions(query: JobQuery) -> tuple[object, ...]:
+    """Return the conditions of a query as arguments."""
+    place = TargetColumns.of(query.target)
+    return (
+        query.owner,
+        query.agent,
+        query.name.casefold(),
+        list(query.states),
+        list(query.kinds),
+        query.notify,
+        place.channel,
+        place.account,
+        place.chat,
+    )
 
 
 def _list(query: JobQuery) -> tuple[str, ...] | None:

@@ -7,11 +7,18 @@ from datetime import datetime
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import DeadLetter, InboxKind, InboxRow, InboxState, Notice
+from goclaw_py.ports.store import (
+    ALL_MESSAGES,
+    DeadLetter,
+    InboxKind,
+    InboxRow,
+    InboxState,
+    MessageFilter,
+    Notice,
+)
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages.message_json import amendment
-from goclaw_py.store.postgres.pages import row_place
-from goclaw_py.store.postgres.part import PostgresPart, notify
+from goclaw_py.store.postgres.part import PostgresPart, notify, page_columns
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
@@ -46,12 +53,23 @@ class PostgresDeadLetters(PostgresPart):
         return found is not None
 
     async def dead_letters(
-        self, *, ended: bool, limit: int = 50, before: int | None = None
+        self,
+        *,
+        ended: bool,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
     ) -> list[DeadLetter]:
         query = _SQL["ended"] if ended else _SQL["waiting"]
         async with self._pool.connection() as connection:
-            found = await connection.fetch(query, limit, row_place(before))
+            found = await connection.fetch(query, *page_columns(limit, before, only))
         return [rows.dead_letter(row) for row in found]
+
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
+        async with self._pool.connection() as connection:
+            found = await connection.row(_SQL["counts"], *page_columns(0, None, only))
+        assert found is not None
+        return found["ended"], found["waiting"]
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
         async with self._pool.connection() as connection:

@@ -12,6 +12,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
@@ -55,12 +56,18 @@ class PostgresRunRecords(PostgresPart):
         return [rows.run(row) for row in found]
 
     async def runs_between(
-        self, since: datetime, until: datetime, *, limit: int = 2000, after: Cursor | None = None
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
     ) -> list[RunSpan]:
         """The cost depends on the number of runs returned, not on their age."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(
-                _SQL["between"], since, until, limit, *place(after or OLDEST)
+                _SQL["between"], since, until, limit, *place(after or OLDEST), *_columns(only)
             )
         return [rows.run_span(row) for row in found]
 
@@ -75,20 +82,27 @@ class PostgresRunRecords(PostgresPart):
         return [rows.run(row) for row in found]
 
     async def run_density(
-        self, since: datetime, until: datetime, *, parts: int
+        self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
         """Read only an index, but for runs in progress."""
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["density"], bounds)
+            found = await connection.fetch(_SQL["density"], bounds, *_columns(only))
         return [rows.from_row(RunDensity, row) for row in found]
 
     async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+        self,
+        only: RunFilter = ALL_RUNS,
+        *,
+        session: SessionKey | None = None,
+        most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
-        arguments = (only.since, only.agent, only.trigger, only.sender, session)
+        """Read only an index, but for the runs of one session or sender."""
+        name = "_of_sender" if only.sender is not None else ""
+        name = "_of_session" if session is not None else name
+        arguments = (only.since, session, most, only.agent, only.trigger, only.sender)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["counts"], *arguments)
+            found = await connection.fetch(_SQL[f"counts{name}"], *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 
@@ -150,6 +164,10 @@ class PostgresRunRecords(PostgresPart):
 def _task(text: str) -> SubagentTask:
     given = orjson.loads(text)
     return SubagentTask(given["prompt"], given["label"], given["sender"])
+
+
+def _columns(only: RunFilter) -> tuple[object, ...]:
+    return only.agent, only.trigger, only.outcome, only.sender
 
 
 def _query(session: SessionKey | None, only: RunFilter) -> str:

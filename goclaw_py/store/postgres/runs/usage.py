@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import date
+from datetime import date, timedelta
 
 from goclaw_py.model.outcomes import FAILURES
 from goclaw_py.runs.usage_report import (
@@ -43,7 +43,7 @@ class PostgresUsageSums(PostgresPart):
         return UsageTable(tuple(rows), _used(whole), whole["groups"] - len(rows))
 
     async def run_times(self, span: DaySpan) -> list[DayTimes]:
-        """Read the rows of the runs: some seconds for a million of them."""
+        """Read only an index: about half a second for a million runs."""
         async with self._pool.connection() as connection:
             found = await connection.fetch(_SQL["times"], list(span.starts), sorted(FAILURES))
         known = {row["day"]: row for row in found}
@@ -53,16 +53,15 @@ class PostgresUsageSums(PostgresPart):
 def _times(day: date, row: Row | None) -> DayTimes:
     if row is None:
         return DayTimes(day)
-    waits, firsts = (_pair(row[name]) for name in ("wait_s", "first_text_s"))
-    return DayTimes(day, row["runs"], row["failed"], waits, firsts)
+    waits, firsts = (_seconds(row[name]) for name in ("wait", "first_text"))
+    return DayTimes(day, row["runs"], row["failed"], waits, firsts, _used(row))
 
 
-def _pair(found: list[float | None] | None) -> tuple[float, float] | None:
-    match found:
-        case [float(median), float(high)]:
-            return median, high
-        case _:
-            return None
+def _seconds(found: list[timedelta] | None) -> tuple[float, float] | None:
+    if found is None:
+        return None
+    median, high = found
+    return median.total_seconds(), high.total_seconds()
 
 
 def _row(row: Row, by: Collection[Grouping], span: DaySpan) -> UsageRow:

@@ -1,30 +1,58 @@
-"""Selected messages are retried or dropped together (SPEC OPS-3)."""
+"""Messages are found by filters, and selected ones retried or dropped together (SPEC OPS-3)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
+from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.messages import Target
+from goclaw_py.ports.store import ALL_MESSAGES, MessageFilter, OutboxState
+from tests.unit.web import fakes
+from tests.unit.web.fake_post import PENDING, SENT, TOPIC
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
+
+CHAT = Target("telegram", "work", "-1001")
+ROWS = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4&next=%2F%2Fx"
+BACK = "chat=telegram.work%3A-1001&search=a+b&before=9&in=4"
+DEAD = replace(PENDING, state=OutboxState.DEAD)
 
 
 @pytest.mark.parametrize(
     ("body", "calls", "notice"),
     [
         ("out=4&in=8&out=5&do=retry",
-         [("retry_outbox", (4, 5)), ("retry_dead_letters", (8,))], "retried"),
-        ("in=8&in=9&do=drop", [("dismiss_dead_letters", (8, 9))], "dropped"),
-        ("in=777&do=drop", [("dismiss_dead_letters", (777,))], "nothing"),
+         [("retry_outbox", (4,)), ("retry_outbox", (5,)), ("retry_dead_letters", (8,))],
+         "retried"),
+        ("in=8&in=9&do=drop", [("dismiss_dead_letters", (8,)), ("dismiss_dead_letters", (9,))],
+         "dropped"),
         ("do=retry", [], "nothing"),
     ],
 )  # fmt: skip
 async def test_what_is_selected_is_retried_or_dropped(
     browser: Browser, control: FakeControl, body: str, calls: list[tuple[object, ...]], notice: str
 ) -> None:
-    """What another person was faster with is left as it is."""
+    control.rows = [replace(DEAD, id=number) for number in (4, 5)]
     answer = await browser.post("/deliveries/selected", content=body, headers={**FORM, **ORIGIN})
     assert (answer.status_code, answer.headers["location"]) == (303, f"/deliveries?notice={notice}")
     assert control.calls == calls
+
+
+async def test_each_selected_message_that_was_not_changed_is_named(
+    browser: Browser, control: FakeControl
+) -> None:
+    """Another person was faster. The filters stay."""
+    control.rows = [SENT, DEAD]
+    place = f"/deliveries?{BACK}&stale=out-778.in-777&notice=nothing"
+    fields = {"out": 778, "in": 777, "do": "drop", "rows": ROWS}
+    await browser.leads("/deliveries/selected", place, **fields)
+    said = await browser.says("/deliveries?stale=out-5.in-777", "Outgoing message 5 is sent.")
+    assert "Incoming message 777 is deleted." in said
+    said = await browser.says("/deliveries?stale=out-99999999999999999999,<b>", "failed <small>4<")
+    assert "Not changed" not in said
 
 
 @pytest.mark.parametrize("body", ["out=4", "out=x&do=retry", "in=-1&do=drop", "out=4&do=pay"])
@@ -33,3 +61,48 @@ async def test_a_selection_that_says_nothing_is_refused(
 ) -> None:
     answer = await browser.post("/deliveries/selected", content=body, headers={**FORM, **ORIGIN})
     assert (answer.status_code, control.calls) == (422, [])
+
+
+async def test_all_that_match_are_retried_once(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goclaw_py.web.pages.deliveries.BATCH", 2)
+    control.rows = [replace(DEAD, id=number) for number in (9, 8, 7)]
+    place = f"/deliveries?{BACK}&notice=retried"
+    await browser.leads("/deliveries/all", place, rows=ROWS, do="retry")
+    retried = [call[1] for call in control.calls if call[0] == "retry_outbox"]
+    assert retried == [(9, 8), (7,)]
+    only = MessageFilter(chat=CHAT, text="a b")
+    assert {call[3] for call in control.calls if call[0] == "outbox"} == {only}
+
+
+@pytest.mark.parametrize(
+    ("query", "only"),
+    [
+        ("", ALL_MESSAGES),
+        ("show=sent&channel=telegram&range=1h&search=%25_%00x",
+         MessageFilter("telegram", since=fakes.NOW.replace(microsecond=0) - timedelta(hours=1),
+                       text="%_x")),
+        ("chat=telegram.work:-1001", MessageFilter(chat=CHAT)),
+        ("chat=nonsense&channel=<b>&range=9y&show=x", ALL_MESSAGES),
+        ("search=" + "x" * 9_000, MessageFilter(text="x" * 200)),
+    ],
+)  # fmt: skip
+async def test_the_address_selects_messages(
+    browser: Browser, control: FakeControl, query: str, only: MessageFilter
+) -> None:
+    assert (await browser.get(f"/deliveries?{query}")).status_code == 200
+    asked = next(call for call in control.calls if call[0] == "outbox")
+    assert asked[3:] == (() if only == ALL_MESSAGES else (only,))
+
+
+async def test_tabs_count_and_chats_are_links_with_names(
+    browser: Browser, control: FakeControl
+) -> None:
+    control.rows = [SENT, DEAD]
+    control.named = KnownNames({replace(TOPIC, thread=None): "Ann <\u202eb>"})
+    said = await browser.says("/deliveries?show=sent&search=x", "sent <small>1<")
+    assert "failed <small>4<" in said
+    assert 'href="/deliveries?search=x&show=sent&chat=telegram.work%3A-1001"' in said
+    text = (await browser.get("/deliveries?chat=telegram.work:-1001")).text
+    assert '<option value="telegram.work:-1001" selected>Ann &lt;\u202eb&gt;</option>' in text

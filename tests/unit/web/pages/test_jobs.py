@@ -83,7 +83,9 @@ async def test_the_list_says_why_a_job_does_not_run(browser: Browser, desk: Jobs
     ("agent=main", ["one", "two"]), ("name=THRE", ["three"]),
     ("state=bogus&agent=%00%22&name=%00", ["one", "two", "three"]),
     ("page=0", ["one", "two", "three"]), ("page=x", ["one", "two", "three"]),
-    ("state=failed", []),
+    ("state=failed", []), ("kind=cron", ["one", "two", "three"]), ("kind=at", []),
+    ("owner=operator&kind=x", ["one", "two", "three"]), ("owner=telegram:direct:7", []),
+    ("name=" + "%25" * 9999, []), ("name=t_o", []), ("name=%E2%80%AE<b>", []),
 ])  # fmt: skip
 async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, desk: Jobs) -> None:
     await made(desk, "one")
@@ -92,6 +94,17 @@ async def test_jobs_are_found(query: str, slugs: list[str], browser: Browser, de
     text = (await browser.get(f"/jobs?{query}")).text
     assert [slug for slug in ("one", "two", "three") if f">{slug}</a>" in text] == slugs
     assert ("No job matches." in text) is (not slugs)
+
+
+async def test_the_tabs_count_the_jobs_that_match(browser: Browser, desk: Jobs) -> None:
+    await made(desk, "one")
+    await made(desk, "two", paused=True)
+    await made(desk, "three", agent=AgentName("helper"))
+    said = await browser.says(
+        "/jobs?state=paused&agent=main", "all <small>2<", "active <small>1<", "paused <small>1<"
+    )
+    assert "failed <small>0<" in said
+    await browser.says("/jobs?owner=operator&state=paused", 'href="/jobs?owner=operator"')
 
 
 async def test_a_long_list_has_pages_that_keep_its_filter(
@@ -117,8 +130,8 @@ async def test_run_now_asks_for_a_run(browser: Browser, desk: Jobs) -> None:
     await browser.says(f"/jobs/{job.id}?notice=asked", "It starts as soon as possible")
     message = await made(desk, "tea", payload=FixedMessage("Call Ann"))
     desk.hand.answer = StartedNow(STARTED.occurrence, None)
-    place, back = "/jobs?state=active&page=1&notice=done", {"state": "active", "page": "1"}
-    await browser.leads(f"/jobs/{message.id}/run", place, back="list", **back)
+    place, rows = "/jobs?state=active&page=1&notice=done", "state=active&page=1&next=http://x"
+    await browser.leads(f"/jobs/{message.id}/run", place, back="list", rows=rows)
 
 
 @pytest.mark.parametrize("refused", list(RunNow))

@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 import pytest
 
 from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import OutboxState, RunSpan
+from goclaw_py.ports.store import OutboxState, RunFilter, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import make_site
@@ -142,7 +143,7 @@ async def test_pages_tell_what_there_is(browser: Browser, control: FakeControl) 
     await browser.says("/runs/0190-aaaa", *told, "chat not found")
     # Step by step (SPEC OPS-8).
     await browser.says("/runs/0190-aaaa", "calls pay", "no money", "failed")
-    failed = ("possible duplicate", "Try all again", 'action="/deliveries/all"')
+    failed = ("possible duplicate", "Retry all 4", 'action="/deliveries/all"')
     await browser.says("/deliveries", "chat not found", *failed)
     sent = replace(fakes.DEAD, id=5, state=OutboxState.SENT, sent_at=fakes.NOW, error=None)
     control.rows = [sent]
@@ -179,19 +180,22 @@ async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
 ) -> None:
     """None is left out, and the part that is pressed is shown with a bar for each run."""
 
-    async def runs_between(since: datetime, until: datetime, *, limit: int) -> list[RunSpan]:
+    async def runs_between(
+        since: datetime, until: datetime, *, limit: int, only: RunFilter
+    ) -> list[RunSpan]:
+        assert only == RunFilter(AgentName("main"))
         many = until - since > timedelta(minutes=10)
         return [replace(fakes.SPAN, started_at=since)] * (limit if many else 1)
 
     monkeypatch.setattr(control, "runs_between", runs_between)
-    text = (await browser.get("/timeline?span=6h")).text
+    text = (await browser.get("/timeline?span=6h&agent=main")).text
     assert "1,001 runs: 100 failed, 1 running, 900 completed" in text
     assert fakes.SPAN.id not in text
-    links = re.findall(r'href="(/timeline\?from=[^"]+)"', html.unescape(text))
+    links = re.findall(r'href="(/timeline\?agent=main&from=[^"]+)"', html.unescape(text))
     assert len(links) == 2
     closer = (await browser.get(links[1])).text
     assert fakes.SPAN.id in closer
-    _, since, until, _ = [call for call in control.calls if call[0] == "run_density"][-1]
+    _, since, until, *_ = [call for call in control.calls if call[0] == "run_density"][-1]
     assert isinstance(since, datetime)
     assert isinstance(until, datetime)
     assert (until - since).total_seconds() == 6 * 3600

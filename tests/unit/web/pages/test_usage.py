@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import html
+
 import pytest
 
 from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.messages import Target
-from goclaw_py.runs.usage_report import Grouping, UsageQuery
+from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery
 from goclaw_py.web.pages.charts import HEIGHT, WIDTH, Series, bar_chart
+from goclaw_py.web.pages.services import KEPT
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
 
@@ -41,9 +46,8 @@ async def test_the_address_selects_days_and_groups(
     browser: Browser, control: FakeControl, query: str, by: Grouping, days: int, zone: str
 ) -> None:
     assert (await browser.get(f"/usage?{query}")).status_code == 200
-    daily = UsageQuery((Grouping.DAY,), days=days, zone=zone)
     asked = {call[1:] for call in control.calls if call[0] in ("usage", "run_times")}
-    assert asked == {(UsageQuery((by,), days=days, zone=zone),), (daily,)}
+    assert asked == {(UsageQuery((by,), days=days, zone=zone),)}
 
 
 async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
@@ -59,3 +63,39 @@ async def test_people_are_named_and_each_chart_has_its_values_in_a_table(
 
 async def test_an_unknown_time_zone_is_refused(browser: Browser) -> None:
     assert (await browser.get("/usage?tz=Mars/North")).status_code == 422
+
+
+async def test_a_page_that_takes_long_says_so_at_once_and_is_added_up_once(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = control.run_times
+
+    async def slow(query: UsageQuery) -> list[DayTimes]:
+        await asyncio.sleep(3)
+        return await times(query)
+
+    monkeypatch.setattr(control, "run_times", slow)
+    first = (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
+    assert "Adding up." in first
+    whole = "/usage?by=sender&amp;tz=Asia%2FTokyo&amp;wait=1"
+    assert f'<meta http-equiv="refresh" content="0; url={whole}">' in first
+    assert "1 failed" in (await browser.get(html.unescape(whole))).text
+    await asyncio.sleep(KEPT * 3 - 3)
+    # It is kept: this one needs no patience.
+    assert "1 failed" in (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
+    assert sum(call[0] == "run_times" for call in control.calls) == 1
+    await asyncio.sleep(KEPT)
+    assert "Adding up." in (await browser.get("/usage?by=sender&tz=Asia/Tokyo")).text
+
+
+async def test_a_page_that_fails_slowly_says_why(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(query: UsageQuery) -> list[DayTimes]:
+        await asyncio.sleep(1)
+        raise StoreUnavailable("the database is away")
+
+    monkeypatch.setattr(control, "run_times", fail)
+    assert "Adding up." in (await browser.get("/usage")).text
+    answer = await browser.get("/usage?wait=1")
+    assert (answer.status_code, "the database is away" in answer.text) == (503, True)

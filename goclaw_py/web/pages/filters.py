@@ -1,0 +1,168 @@
+"""Filters of lists: the address has them, so that they stay, and go with a link (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from goclaw_py.jobs.models import NOT_IN_NAMES
+from goclaw_py.web.pages.services import Query, back_to
+
+MAX_SEARCH: Final = 200
+"""The number of characters of a searched text."""
+
+RANGES: Final[Mapping[str, tuple[str, timedelta | None]]] = {
+    "1h": ("in the last hour", timedelta(hours=1)),
+    "24h": ("in the last 24 hours", timedelta(days=1)),
+    "7d": ("in the last 7 days", timedelta(days=7)),
+    "30d": ("in the last 30 days", timedelta(days=30)),
+    "all": ("at any time", None),
+}
+"""How far back rows are listed, in words and as a time. Runs are kept for 90 days."""
+
+TAB: Final = "show"
+PLACES: Final = ("before", "page", "in")
+"""Where a page of a list begins: not a filter, and left when one changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A filter: one of some values, or a text.
+
+    Args:
+        name: Its parameter in the address.
+        options: Its values, each with its words, or with a key of a display name; None: any text.
+        default: The value that an address without it has; "" selects all.
+    """
+
+    name: str
+    label: str
+    options: Mapping[str, str] | None = None
+    default: str = ""
+    placeholder: str = ""
+
+    def read(self, query: Query) -> str:
+        """Return its value in an address, the default for an unknown value."""
+        value = query.get(self.name, "")
+        if self.options is None:
+            return NOT_IN_NAMES.sub("", value)[:MAX_SEARCH].strip()
+        return value if value in self.options else self.default
+
+
+def one_of(name: str, label: str, values: Iterable[str]) -> Field:
+    """Return a filter by one of some values, whose words are the values."""
+    return Field(name, label, {value: value.replace("_", " ") for value in values})
+
+
+def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, ...]:
+    """Return a filter by a value that links set: it is there if the address has it.
+
+    ``named`` is the key of its display name, if that is not the value.
+    """
+    value = query.get(name, "")
+    return (Field(name, label, {value: named or value}),) if value else ()
+
+
+def time_range(label: str, default: str = "24h") -> Field:
+    """Return a filter by one of ``RANGES``."""
+    return Field("range", label, {name: words for name, (words, _) in RANGES.items()}, default)
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """A state of the rows. ``more``: there may be more than the ``count``."""
+
+    value: str
+    count: int | None = None
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """The filters of a page, and what of them an address selects.
+
+    Args:
+        path: The page.
+        things: What it lists, for people.
+        query: The parameters in the address.
+        states: The values of the tabs; the first one is selected where the address names none.
+        tab: The parameter of the tab.
+        tabs: The tabs in their order, with the numbers of rows, once these are known.
+    """
+
+    path: str
+    things: str
+    query: Query
+    fields: tuple[Field, ...]
+    states: tuple[str, ...] = ("",)
+    tab: str = TAB
+    tabs: tuple[Tab, ...] = field(default=())
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The value of each filter, "" where it selects all."""
+        return {each.name: each.read(self.query) for each in self.fields}
+
+    @property
+    def show(self) -> str:
+        """The selected tab."""
+        wanted = self.query.get(self.tab, "")
+        return wanted if wanted in self.states else self.states[0]
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The filters that differ from what an address without them has."""
+        defaults = {each.name: each.default for each in self.fields}
+        return {name: one for name, one in self.values.items() if one != defaults[name]}
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """All that an address needs for the same rows, without the place of a page of them."""
+        tab = {} if self.show == self.states[0] else {self.tab: self.show}
+        return self.chosen | tab
+
+    @property
+    def back(self) -> str:
+        """What a form sends as ``rows``: the way back to the same rows (``back_to_rows``)."""
+        place = {name: self.query[name] for name in PLACES if name in self.query}
+        return urlencode(self.kept | place)
+
+    def since(self, now: datetime) -> datetime | None:
+        """Return the start of the selected time."""
+        _, back = RANGES[self.values["range"]]
+        # Whole seconds: the same rows are one live part.
+        return None if back is None else now.replace(microsecond=0) - back
+
+    def link(self, changes: Mapping[str, object] | None = None, /, **more: object) -> str:
+        """Return the address with changed filters, at its first page unless that is among them."""
+        changed = {name: str(one) for name, one in {**(changes or {}), **more}.items()}
+        query = {name: one for name, one in (self.kept | changed).items() if one}
+        if query.get(self.tab) == self.states[0]:
+            del query[self.tab]
+        return self.path + (f"?{urlencode(query)}" if query else "")
+
+
+def params_of(*names: str) -> tuple[str, ...]:
+    """Return the parameters of a page with these filters."""
+    return (TAB, *PLACES, *names)
+
+
+def query_of(rows: str) -> dict[str, str]:
+    """Parse ``Filters.back``, which a form has sent. Raises ``HTTPException`` (422)."""
+    try:
+        return dict(parse_qsl(rows, max_num_fields=20))
+    except ValueError as error:
+        raise HTTPException(422, "rows: the parameters of the list") from error
+
+
+def back_to_rows(path: str, notice: str, rows: str, names: Iterable[str], **more: str) -> Response:
+    """Redirect to a list after an action. ``names`` are its filters; others are left out."""
+    known = {*params_of(*names)}
+    query = {key: value for key, value in query_of(rows).items() if key in known}
+    return back_to(path, notice, **{**query, **more})

@@ -1,0 +1,119 @@
+"""What every store promises about filters of lists (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import Outcome, Trigger
+from goclaw_py.ports.store import (
+    ALL_MESSAGES,
+    ALL_RUNS,
+    MessageFilter,
+    NewInbox,
+    OutboxState,
+    RunFilter,
+)
+from tests.support.stores import (
+    AGENT,
+    ANN,
+    BOB,
+    T0,
+    A,
+    World,
+    at,
+    end,
+    key_of,
+    message,
+    new_run,
+    say,
+)
+
+pytestmark = pytest.mark.real_time
+
+WEB = Target("web", "default", "7")
+TOPIC = replace(ANN, thread="5")
+SELECTED = (
+    (ALL_MESSAGES, "ABCD"),
+    (MessageFilter("telegram"), "ABC"),
+    (MessageFilter("web"), "D"),
+    (MessageFilter("web", ANN), ""),
+    (MessageFilter(chat=ANN), "AB"),
+    (MessageFilter(chat=TOPIC), "AB"),
+    (MessageFilter(chat=replace(ANN, account="x")), ""),
+    (MessageFilter(text="HELLO"), "AB"),
+    (MessageFilter(text="100%"), "A"),
+    (MessageFilter(text="o_o"), ""),
+    (MessageFilter(text="Ä"), "C"),
+    (MessageFilter(text="ä"), ""),
+    (MessageFilter(text="😀"), "C"),
+    (MessageFilter(text="\x00' or ''='"), ""),
+    (MessageFilter(since=T0), "ABCD"),
+    (MessageFilter(since=at(1)), ""),
+    (MessageFilter("telegram", ANN, T0, "hello \\"), "B"),
+)
+TEXTS = ((ANN, "A: hello 100%"), (TOPIC, "B: Hello \\ there"), (BOB, "C: \u202eÄ 😀"), (WEB, "D"))
+
+
+def letters(texts: list[str]) -> str:
+    return "".join(sorted(text[0] for text in texts))
+
+
+async def test_outgoing_messages_are_selected_and_counted(world: World) -> None:
+    rows = await world.put(*(replace(say(text), target=target) for target, text in TEXTS))
+    await world.a.drop_outbox([rows[0].id], now=T0)
+    for only, wanted in SELECTED:
+        found = await world.b.outbox(only=only)
+        assert letters([row.message.text for row in found]) == wanted, only
+        waiting = await world.b.outbox(state=OutboxState.PENDING, only=only)
+        counts = await world.b.outbox_counts(only)
+        assert counts.get(OutboxState.PENDING, 0) == len(waiting), only
+        assert sum(counts.values()) == len(wanted), only
+    dropped = {OutboxState.DROPPED: 1, OutboxState.PENDING: 3}
+    assert await world.b.outbox_counts() == dropped
+
+
+async def test_incoming_messages_are_selected_and_counted(world: World) -> None:
+    sent = [
+        NewInbox(replace(message(number, target), text=text), key_of(target), AGENT)
+        for number, (target, text) in enumerate(TEXTS)
+    ]
+    rows = (await world.a.accept(sent, node=A, now=T0)).rows
+    for only, wanted in SELECTED:
+        found = await world.b.dead_letters(ended=False, only=only)
+        assert letters([one.row.message.text for one in found]) == wanted, only
+        assert await world.b.dead_letter_counts(only) == (0, len(wanted)), only
+    await world.a.settle([row.id for row in rows[:3]], Outcome.FAILED, now=T0)
+    for only, wanted in SELECTED:
+        found = await world.b.dead_letters(ended=True, only=only)
+        ended = wanted.replace("D", "")
+        assert letters([one.row.message.text for one in found]) == ended, only
+        assert await world.b.dead_letter_counts(only) == (len(ended), "D" in wanted), only
+
+
+async def test_runs_of_a_time_are_selected(world: World) -> None:
+    other = AgentName("other")
+    for number, agent in enumerate((AGENT, other, AGENT)):
+        run = replace(new_run(f"r{number}", started_at=at(number)), agent=agent)
+        trigger = Trigger.CRON if number == 2 else Trigger.CHAT
+        await world.a.begin_run(replace(run, trigger=trigger), node=A)
+    await world.a.finish_run(replace(end("r0", Outcome.FAILED), finished_at=at(9)), node=A)
+    for only, wanted in (
+        (ALL_RUNS, ["r0", "r1", "r2"]),
+        (RunFilter(agent=other), ["r1"]),
+        (RunFilter(trigger=Trigger.CRON), ["r2"]),
+        (RunFilter(outcome=Outcome.FAILED), ["r0"]),
+        (RunFilter(AGENT, Trigger.CHAT), ["r0"]),
+        (RunFilter(sender="nobody"), []),
+        # The time is said otherwise.
+        (RunFilter(since=at(99)), ["r0", "r1", "r2"]),
+    ):
+        for since in (T0 - timedelta(days=1), at(5)):
+            found = await world.b.runs_between(since, at(20), only=only)
+            assert [span.id for span in found] == wanted, only
+        density = await world.b.run_density(T0, at(20), parts=2, only=only)
+        assert sum(one.runs for one in density) == len(wanted), only
