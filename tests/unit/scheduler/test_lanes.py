@@ -110,7 +110,7 @@ def test_the_limit_of_an_agent_changes_while_it_works() -> None:
     shell.limit_agent("main", None)
     assert shell.started[3:] == ["3", "4", "5"]
     for name, limit in (("main", 0), ("stranger", 2)):
-        with pytest.raises(ValueError, match="max_concurrent|stranger"):
+        with pytest.raises(ValueError, match=r"max_concurrent|stranger"):
             shell.limit_agent(name, limit)
 
 

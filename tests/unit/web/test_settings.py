@@ -10,7 +10,7 @@ import httpx
 
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.settings import MASK, OriginKind, Setting
+from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingsView
 from goclaw_py.ports.store import LastActivity, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.api.routes import make_api
@@ -60,7 +60,8 @@ class Used(FakeControl):
 
 
 def http(control: FakeControl) -> httpx.AsyncClient:
-    app = make_api(control, settings=SETTINGS)
+    control.settings.seen = SettingsView(SETTINGS)
+    app = make_api(control)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x")
 
 
