@@ -235,17 +235,18 @@ class LiveSettings:
             path = parse_path(change.path)
             name = change.path[:100] if path is None else normal_path(path)
             edit = self._edits.get(name)
-            if why := self._refusal(path, change.value, edit):
+            value = None if change.value is None else change.value.strip()
+            if why := self._refusal(path, value, edit):
                 # Without the value: if it was meant for another setting, it may be a secret.
                 errors.append(SettingError(name, Plain("(a value)"), why))
             elif name in wished:
                 errors.append(SettingError(name, Plain("(a value)"), "this is given twice"))
-            elif change.value == (None if edit is None else edit.value):
+            elif value == (None if edit is None else edit.value):
                 continue
             elif edit is not None and change.version not in (None, edit.id):
                 newer.append(edit)
             else:
-                wished[name] = change.value
+                wished[name] = value
         if errors:
             raise errors[0] if len(errors) == 1 else SettingErrors(errors)
         if newer:
