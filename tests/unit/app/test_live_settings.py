@@ -287,7 +287,7 @@ async def test_without_the_database_settings_are_shown_and_not_edited(node: Node
     ("agents.main.model", "command", "needs a program"),
     ("agents.main.fallback", "openai:gpt-4o", "has others to fall back on"),
     ("agents.main.model", "m" * 4096, "at most 1,000 characters"),
-    ("agents.main.model", "<b>\n", "one line of text"),
+    ("agents.main.model", "<b>\n<i>", "one line of text"),
     ("agents.main.api_key", "sk-123", "cannot be changed while the gateway runs"),
     ("web.token", "sk-123", "cannot be changed while the gateway runs"),
     ("channels.telegram.token", "sk-123", "there is no such setting"),
