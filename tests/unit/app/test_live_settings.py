@@ -46,8 +46,9 @@ model = "offline"
 [agents.helper.command]
 run = ["true"]
 [channels.telegram]
-token = "123456789:AAbbCCddEEffGGhhIIjjKKllMMnnOOppQQr"
+token = "TOKEN"
 """
+TOKEN = "123456789:" + "AAbbCCddEEffGGhhIIjjKKllMMnnOOppQQr"
 HELPER = AgentName("helper")
 GROUP = Target("telegram", "default", "-100")
 
@@ -57,7 +58,7 @@ class Node:
 
     def __init__(self, folder: Path, database: MemoryDatabase, text: str, **env: str) -> None:
         folder.mkdir(exist_ok=True)
-        (folder / "goclaw.toml").write_text(text)
+        (folder / "goclaw.toml").write_text(text.replace("TOKEN", TOKEN))
         settings = load(env={"GOCLAW_HOME": str(folder), **env})
         self.store = FlakyStore(database)
         clock = LoopClock()
