@@ -1,4 +1,5 @@
 -- In the reverse order: tables that refer to others come before them.
+drop table setting_edits;
 drop table incidents;
 drop table heartbeat_items;
 drop table heartbeat_events;

@@ -955,3 +955,21 @@ create table incidents (
 comment on table incidents is 'Problems that last and that operators were notified of, so that they are notified once.';
 comment on column incidents.key is 'Kind and subject of the problem.';
 comment on column incidents.text is 'The problem, for people.';
+
+create table setting_edits (
+    id        bigint      generated always as identity primary key,
+    path      text        collate "C" not null,
+    value     text,
+    before    text,
+    after     text,
+    source    text        not null,
+    edited_at timestamptz not null
+);
+comment on table setting_edits is 'Edits of settings at run time. The newest one of a setting is in effect, the others are history.';
+comment on column setting_edits.path is 'The key of the setting, such as lanes.main.size.';
+comment on column setting_edits.value is 'The value as in an environment variable; null: the value of the settings file again.';
+comment on column setting_edits.before is 'The value that was in effect, for people; null: it was not set.';
+comment on column setting_edits.after is 'The value in effect from then on, for people; null: it is not set.';
+comment on column setting_edits.source is 'From where the edit came: dashboard, API or command line.';
+create index setting_edits_of_path on setting_edits (path, id);
+comment on index setting_edits_of_path is 'The newest edit of a setting.';

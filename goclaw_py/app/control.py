@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
 from goclaw_py.app.database import open_store
 from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
+from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings
@@ -29,7 +30,28 @@ async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Con
         jobs = GatewayJobService(store, clock, job_rules(settings), chats=store)
         heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
-        yield StoreControl(store, clock, jobs, heartbeats, chat_rules=rules)
+        edits = LiveSettings(settings, store, clock, _Validator(settings))
+        yield StoreControl(store, clock, jobs, heartbeats, chat_rules=rules, settings=edits)
+
+
+class _Validator:
+    """Validates edited settings as a gateway does; there is nothing to apply them to."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._base = settings
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Raise ``SettingError`` for what only the parts can validate."""
+        if settings is not self._base:
+            # Imported here, because most commands do not need it.
+            from goclaw_py.app.parts import build_agents  # noqa: PLC0415
+
+            build_agents(settings)
+            _chat_rules(settings)
+        return lambda: None
+
+    async def finish(self) -> None:
+        """Do nothing."""
 
 
 def _chat_rules(settings: Settings) -> Mapping[Place, ChatRules]:

@@ -45,18 +45,23 @@ def gateway_dependencies(settings: Settings, parts: Parts) -> GatewayDependencie
             for name, agent in agents.items()
             if agent.instructions is not None
         },
-        limits={
-            name: Limits(
-                run=_budget(agent.budget, agent.budget.time),
-                session_day=_budget(agent.budget.session_day),
-                agent_day=_budget(agent.budget.day),
-            )
-            for name, agent in agents.items()
-        },
+        limits=budgets(settings),
         outage_hold_s=settings.runs.outage_hold_s,
         run_timeout_s=settings.runs.timeout_s,
         hide=Redactor(known_secrets(settings, os.environ)),
     )
+
+
+def budgets(settings: Settings) -> dict[AgentName, Limits]:
+    """Return the budgets of each agent."""
+    return {
+        AgentName(name): Limits(
+            run=_budget(agent.budget, agent.budget.time),
+            session_day=_budget(agent.budget.session_day),
+            agent_day=_budget(agent.budget.day),
+        )
+        for name, agent in settings.agents.items()
+    }
 
 
 def _budget(section: DayBudget, seconds: float | None = None) -> Budget:
@@ -67,7 +72,7 @@ def scheduler(settings: Settings) -> RunScheduler:
     """Create the run scheduler with the lanes of the settings."""
     return RunScheduler(
         settings.lane_sizes,
-        agents=agent_limits(settings),
+        agents={AgentName(name): one.max_concurrent for name, one in settings.agents.items()},
         cancel_grace_s=settings.runs.cancel_grace_s,
         nesting=NestingLimits(settings.runs.max_depth, settings.runs.max_children),
         shared=settings.shared_lanes,

@@ -280,16 +280,31 @@ def _approval(section: AgentSection) -> ApprovalPolicy:
 
 def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
     """Create the loop of every agent. Raises ``SettingError``."""
-    agents: dict[AgentName, AgentLoop] = {}
-    for key, section in settings.agents.items():
-        name = AgentName(key)
-        secret = api_key(settings, name, os.environ)
-        spec = AgentSpec(
-            name=name,
+    specs = agent_specs(settings, api_keys(settings))
+    return {name: build_agent(spec) for name, spec in specs.items()}
+
+
+def api_keys(settings: Settings) -> dict[AgentName, str | None]:
+    """Return the API key of each agent, which may be in a file. Raises ``SettingError``."""
+    secrets = {name: api_key(settings, AgentName(name), os.environ) for name in settings.agents}
+    return {
+        AgentName(name): None if secret is None else secret.get_secret_value()
+        for name, secret in secrets.items()
+    }
+
+
+def agent_specs(
+    settings: Settings, keys: Mapping[AgentName, str | None]
+) -> dict[AgentName, AgentSpec]:
+    """Return what the loop of each agent is created from. Raises ``SettingError``."""
+    _check_models_of_heartbeats(settings)
+    return {
+        AgentName(name): AgentSpec(
+            name=AgentName(name),
             model=section.model,
             system_prompt=section.system_prompt or "",
             base_url=section.base_url,
-            api_key=None if secret is None else secret.get_secret_value(),
+            api_key=keys[AgentName(name)],
             headers=reveal(section.headers),
             command=_command(section.command),
             fallback=section.fallback,
@@ -299,9 +314,8 @@ def build_agents(settings: Settings) -> dict[AgentName, AgentLoop]:
             mcp={key: _mcp(server) for key, server in section.mcp.items()},
             approval=_approval(section),
         )
-        agents[name] = build_agent(spec)
-    _check_models_of_heartbeats(settings)
-    return agents
+        for name, section in settings.agents.items()
+    }
 
 
 def _check_models_of_heartbeats(settings: Settings) -> None:

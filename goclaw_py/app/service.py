@@ -12,11 +12,13 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any
 
+from goclaw_py.app.apply_settings import SettingsApplier
 from goclaw_py.app.banner import banner
 from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
 from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
 from goclaw_py.app.listeners import WebListener
+from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.loop import end, unless
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.status import GatewayHealth, Snapshots
@@ -79,8 +81,8 @@ class Service:
         self._database = database
         self._store = store
         self._clock = clock = SharedClock()
-        self._shown = shown(settings)
-        self._digest = settings_digest(self._shown)
+        # Edits are the same on all nodes, as soon as these have read them.
+        self._digest = settings_digest(shown(settings))
         self._pending = WakeEvent()
         self._people = WakeEvent()
         self._lost = asyncio.Event()
@@ -98,9 +100,13 @@ class Service:
         deps = replace(gateway_dependencies(settings, parts), spans=spans, meter=metrics)
         deps = replace(deps, jobs=jobs, heartbeats=heartbeat_runs, live=self._cluster.live)
         self._container = container = Container(store, clock, scheduler(settings), deps, self._node)
-        snapshots = Snapshots(clock, container, database, self._cluster)
+        self._applier = SettingsApplier(settings, deps, container)
+        self._live_settings = live = LiveSettings(
+            settings, store, clock, self._applier, lambda: database.trouble
+        )
+        snapshots = Snapshots(clock, container, database, self._cluster, live.warnings)
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
-        self.control: Control = GatewayControl(store, clock, container, snapshots.full)
+        self.control: Control = GatewayControl(store, clock, container, snapshots.full, live)
         store.on_notice(self._on_notice)
 
     def name_of(self, session: str) -> str | None:
@@ -131,13 +137,10 @@ class Service:
 
     def _servers(self, listener: UnixListener, web: WebListener | None) -> list[HttpServer]:
         """Create the API server on the local socket and, with ``web``, the server on TCP."""
-        settings = self._shown
-        terminals = self._parts.terminals
         app = make_api(
             self.control,
-            terminals,
+            self._parts.terminals,
             release=RELEASE,
-            settings=settings,
             health=self._health,
             logs=self._parts.logs,
         )
@@ -150,7 +153,6 @@ class Service:
                     app,
                     web.access,
                     health=self._health,
-                    settings=settings,
                     read=self._parts.read,
                 )
             servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
@@ -159,6 +161,7 @@ class Service:
     async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""
         await self._cluster.join()
+        await retry_until_available(self._live_settings.refresh)
         await retry_until_available(self._container.access_control.refresh)
         await retry_until_available(self._container.take_up)
         return True
@@ -230,6 +233,7 @@ class Service:
             partial(delete_expired, self._store, self._clock),
             self._keep_taking_up,
             self._keep_knowing_people,
+            self._live_settings.run,
             self._warm_up,
         ]
 
@@ -317,6 +321,7 @@ class Service:
             log.warning("lease_not_released", extra={"error": str(error)})
         channels, agents = self._parts.channels.values(), self._parts.agents.values()
         await asyncio.gather(*map(_put_away, channels), *map(_put_away, agents))
+        await self._applier.close()
 
     # ------------------------------------------------------------------ callbacks
 
@@ -340,6 +345,8 @@ class Service:
             case Notice.SUBAGENTS:
                 self._container.look_for_subagents()
                 self._pending.call()
+            case Notice.SETTINGS:
+                self._live_settings.wake.call()
             case Notice.LANES:
                 self._container.lane_permits.look()
             case Notice.NODES:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -33,7 +33,7 @@ PATIENCE_S: Final = 1.0
 
 
 class Snapshots:
-    """Creates ``GatewayStatus`` objects."""
+    """Creates ``GatewayStatus`` objects; ``more`` returns warnings of other parts."""
 
     def __init__(
         self,
@@ -41,11 +41,13 @@ class Snapshots:
         container: Container,
         database: Database,
         cluster: Membership,
+        more: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self._clock = clock
         self._container = container
         self._database = database
         self._cluster = cluster
+        self._more = more
         self._asking: asyncio.Task[Backlog | None] | None = None
 
     async def full(self) -> GatewayStatus:
@@ -100,6 +102,7 @@ class Snapshots:
             warnings=(
                 *_warnings(backlog, channels, trouble),
                 *self._cluster.warnings(),
+                *self._more(),
                 *container.job_module.warnings(),
                 *container.heartbeats.warnings(),
                 *(_outage(view) for view in container.outages.views()),

@@ -71,6 +71,10 @@ class SessionSettings:
         """The rules of each account."""
         return self._rules
 
+    def replace_rules(self, rules: Mapping[Place, ChatRules]) -> None:
+        """Use other rules for these accounts from the next message on (SPEC OPS-11)."""
+        self._rules = {**self._rules, **rules}
+
     def asking(self) -> OperatorDecidedAccounts:
         """The accounts whose groups wait for the operator's decision."""
         own = {

@@ -39,7 +39,7 @@ PLACES: Final = {
     "event": ("heartbeat.commands:event", "Send an event to an agent."),
     "pairing": ("chats.pairing:app", "Manage who may talk to the agent."),
     "groups": ("chats.groups:app", "Manage in which groups the agent listens."),
-    "config": ("system.config:app", "Show and check the settings."),
+    "config": ("system.config:app", "Show, change and check the settings."),
     "simulate": (
         "simulate.commands:simulate",
         "Forecast runs of jobs and heartbeats, and their cost.",

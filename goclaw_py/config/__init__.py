@@ -1,6 +1,6 @@
 """Settings from file and environment."""
 
-from goclaw_py.config.load import SettingErrors, find_file, load
+from goclaw_py.config.load import find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings
 from goclaw_py.config.policies import heartbeat_policy, job_profile, plans, switched_off
 from goclaw_py.config.resolve import (
@@ -15,6 +15,7 @@ from goclaw_py.config.resolve import (
 )
 from goclaw_py.config.secrets import secret_files, secrets_in
 from goclaw_py.config.show import shown
+from goclaw_py.model.errors import SettingErrors
 
 __all__ = [
     "ChannelAccount",

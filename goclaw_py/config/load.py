@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 from urllib.parse import urlsplit
@@ -21,26 +21,14 @@ from goclaw_py.config.sources import (
     SECTIONS,
     Layer,
     NotToml,
+    Tree,
     merged,
     read_environment,
     read_file,
 )
 from goclaw_py.config.types import ALLOWED, Section, about
-from goclaw_py.model.errors import SettingError
+from goclaw_py.model.errors import SettingError, SettingErrors
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-
-
-class SettingErrors(SettingError):
-    """Several settings are wrong. ``errors`` has all of them, ``str()`` one line for each."""
-
-    def __init__(self, errors: Iterable[SettingError]) -> None:
-        self.errors = tuple(errors)
-        first = self.errors[0]
-        super().__init__(first.key, first.value, first.allowed, source=first.source)
-
-    def __str__(self) -> str:
-        """All errors, one on each line."""
-        return "\n".join(str(error) for error in self.errors)
 
 
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
@@ -66,14 +54,34 @@ def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Se
     env = os.environ if env is None else env
     home, file = find_file(config, env)
     top, errors = read_environment(env)
-    values, origins = top.values, top.origins
+    below = Layer({}, {})
     if file is not None:
         try:
             below = read_file(file)
         except NotToml as error:
             raise _together([error, *errors]) from error
         errors += _reserved(below)
-        values, origins = merged(values, below.values), {**below.origins, **origins}
+    return _validated([top, below], home, file, errors)
+
+
+def load_edited(base: Settings, edits: Layer) -> Settings:
+    """Return settings from the same file and environment, with edits between these two.
+
+    ``base`` was returned by ``load``; neither file nor environment is read again. Raises
+    ``SettingError`` as ``load`` does.
+    """
+    top, *_, below = base.layers
+    return _validated([top, edits, below], base.home, base.file, [])
+
+
+def _validated(
+    layers: Sequence[Layer], home: Path, file: Path | None, errors: list[SettingError]
+) -> Settings:
+    """Create settings from layers, the strongest first. Raises ``SettingError``."""
+    values: Tree = {}
+    origins: dict[KeyPath, Origin] = {}
+    for layer in layers:
+        values, origins = merged(values, layer.values), {**layer.origins, **origins}
     try:
         settings = Settings.model_validate({**values, "home": home, "file": file})
     except ValidationError as error:
@@ -81,7 +89,7 @@ def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Se
         errors += [_translate(detail, origins, default) for detail in error.errors()]
         # Pydantic's own text shows the input, which may be a secret: no ``from error``.
         raise _together(errors) from None
-    settings.remember(origins)
+    settings.remember(origins, layers)
     errors += _cross_check(settings)
     if errors:
         raise _together(errors)

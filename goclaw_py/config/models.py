@@ -6,7 +6,7 @@ where the field's name adds a unit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from goclaw_py.config.lanes import LaneKey, LaneScope, LaneSettings, Queue, fill
 from goclaw_py.config.masking import printable
 from goclaw_py.config.origins import DEFAULT, KeyPath, Origin, origin_at
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
+from goclaw_py.config.sources import Layer
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, NameKey, Section, Whole
 from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
@@ -204,6 +205,7 @@ class Settings(Section):
     log: Log = Log()
 
     _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
+    _layers: tuple[Layer, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
     @classmethod
@@ -249,9 +251,15 @@ class Settings(Section):
         # Separate folders: an agent must not change the instructions of another one.
         return self.home / "workspace" if agent == MAIN_AGENT else self.home / "workspaces" / agent
 
-    def remember(self, origins: Mapping[KeyPath, Origin]) -> None:
-        """Store what has set each value."""
+    def remember(self, origins: Mapping[KeyPath, Origin], layers: Sequence[Layer]) -> None:
+        """Store what has set each value, and all values that were read."""
         self._origins.update(origins)
+        self._layers = tuple(layers)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The values of the environment and of the file; empty if these were not read."""
+        return self._layers
 
     def place(self, path: KeyPath) -> Origin:
         """Return what set the value at a path: a variable, a line of the file, or the default."""

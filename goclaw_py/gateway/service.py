@@ -46,6 +46,7 @@ from goclaw_py.ports.control import (
 )
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
+from goclaw_py.ports.settings import SettingsService
 from goclaw_py.ports.store import (
     Node,
     Person,
@@ -88,8 +89,10 @@ class StoreControl(GatewayQueries):
         jobs: JobService | None = None,
         heartbeats: HeartbeatService | None = None,
         chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
+        settings: SettingsService | None = None,
     ) -> None:
         super().__init__(store)
+        self._settings = settings
         self._chat_rules = chat_rules
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
@@ -105,6 +108,13 @@ class StoreControl(GatewayQueries):
     def heartbeats(self) -> HeartbeatService:
         """See ``Control``."""
         return self._heartbeats
+
+    @property
+    def settings(self) -> SettingsService:
+        """See ``Control``. Raises ``NoGateway`` if this was made without settings."""
+        if self._settings is None:
+            raise NoGateway("the settings are not known here")
+        return self._settings
 
     async def status(self) -> GatewayStatus:
         """Raise ``NoGateway``: there is no state without one."""
@@ -313,9 +323,11 @@ class GatewayControl(StoreControl):
         clock: Clock,
         container: Container,
         look: Callable[[], Awaitable[GatewayStatus]],
+        settings: SettingsService | None = None,
     ) -> None:
         services = container.job_module.service, container.heartbeats.service
-        super().__init__(store, clock, *services, chat_rules=lambda: container.policies.accounts)
+        accounts = lambda: container.policies.accounts  # noqa: E731
+        super().__init__(store, clock, *services, chat_rules=accounts, settings=settings)
         self._container = container
         self._dispatcher = container.dispatcher
         self._children = container.children

@@ -123,12 +123,15 @@ class HeartbeatModule:
     async def run(self) -> None:
         """Run heartbeats as the settings say, until cancelled."""
         if self._setup.plans:
-            plans = tuple(self._setup.plans.values())
-            await retry_until_available(
-                lambda: self._store.plan_heartbeats(plans, now=self._clock.now())
-            )
+            await retry_until_available(self.plan)
             await self.loop.run()
         await asyncio.Event().wait()
+
+    async def plan(self) -> None:
+        """Store when heartbeats run as the settings say. Raises ``StoreUnavailable``."""
+        plans = tuple(self._setup.plans.values())
+        await self._store.plan_heartbeats(plans, now=self._clock.now())
+        self.wake.call()
 
     async def retry_notifications(self) -> None:
         """Send undelivered alerts to the next possible chat, until cancelled."""

@@ -4,6 +4,8 @@
 
     GoclawError
     ├── SettingError            a setting is wrong: key, value, what is allowed
+    │   └── SettingErrors       several are
+    ├── SettingChanged          a setting was edited since it was read
     ├── StoreError
     │   ├── StoreUnavailable    the database cannot be reached now; try again
     │   │   ├── NoDatabase      there is no database yet, and the command only reads
@@ -69,6 +71,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from goclaw_py.model.approvals import ApprovalRequest
 
 
@@ -86,6 +90,29 @@ class SettingError(GoclawError):
         self.value = value
         self.allowed = allowed
         self.source = source
+        self.errors: tuple[SettingError, ...] = (self,)
+
+
+class SettingErrors(SettingError):
+    """Several settings are wrong. ``errors`` has all of them, ``str()`` one line for each."""
+
+    def __init__(self, errors: Iterable[SettingError]) -> None:
+        all_of_them = tuple(errors)
+        first = all_of_them[0]
+        super().__init__(first.key, first.value, first.allowed, source=first.source)
+        self.errors = all_of_them
+
+    def __str__(self) -> str:
+        """All errors, one on each line."""
+        return "\n".join(str(error) for error in self.errors)
+
+
+class SettingChanged(GoclawError):
+    """Settings were edited since they were read. ``paths`` are their keys."""
+
+    def __init__(self, text: str, paths: Collection[str] = ()) -> None:
+        super().__init__(text)
+        self.paths = tuple(paths)
 
 
 class StoreError(GoclawError):

@@ -19,6 +19,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
+from goclaw_py.ports.settings import SettingsService
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
     ALL_RUNS,
@@ -227,6 +228,10 @@ class Control(Protocol):
     @property
     def heartbeats(self) -> HeartbeatService:
         """The heartbeat service."""
+
+    @property
+    def settings(self) -> SettingsService:
+        """The service that shows and edits settings."""
 
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""

@@ -1,10 +1,13 @@
-"""The settings of a gateway as operators see them: each with its origin, and no secret."""
+"""The settings of a gateway as operators see and edit them: with their origins, no secrets."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
+
+from goclaw_py.ports.store import SettingEdit
 
 Word = bool | int | float | str
 SettingValue = Word | tuple[Word, ...] | None
@@ -20,6 +23,8 @@ class OriginKind(StrEnum):
     """The default, which may come from the scheduler profile."""
     FILE = "file"
     ENVIRONMENT = "environment"
+    EDIT = "edit"
+    """An edit at run time (SPEC OPS-11)."""
     SECRET_FILE = "secret_file"  # noqa: S105
     """A file that contains only a secret."""
 
@@ -44,3 +49,70 @@ class Setting:
     origin: str
     secret: bool = False
     about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EditableSetting:
+    """How a setting can be edited at run time (SPEC OPS-11).
+
+    Args:
+        value: The value in effect, written as in an environment variable; "" if it is not set.
+        file_value: The value without the edit, in the same form.
+        version: The number of its newest edit, 0 if it was never edited.
+        edited: Whether an edit is in effect.
+        choices: The allowed words; empty if other values are allowed, too.
+    """
+
+    path: str
+    value: str
+    file_value: str
+    version: int
+    edited: bool
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsView:
+    """All settings in effect.
+
+    Args:
+        editable: Those that can be edited.
+        ignored: Warnings about stored edits that have no effect.
+        unavailable: Why nothing can be edited now; "" if that is possible.
+    """
+
+    settings: tuple[Setting, ...]
+    editable: tuple[EditableSetting, ...] = ()
+    ignored: tuple[str, ...] = ()
+    unavailable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingChange:
+    """A wish to edit a setting.
+
+    Args:
+        value: Written as in an environment variable; None: that of the settings file again.
+        version: The number of the newest edit that its author has seen; None: not compared.
+    """
+
+    path: str
+    value: str | None
+    version: int | None = None
+
+
+class SettingsService(Protocol):
+    """Shows and edits the settings of all nodes (SPEC OPS-11)."""
+
+    async def view(self) -> SettingsView:
+        """Return the settings in effect; also while the database is unavailable."""
+
+    async def change(self, changes: Sequence[SettingChange], *, source: str) -> SettingsView:
+        """Edit settings, all or none; ``source`` says from where that comes, for the history.
+
+        Runs in progress keep their values. Raises ``SettingError`` with all mistakes,
+        ``SettingChanged`` if another edit was faster, and ``StoreUnavailable``.
+        """
+
+    async def history(self, *, limit: int = 50, before: int | None = None) -> list[SettingEdit]:
+        """Return the edits, the newest first. Raises ``StoreUnavailable``."""

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Protocol, assert_never
 
 from goclaw_py.common.log_context import work_on
-from goclaw_py.model.ids import LaneName, RunId, SessionKey
+from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.scheduler.effects import (
     Cancel,
@@ -101,6 +101,10 @@ class Dispatcher:
     def resize_lane(self, name: LaneName, concurrency: int) -> None:
         """Resize a lane (SPEC LANE-9). Raises ``UnknownLane``."""
         self._carry_out(self._scheduler.resize(name, concurrency, self._loop.time()))
+
+    def limit_agent(self, name: AgentName, limit: int | None) -> None:
+        """Set the number of concurrent runs of an agent; None is no limit (SPEC AGENT-3)."""
+        self._carry_out(self._scheduler.limit_agent(name, limit, self._loop.time()))
 
     def grant(self, name: LaneName, places: int, elsewhere: int) -> None:
         """Add slots of a shared lane, of which other nodes have ``elsewhere`` (SPEC NODE-2)."""

@@ -60,7 +60,8 @@ class RunScheduler:
 
     Args:
         lanes: Sizes by lane name; the default lanes always exist.
-        agents: The number of concurrent runs of an agent; other agents have no limit.
+        agents: The number of concurrent runs of an agent, None for no limit; other agents have
+            none, and cannot get one later.
         cancel_grace_s: How long a cancelled run may take to end before it is abandoned.
         nesting: The limits of child runs.
         shared: Lanes whose size counts for all nodes together: see ``grant``.
@@ -71,7 +72,7 @@ class RunScheduler:
         self,
         lanes: Mapping[LaneName, int] | None = None,
         *,
-        agents: Mapping[AgentName, int] | None = None,
+        agents: Mapping[AgentName, int | None] | None = None,
         cancel_grace_s: float = 10.0,
         nesting: NestingLimits = DEFAULT_NESTING,
         shared: Collection[LaneName] = (),
@@ -325,6 +326,19 @@ class RunScheduler:
         self._machine.has_less_room |= concurrency < lane.concurrency
         lane.resize(concurrency)
         self._machine.slots.pump(lane, now)
+        return self._take(now)
+
+    def limit_agent(self, name: AgentName, limit: int | None, now: float) -> list[Effect]:
+        """Set the number of concurrent runs of an agent, None for no limit; its runs continue.
+
+        Raises ``ValueError`` for a limit below 1, and for an agent that the constructor did not
+        get.
+        """
+        if limit is not None:
+            check_count("max_concurrent", limit)
+        if name not in self._machine.agents:
+            raise ValueError(f"agent {name} is not known")
+        self._machine.limit_agent(name, limit, now)
         return self._take(now)
 
     def grant(self, name: LaneName, places: int, elsewhere: int, now: float) -> list[Effect]:

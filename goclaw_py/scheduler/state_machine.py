@@ -82,7 +82,10 @@ class RequestStateMachine:
     """Sessions, agents and lanes, and the requests in them."""
 
     def __init__(
-        self, lanes: Iterable[LaneState], agents: Mapping[AgentName, int], cancel_grace_s: float
+        self,
+        lanes: Iterable[LaneState],
+        agents: Mapping[AgentName, int | None],
+        cancel_grace_s: float,
     ) -> None:
         self.requests: dict[RunId, Request] = {}
         self.aliases: dict[RunId, Request] = {}
@@ -172,6 +175,20 @@ class RequestStateMachine:
             if not session.may_start(first):
                 first.slots.line.pop(session.key, None)
             self.admit(session, now)
+
+    def limit_agent(self, name: AgentName, limit: int | None, now: float) -> None:
+        """Set the number of concurrent runs of an agent; its runs continue."""
+        agent = self.agents[name]
+        before, agent.limit = agent.limit, limit
+        if limit is not None and (before is None or limit < before):
+            self.has_less_room = True
+        if limit is not None:
+            self._serve(agent, now)
+            return
+        waiting, agent.line = agent.line, {}
+        for key in waiting:
+            if (session := self.sessions.get(key)) is not None:
+                self.admit(session, now)
 
     def _offer(self, request: Request, session: SessionQueue) -> None:
         """Offer a message to the run of its session (SPEC QUEUE-4)."""

@@ -30,6 +30,9 @@ UNMENTIONED_KEPT: Final = timedelta(days=1)
 NAMES_KEPT: Final = RUNS_KEPT
 """Names of chats and people after they were seen last: as long as the runs that show them."""
 
+SETTING_EDITS_KEPT: Final = RUNS_KEPT
+"""Edits of settings that have no effect any more: as long as the runs that they affected."""
+
 MOST_SWEPT: Final = 250
 """The number of rows that one statement reads or deletes."""
 

@@ -90,9 +90,10 @@ class Guard:
             await self._app(scope, receive, send)
             return
         if refusal.status == 401 and _wants_page(scope):
-            # What was typed into a form is lost, but the way to its page is not.
-            here = _place(scope) if scope["method"] == "GET" else _referrer(scope)
-            target = f"{SIGN_IN_PATH}?{urlencode({'next': here})}"
+            # A form cannot be sent again after the sign-in, but its page can be opened again.
+            is_form = scope["method"] == "POST"
+            asked = {"next": _referrer(scope) if is_form else _place(scope)}
+            target = f"{SIGN_IN_PATH}?{urlencode(asked | ({'form': 'yes'} if is_form else {}))}"
             await RedirectResponse(target, status_code=303)(scope, receive, send)
             return
         headers = {"connection": "close"}

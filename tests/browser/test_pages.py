@@ -23,6 +23,7 @@ PLACES = {name: path for path, name in NAVIGATION} | {
     "Not there": "/nowhere",
     "Heartbeat": "/heartbeats/main",
     "Dry run": "/heartbeats/main/dry-run",
+    "Edit settings": "/settings/edit?group=agents.main.heartbeat",
     **dict.fromkeys(("Job", "Session", "Run"), ""),
 }
 

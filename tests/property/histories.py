@@ -92,7 +92,7 @@ CROWD = Setting(
     name="crowd",
     happenings=often(
         "message*12 end*8 store*3 time*3 stop stop_one stop_all late resize "
-        "set_concurrency take_in duplicate"
+        "limit_agent set_concurrency take_in duplicate"
     ),
     lanes={"main": 2, "cron": 1, "subagent": 1},
     agents={"main": 2, "busy": 1},
@@ -108,7 +108,7 @@ FAMILIES = Setting(
     name="families",
     happenings=often(
         "message*6 child*8 orphan*2 end*8 store*4 time*2 stop stop_one stop_all late "
-        "resize set_concurrency"
+        "resize limit_agent set_concurrency"
     ),
     lanes={"main": 2, "subagent": 1, "cron": 1},
     agents={"main": 2, "busy": 1},
@@ -124,7 +124,8 @@ FAMILIES = Setting(
 PATIENT = Setting(
     name="patient parents",
     happenings=often(
-        "message*10 child*18 end*24 store*8 stop*2 stop_one resize*2 set_concurrency "
+        "message*10 child*18 end*24 store*8 stop*2 stop_one resize*2 limit_agent "
+        "set_concurrency "
         "orphan stop_all time take_in"
     ),
     lanes={"main": 1, "subagent": 1, "cron": 1},

@@ -457,6 +457,13 @@ class Naive(World):
         self.settle()
         return self.done()
 
+    def limit_agent(self, name: str, limit: int | None, now: float) -> list[Told]:
+        self.now = now
+        self.limits[name] = limit
+        freed = self.turns[name] if limit is None else []
+        self.settle(freed, [name])
+        return self.done()
+
     def set_concurrency(self, session: str, concurrency: int, now: float) -> list[Told]:
         self.now = now
         for record in self.of(session, COLLECTING):

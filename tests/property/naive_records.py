@@ -123,7 +123,7 @@ class Register:
         turns: int,
     ) -> None:
         self.pools = {name: Pool(size) for name, size in lanes.items()}
-        self.limits = dict(agents)
+        self.limits: dict[str, int | None] = {**agents}
         self.grace_s = grace_s
         self.restarts, self.recovery = restarts, turns
         self.now = 0.0

@@ -52,11 +52,12 @@ class World(Register):
         return active == 0 if record.alone else active < self.concurrency[record.session]
 
     def is_limited(self, record: Record) -> bool:
-        return record.needs_agent and record.agent in self.limits
+        return record.needs_agent and self.limits.get(record.agent) is not None
 
     def agent_has_room(self, agent: str) -> bool:
         using = [r for r in self.live if r.agent == agent and r.needs_agent and r.state in ACTIVE]
-        return len(using) < self.limits[agent]
+        limit = self.limits[agent]
+        return limit is None or len(using) < limit
 
     # ------------------------------------------------------------------ going on
 
@@ -326,7 +327,8 @@ class World(Register):
             return True
         using = [r for r in self.live if r.agent == record.agent and r.needs_agent]
         stay = [r for r in using if r.state in ACTIVE and r.number not in ended]
-        return len(stay) < self.limits[record.agent]
+        limit = self.limits[record.agent]
+        return limit is None or len(stay) < limit
 
     def can_start(self, record: Record, ended: set[int]) -> bool:
         """Enough of those who have what it needs end."""

@@ -177,6 +177,9 @@ class Pair:
         name = "nowhere" if dice.chance(16) else dice.pick(list(self.naive.pools))
         self.tell("resize", name, dice.pick([1, 2, 3]))
 
+    def happens_limit_agent(self, dice: Dice) -> None:
+        self.tell("limit_agent", dice.pick(list(self.naive.limits)), dice.pick([1, 2, None]))
+
     def happens_set_concurrency(self, dice: Dice) -> None:
         self.tell("set_concurrency", dice.pick(list(self.setting.sessions)), dice.pick([1, 2, 3]))
 

@@ -49,6 +49,9 @@ insert into topics values ('c', 'a', '1', '5', E'Plans\t"', 'closed', true);
 insert into moved_sessions values ('old', 's1');
 insert into drafts values ('r1', '{1,2}', 'c', 'a', '1', null, null, 'epoch');
 insert into incidents values ('k', 'text', 'epoch');
+insert into setting_edits (path, value, before, after, source, edited_at)
+values ('lanes.main.size', '4', '2', '4', 'dashboard', 'epoch'),
+    ('queue.mode', null, 'steer', null, 'API', 'epoch');
 insert into cron_jobs (id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state,
     revision, created_at, updated_at, next_run_at)
 values ('j1', 'o', 'news', 'news', 'w', 'main', 'every', '{"every": "1h"}', 'o', 'chat', 'active',

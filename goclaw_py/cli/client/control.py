@@ -25,6 +25,7 @@ from goclaw_py.web.sockets import short_path
 if TYPE_CHECKING:
     from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
     from goclaw_py.cli.client.jobs import RemoteJobService
+    from goclaw_py.cli.client.settings import RemoteSettings
 
 TIMEOUT_S = 30.0
 """Timeout of a request. A chat message is answered only after its database commit."""
@@ -86,6 +87,13 @@ class RemoteControl(Remote):
         from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService  # noqa: PLC0415
 
         return RemoteHeartbeatService(self.send)
+
+    @cached_property
+    def settings(self) -> RemoteSettings:
+        """Return the service for settings."""
+        from goclaw_py.cli.client.settings import RemoteSettings  # noqa: PLC0415
+
+        return RemoteSettings(self.send)
 
     status = call(Control.status, "GET /api/status")
     lanes = call(Control.lanes, "GET /api/lanes")

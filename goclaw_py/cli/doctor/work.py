@@ -40,7 +40,7 @@ def check_release(facts: DoctorFacts) -> Iterator[Finding]:
 
 
 def check_age(facts: DoctorFacts) -> Iterator[Finding]:
-    """Check that the settings have not changed since the gateway started."""
+    """Check that the settings have not changed since the start, and that edits have an effect."""
     if facts.gateway is None or isinstance(facts.gateway, str):
         yield Finding("settings in use", "no gateway is running")
         return
@@ -56,6 +56,10 @@ def check_age(facts: DoctorFacts) -> Iterator[Finding]:
     fact = changes if newer else "same as in the file"
     cure = "restart the gateway, so that it reads them" if newer else ""
     yield Finding("settings in use", fact, cure, is_hint=True)
+    for warning in facts.gateway.warnings:
+        edit, _, remedy = warning.partition("; to remove it: ")
+        if remedy:
+            yield Finding("settings in use", edit, remedy.partition(";")[0], is_hint=True)
 
 
 def check_jobs(facts: DoctorFacts) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""``goclaw config``: show settings with their sources, and check a settings file."""
+"""``goclaw config``: show and edit settings, and check a settings file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
+    from goclaw_py.config import Settings
+    from goclaw_py.ports.control import Control
     from goclaw_py.ports.settings import Setting
 
-app = typer.Typer(help="Show and check the settings.", no_args_is_help=True)
+app = typer.Typer(help="Show, change and check the settings.", no_args_is_help=True)
 
 _VALUE = 60
 _ABOUT = 100
@@ -51,11 +53,11 @@ def show(
 ) -> None:
     """Show settings with their values and sources. Secrets are hidden.
 
+    While a gateway runs here, settings that were changed at run time are shown with these values.
+
     Example: goclaw config show agents.main --all
     """
-    from goclaw_py.config import shown  # noqa: PLC0415
-
-    found = _below(shown(cli(ctx).settings()), section)
+    found = _below(_effective(cli(ctx).settings()), section)
     found = [one for one in found if everything or _says_something(one)]
     if as_json:
         from goclaw_py.ports.settings import Setting  # noqa: PLC0415
@@ -66,6 +68,24 @@ def show(
     empty = "no settings in this section; to list all: goclaw config show --all"
     columns = ("SETTING", Column("VALUE", least=16), Column("SOURCE", drop=1, least=16))
     show_table(columns, rows, empty=empty)
+
+
+def _effective(settings: Settings) -> list[Setting]:
+    """Return the settings of file and environment, with the edits that a gateway here knows."""
+    from goclaw_py.cli.context import gateway_alone  # noqa: PLC0415
+    from goclaw_py.config import shown  # noqa: PLC0415
+    from goclaw_py.ports.settings import OriginKind  # noqa: PLC0415
+    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+    async def running() -> Sequence[Setting]:
+        async with gateway_alone(settings) as control:
+            return (await control.settings.view()).settings
+
+    found = {one.path: one for one in shown(settings)}
+    if is_answered(socket_path(settings.state_folder)):
+        edits = [one for one in waited_for(running()) if one.kind is OriginKind.EDIT]
+        found |= {one.path: one for one in edits}
+    return list(found.values())
 
 
 def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
@@ -93,12 +113,12 @@ def _says_something(one: Setting) -> bool:
     return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
 
 
-def _value(one: Setting) -> str:
+def _value(one: Setting, *, about: bool = True) -> str:
     """Format a value as in a settings file."""
     match one.value:
         case None:
-            about = f": {one_line(one.about, _ABOUT)}" if one.about else ""
-            return f"not set{about}"
+            what = f": {one_line(one.about, _ABOUT)}" if about and one.about else ""
+            return f"not set{what}"
         case bool():
             return str(one.value).lower()
         case tuple():
@@ -109,6 +129,103 @@ def _value(one: Setting) -> str:
             return '""'
         case _:
             return one_line(str(one.value), _VALUE)
+
+
+# ---------------------------------------------------------------------------- edits
+
+
+@app.command("set")
+def set_(
+    ctx: typer.Context,
+    path: Annotated[
+        str,
+        typer.Argument(
+            callback=named,
+            autocompletion=completion.sections,
+            help="Setting to change, such as lanes.main.size.",
+        ),
+    ],
+    value: Annotated[
+        str, typer.Argument(help="Value, as in an environment variable; lists with commas.")
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Change a setting at run time, without a restart.
+
+    The change holds for all gateways on this database until goclaw config reset. It overrides the
+    settings file; an environment variable overrides it. Runs in progress keep their values.
+
+    Example: goclaw config set agents.main.model openai:gpt-4o
+    """
+    _change(ctx, path, value, as_json=as_json)
+
+
+@app.command()
+def reset(
+    ctx: typer.Context,
+    path: Annotated[
+        str,
+        typer.Argument(
+            callback=named,
+            autocompletion=completion.sections,
+            help="Setting that was changed, such as lanes.main.size.",
+        ),
+    ],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Undo goclaw config set: use the value of the settings file again."""
+    _change(ctx, path, None, as_json=as_json)
+
+
+def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) -> None:
+    from goclaw_py.ports.settings import Setting, SettingChange  # noqa: PLC0415
+
+    async def changed(control: Control) -> tuple[Setting | None, Setting | None]:
+        before = _found((await control.settings.view()).settings, path)
+        wish = SettingChange(path, value)
+        view = await control.settings.change([wish], source="command line")
+        return before, _found(view.settings, path)
+
+    before, after = cli(ctx).ask(changed, create=False)
+    if as_json:
+        show_json(Setting | None, after)
+        return
+    old = "not set" if before is None else _value(before, about=False)
+    new = "not set" if after is None else _value(after, about=False)
+    typer.echo(f"{path}: {new} (before: {old})" if old != new else f"{path}: {new} (unchanged)")
+
+
+def _found(settings: Sequence[Setting], path: str) -> Setting | None:
+    return next((one for one in settings if one.path == path), None)
+
+
+@app.command()
+@with_wide
+def history(
+    ctx: typer.Context,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=999, help="Number of edits to show.")] = 20,
+    as_json: AsJson = False,
+) -> None:
+    """List changes of settings at run time, the newest first."""
+    from goclaw_py.ports.store import SettingEdit  # noqa: PLC0415
+
+    found = cli(ctx).ask(lambda control: control.settings.history(limit=limit))
+    if as_json:
+        show_json(list[SettingEdit], found)
+        return
+    rows = [
+        (f"{edit.at:%Y-%m-%d %H:%M}", edit.path, _text(edit.before), _text(edit.after), edit.source)
+        for edit in found
+    ]
+    columns = ("WHEN (UTC)", "SETTING", "BEFORE", "AFTER", Column("FROM", drop=1, least=12))
+    show_table(columns, rows, empty="no setting was changed at run time")
+
+
+def _text(value: str | None) -> str:
+    return "not set" if value is None else one_line(value, _VALUE)
 
 
 # ---------------------------------------------------------------------------- path

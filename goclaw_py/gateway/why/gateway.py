@@ -103,6 +103,7 @@ _WARNINGS: Final = (
     ("its provider has been down", "gateway.outage",
      "Check key, address and model of the agent", "goclaw doctor"),
     ("has other settings", "gateway.settings_differ", "What differs", "goclaw nodes show NODE"),
+    ("has no effect", "gateway.setting_edit", "Remove the edit", "goclaw config reset SETTING"),
     ("runs release", "gateway.release_differs", "The nodes", "goclaw nodes list"),
     ("the clock of this machine", "gateway.clock",
      "Synchronize the clock", "timedatectl set-ntp true"),

@@ -86,6 +86,7 @@ from goclaw_py.ports.store.runs import (
     Summary,
     ToolCall,
 )
+from goclaw_py.ports.store.settings import NewSettingEdit, SettingEdit, SettingStore
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
 from goclaw_py.scheduler.views import Backlog
@@ -128,6 +129,7 @@ __all__ = [
     "NewInbox",
     "NewPairing",
     "NewRun",
+    "NewSettingEdit",
     "NewWork",
     "Node",
     "NodeCall",
@@ -156,6 +158,8 @@ __all__ = [
     "SeenChat",
     "SeenName",
     "Session",
+    "SettingEdit",
+    "SettingStore",
     "Standing",
     "Stops",
     "Store",
@@ -188,6 +192,8 @@ class Notice(StrEnum):
     LANES = "goclaw_lanes"
     SUBAGENTS = "goclaw_subagents"
     """A background subagent may continue."""
+    SETTINGS = "goclaw_settings"
+    """A setting was edited."""
 
 
 class Store(
@@ -208,6 +214,7 @@ class Store(
     JobStore,
     WorkStore,
     HeartbeatStore,
+    SettingStore,
     UpkeepStore,
     Protocol,
 ):

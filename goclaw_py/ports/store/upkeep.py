@@ -62,5 +62,8 @@ class UpkeepStore(Protocol):
     async def sweep_unmentioned(self, *, now: datetime) -> int:
         """Delete group messages without a mention that are a day old; return how many."""
 
+    async def sweep_setting_edits(self, *, now: datetime) -> int:
+        """Delete edits of settings from 90 days ago, except those in effect; return how many."""
+
     async def sweep_names(self, *, now: datetime) -> int:
         """Delete names that were not seen for 90 days; return how many."""

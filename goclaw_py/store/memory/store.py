@@ -27,6 +27,7 @@ from goclaw_py.store.memory.people import MemoryPeople
 from goclaw_py.store.memory.records import MemoryRunRecords
 from goclaw_py.store.memory.rewind import MemoryRewind
 from goclaw_py.store.memory.runs import MemoryRuns
+from goclaw_py.store.memory.settings import MemorySettings
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
 from goclaw_py.store.memory.usage import MemoryUsageSums
@@ -53,6 +54,7 @@ class MemoryStore(
     MemoryWorkItems,
     MemoryHeartbeats,
     MemoryUsageSums,
+    MemorySettings,
     MemoryUpkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.

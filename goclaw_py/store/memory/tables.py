@@ -32,6 +32,7 @@ from goclaw_py.ports.store import (
     RunEnd,
     RunSoFar,
     SeenName,
+    SettingEdit,
     StoredEntry,
     ToolCall,
     Topic,
@@ -255,10 +256,8 @@ class MemoryDatabase:
         self.pending: dict[int, InboxRecord] = {}
         self.approvals = ApprovalTables()
         self.unmentioned: dict[ExternalKey, UnmentionedRow] = {}
-        self.last_unmentioned_id = 0
-        self.last_history_id = 0
-        self.last_inbox_id = 0
-        self.last_outbox_id = 0
+        self.last_inbox_id = self.last_outbox_id = 0
+        self.last_unmentioned_id = self.last_history_id = self.last_setting_edit = 0
         self.moved: dict[SessionKey, SessionKey] = {}
         self.drafts: dict[RunId, DraftRecord] = {}
         self.chats: dict[ChatKey, Chat] = {}
@@ -276,6 +275,7 @@ class MemoryDatabase:
         self.cron = JobTables()
         self.heartbeat_runs = HeartbeatTables()
         self.work: dict[int, StoredWorkItem] = {}
+        self.setting_edits: list[SettingEdit] = []
 
     def present_key(self, key: SessionKey) -> SessionKey:
         """Return the present key of a session whose chat may have a new id."""

@@ -111,6 +111,16 @@ class MemoryUpkeep(MemoryPart):
             del self._db.names[key]
         return len(old[: upkeep_rules.MOST_SWEPT])
 
+    async def sweep_setting_edits(self, *, now: datetime) -> int:
+        before = now - upkeep_rules.SETTING_EDITS_KEPT
+        table = self._db.setting_edits
+        newest = {edit.path: edit for edit in table}
+        used = {edit.id for edit in newest.values() if edit.value is not None}
+        old = [edit for edit in table if edit.at < before and edit.id not in used]
+        for edit in old[: upkeep_rules.MOST_SWEPT]:
+            table.remove(edit)
+        return len(old[: upkeep_rules.MOST_SWEPT])
+
     # ------------------------------------------------------------------ what is too old
 
     def _is_over(self, row: InboxRecord, now: datetime) -> bool:

@@ -31,6 +31,7 @@ from goclaw_py.store.postgres.runs.records import PostgresRunRecords
 from goclaw_py.store.postgres.runs.rewind import PostgresRewind
 from goclaw_py.store.postgres.runs.runs import PostgresRuns
 from goclaw_py.store.postgres.runs.usage import PostgresUsageSums
+from goclaw_py.store.postgres.settings import PostgresSettings
 from goclaw_py.store.postgres.upkeep import PostgresUpkeep
 
 
@@ -65,6 +66,7 @@ class PostgresStore(
     PostgresWorkItems,
     PostgresHeartbeats,
     PostgresUsageSums,
+    PostgresSettings,
     PostgresUpkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""

@@ -25,6 +25,8 @@ from goclaw_py.model.errors import (
     NotRewindable,
     NotYours,
     SessionBusy,
+    SettingChanged,
+    SettingError,
     SlugTaken,
     StoreUnavailable,
     TooManyEvents,
@@ -48,6 +50,8 @@ class NotAccepted(Refused):
 
 _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NotFound, 404),
+    (SettingError, 422),
+    (SettingChanged, 409),
     (BadUsageQuery, 422),
     (NoGateway, 409),
     (SessionBusy, 409),
@@ -75,6 +79,7 @@ _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "NOT_A_CHAT": NotAChat,
     "APPROVAL_CLOSED": ApprovalClosed,
     "NOT_REWINDABLE": NotRewindable,
+    "SETTING_CHANGED": SettingChanged,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {

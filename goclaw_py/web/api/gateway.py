@@ -1,8 +1,8 @@
-"""The gateway as a whole: status, lanes, nodes, channels, settings, usage, and why (SPEC OPS-2)."""
+"""The gateway as a whole: status, lanes, nodes, channels, usage, and why (SPEC OPS-2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Final
@@ -14,7 +14,6 @@ from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import LaneName
 from goclaw_py.model.messages import Target
 from goclaw_py.ports.control import Control, NodesView, Resized
-from goclaw_py.ports.settings import Setting
 from goclaw_py.ports.store import Node, OutboxState
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
@@ -30,9 +29,6 @@ from goclaw_py.web.api.wire import ResizeBody
 
 LanePath = Annotated[str, Path(min_length=1, max_length=512, examples=["main"])]
 About = Annotated[str | None, Query(min_length=1, max_length=512, examples=["telegram:100"])]
-Below = Annotated[
-    str | None, Query(min_length=1, max_length=512, examples=["lanes", "agents.main"])
-]
 By = Annotated[
     str,
     Query(
@@ -92,8 +88,8 @@ class ChannelAnswer:
     last_sent_at: datetime | None = None
 
 
-def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
-    """Return the routes below ``/api``. ``settings`` are those of the gateway, without secrets."""
+def gateway_routes(control: Control) -> APIRouter:
+    """Return the routes below ``/api``."""
     api = APIRouter()
 
     @api.get("/status")
@@ -110,14 +106,6 @@ def gateway_routes(control: Control, settings: Sequence[Setting]) -> APIRouter:
         stable over releases. If the name is ambiguous, the error lists the candidates.
         """
         return await control.why(about)
-
-    @api.get("/config")
-    async def config(below: Below = None) -> list[Setting]:
-        """List the settings of the gateway with their origins, without secrets.
-
-        With `below`, only those of a section.
-        """
-        return [one for one in settings if below is None or is_below(one.path, below)]
 
     @api.get("/channels")
     async def channels() -> list[ChannelAnswer]:
@@ -184,11 +172,6 @@ def _query(
         days=days,
         zone=zone,
     )
-
-
-def is_below(path: str, section: str) -> bool:
-    """Return whether a setting has this path or is in the section of this name."""
-    return path == section or path.startswith(f"{section}.")
 
 
 async def channel_answers(control: Control) -> list[ChannelAnswer]:

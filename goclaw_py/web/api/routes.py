@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -21,7 +20,6 @@ from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control, Terminals
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.logs import Logs, NoLogs
-from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
@@ -32,6 +30,7 @@ from goclaw_py.web.api.logs import log_routes
 from goclaw_py.web.api.messages import inbox_routes, outbox_routes, people_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
+from goclaw_py.web.api.settings import settings_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
 from goclaw_py.web.caco.routes import message_routes, schedule_routes
@@ -48,14 +47,12 @@ def make_api(
     terminals: Terminals | None = None,
     *,
     release: str = "",
-    settings: Sequence[Setting] = (),
     health: Health | None = None,
     logs: Logs | None = None,
 ) -> FastAPI:
     """Create the app. Without ``terminals`` it has no chat routes, without ``health`` no probes.
 
-    ``logs`` are the newest log lines of this process. ``settings`` are shown unchanged: they must
-    be without secrets.
+    ``logs`` are the newest log lines of this process.
     """
     app = FastAPI(
         title="goclaw_py",
@@ -79,8 +76,9 @@ def make_api(
     _include(app, live, "/api")
     # Before the sessions: behind a key with slashes in it nothing else would be found.
     _include(app, message_routes(control), "/api", responses=None)
-    _include(app, gateway_routes(control, settings), "/api")
+    _include(app, gateway_routes(control), "/api")
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
+    _include(app, settings_routes(control), "/api")
     _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
     _include(app, session_routes(control), "/api/sessions")

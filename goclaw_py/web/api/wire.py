@@ -172,6 +172,24 @@ class GrantBody(Body):
     session: Key | None = None
 
 
+SettingWord = Annotated[bool, Field(strict=True)] | int | float | Text
+"""A value of a setting, or of an item of a list."""
+
+
+class SettingBody(Body):
+    """An edit of a setting; without ``version``, the last one wins."""
+
+    path: Key
+    value: SettingWord | Annotated[list[SettingWord], Field(max_length=MAX_LIMIT)] | None
+    version: RowId | None = None
+
+
+class SettingsBody(Body):
+    """Edits of settings."""
+
+    changes: Annotated[list[SettingBody], Field(min_length=1, max_length=MAX_LIMIT)]
+
+
 class SayBody(Body):
     """A line from a terminal; a repeated ``message_id`` is ignored."""
 

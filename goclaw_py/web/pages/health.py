@@ -1,9 +1,8 @@
-"""The page of readiness, channels, warnings and settings, and that of explanations."""
+"""The page of readiness, channels and warnings, and that of explanations."""
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
 from typing import Final
 
 from starlette.routing import Route
@@ -11,7 +10,6 @@ from starlette.routing import Route
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
-from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 _OWN: Final = "console"
@@ -26,9 +24,7 @@ async def _nodes(service: PageServices) -> NodesView | None:
         return None
 
 
-def routes(
-    service: PageServices, health: Health | None, settings: Sequence[Setting]
-) -> list[Route]:
+def routes(service: PageServices, health: Health | None) -> list[Route]:
     """Return the health page, and that of ``goclaw why`` (SPEC OPS-4)."""
 
     async def look(_query: Query) -> Facts:
@@ -37,7 +33,6 @@ def routes(
             "status": status,
             "nodes": await _nodes(service),
             "checks": () if health is None else health.readiness().checks,
-            "settings": settings,
             "python": platform.python_version(),
             "alone": all(one.name == _OWN for one in status.channels),
         }

@@ -20,6 +20,7 @@ from goclaw_py.common import formatting
 from goclaw_py.common.text import count, first_words
 from goclaw_py.model.display_names import address, short_id
 from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.markdown import html_of
 
 NONE: Final = "\u2013"
@@ -41,6 +42,7 @@ NAVIGATION: Final = (
     ("/usage", "Usage"),
     ("/logs", "Logs"),
     ("/health", "Health"),
+    ("/settings", "Settings"),
 )
 """The pages in the order of the menu."""
 
@@ -60,6 +62,7 @@ _PAGES: Final = {
     "cron": "/jobs",
     "heartbeat": "/heartbeats",
     "sessions": "/sessions",
+    "config": "/settings",
 }
 """The pages with the same contents as commands."""
 
@@ -96,6 +99,7 @@ class Pages:
             markdown=html_of,
             read=read,
             pages_of=pages_of,
+            setting_value=setting_value,
         )
         self._templates.globals.update(
             navigation=NAVIGATION, themes=THEMES, assets=assets.version, signs_out=signs_out
@@ -124,6 +128,19 @@ class Assets:
     def type_of(self, name: str) -> str:
         """Return the media type of a file."""
         return self.TYPES[name.rpartition(".")[2]]
+
+
+def setting_value(setting: Setting) -> str:
+    """Return the value of a setting; "" if it is not set."""
+    match setting.value:
+        case None:
+            return ""
+        case bool():
+            return str(setting.value).lower()
+        case tuple():
+            return ", ".join(map(str, setting.value))
+        case _:
+            return str(setting.value)
 
 
 def when(value: datetime | None, *, relative: bool = False) -> Markup:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Final
@@ -21,7 +21,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
-from goclaw_py.ports.settings import Setting
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
@@ -38,6 +37,7 @@ from goclaw_py.web.pages import (
     people,
     runs,
     sessions,
+    settings,
     timeline,
     usage,
 )
@@ -85,6 +85,7 @@ _MODULES: Final = (
     approvals,
     people,
     usage,
+    settings,
 )
 """Modules of pages that need only the services."""
 
@@ -95,7 +96,6 @@ def make_site(
     access: WebAccess,
     *,
     health: Health | None = None,
-    settings: Sequence[Setting] = (),
     read: Read = attrgetter("text"),
 ) -> ASGIApp:
     """Create the app.
@@ -105,7 +105,6 @@ def make_site(
         api: Its streams and those of the site end together; both show the same log lines.
         access: The token and names.
         health: For the health page.
-        settings: For the health page, without secrets.
         read: Returns the text of a message as people in its chat read it.
     """
     assets = Assets()
@@ -116,7 +115,7 @@ def make_site(
     routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
-    routes += health_page.routes(service, health, settings)
+    routes += health_page.routes(service, health)
     routes += logs_page.routes(service, logs_of(api), closing)
     handlers = _Faults(service)
     app = Starlette(
@@ -215,7 +214,9 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
     async def ask(request: Request) -> Response:
         if gate is None:
             return RedirectResponse("/", status_code=303)
-        return _question(service, request, request.query_params.get("next", ""))
+        asked = request.query_params
+        sent = asked.get("form") == "yes"
+        return _question(service, request, asked.get("next", ""), sent_form=sent)
 
     async def answer(request: Request) -> Response:
         if gate is None:
@@ -273,6 +274,16 @@ def own_place(wanted: str) -> str:
     return place if is_ours and place.isprintable() else "/"
 
 
-def _question(service: PageServices, request: Request, wanted: str, error: str = "") -> Response:
+def _question(
+    service: PageServices,
+    request: Request,
+    wanted: str,
+    error: str = "",
+    *,
+    sent_form: bool = False,
+) -> Response:
     facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}
+    if sent_form:
+        what = "Your sign-in has expired, so nothing was done"
+        facts["error"] = f"{what}. Sign in, and send the form again."
     return service.answer(request, "login.html", facts, 403 if error else 200)

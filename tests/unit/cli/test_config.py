@@ -6,7 +6,9 @@ import json
 
 import pytest
 
-from tests.unit.cli.conftest import Done, Shell
+from goclaw_py.model.errors import GoclawError, SettingChanged, SettingError
+from goclaw_py.ports.settings import SettingChange
+from tests.unit.cli.conftest import Done, Shell, ThreadGateway, lines
 
 TEXT = '[lanes]\nmain = 3\n[web]\ntoken = "hush-hush-hush-hush"\n[agents.main]\nmodel = "offline"\n'
 
@@ -115,3 +117,56 @@ def test_a_file_that_cannot_be_read_is_one_mistake(goclaw: Shell, text: str | No
         file.write_text(text)
     got = goclaw("config", "check", str(file))
     assert (got.code, got.err.count("\n")) == (2, 1)
+
+
+# ---------------------------------------------------------------------- edits at run time
+
+
+def test_a_setting_is_set_and_reset(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """SPEC OPS-11."""
+    got = goclaw("config", "set", "lanes.main.size", "5")
+    assert (got.code, got.out) == (0, "lanes.main.size: 5 (before: 4)\n")
+    got = goclaw("config", "reset", "lanes.main.size")
+    assert (got.code, got.out) == (0, "lanes.main.size: not set (before: 5)\n")
+    sent = [(change.path, change.value, change.version) for change in changes(gateway)]
+    assert sent == [("lanes.main.size", "5", None), ("lanes.main.size", None, None)]
+    assert {source for _, source in gateway.control.settings.changes} == {"command line"}
+
+
+def changes(gateway: ThreadGateway) -> list[SettingChange]:
+    return [change for made, _ in gateway.control.settings.changes for change in made]
+
+
+@pytest.mark.parametrize(("failure", "words"), [
+    (SettingError("lanes.main.size", "x", "must be a whole number"), "must be a whole number"),
+    (SettingChanged("other settings are being changed right now"), "being changed right now"),
+])  # fmt: skip
+def test_a_refused_edit_is_told(
+    goclaw: Shell, gateway: ThreadGateway, failure: GoclawError, words: str
+) -> None:
+    gateway.control.settings.failure = failure
+    got = goclaw("config", "set", "lanes.main.size", "x")
+    assert got.code != 0
+    assert words in got.err
+    assert got.out == ""
+
+
+def test_edits_that_a_gateway_knows_are_shown(goclaw: Shell, gateway: ThreadGateway) -> None:
+    rows = lines(goclaw("config", "show", "lanes.main").out)
+    assert rows[1].startswith("lanes.main.size 4 edited on 2026-01-02")
+    assert "lanes.subagent.size 4 default" in lines(goclaw("config", "show", "lanes").out)
+
+
+def test_the_history_of_edits_is_a_table(goclaw: Shell, gateway: ThreadGateway) -> None:
+    got = goclaw("config", "history", "--limit", "2")
+    head, first, second = lines(got.out)
+    assert head == "WHEN (UTC) SETTING BEFORE AFTER FROM"
+    assert "lanes.main.size not set <img" in first
+    assert second.startswith("2026-01-02 03:04")
+    assert "\x1b" not in got.out
+
+
+def test_without_a_database_nothing_is_set(goclaw: Shell) -> None:
+    got = goclaw("config", "set", "lanes.main.size", "5")
+    assert got.code == 3
+    assert "there is no database" in got.err

@@ -53,6 +53,10 @@ JOB = Job(JobId("j-1"), OPERATOR, Maker.OPERATOR, SPEC, START, START, next_run_a
 GROUP = Chat("telegram", "default", "-5", PeerKind.GROUP, "The group", None, "", START, START)
 FRESH = replace(STATUS, started_at=datetime.now(UTC) + timedelta(days=1), release="1.0")
 ASKS = PairingApplicant("telegram", "default", Sender("7", "Bob"), START, START, "7")
+NO_EFFECT = (
+    "the edit of a.b has no effect: there is no such agent; "
+    "to remove it: goclaw config reset 'a.b'; see: goclaw config history"
+)
 WAITS = Schema(0, 1, ("0001",))
 
 World = Callable[[Place], DoctorFacts]
@@ -354,6 +358,7 @@ CASES = [
     ok("settings-in-use", plain, "no gateway"),
     ok("settings-in-use", running(), "as in the file"),
     hint("settings-in-use", running(started_at=START), "goclaw.toml", "restart the gateway"),
+    hint("settings-in-use", running(warnings=(NO_EFFECT,)), "of a.b", "goclaw config reset 'a.b'"),
     ok("owners", says(TELEGRAM), "Ann"),
     hint("owners", working(TELEGRAM), "nobody receives", "goclaw pairing approve"),
     hint("owners", working(TELEGRAM, asking=[ASKS]), "requests: Bob", "goclaw pairing approve"),

@@ -153,6 +153,9 @@ class Shell:
     def resize(self, name: str, concurrency: int) -> list[Effect]:
         return self._note(self.scheduler.resize(LaneName(name), concurrency, self.now))
 
+    def limit_agent(self, name: str, limit: int | None) -> list[Effect]:
+        return self._note(self.scheduler.limit_agent(AgentName(name), limit, self.now))
+
     def set_concurrency(self, concurrency: int, session: str = CHAT) -> list[Effect]:
         key = SessionKey(session)
         return self._note(self.scheduler.set_concurrency(key, concurrency, self.now))

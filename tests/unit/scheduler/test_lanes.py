@@ -97,6 +97,23 @@ def test_sessions_share_a_busy_agent_in_turns() -> None:
     assert shell.started == ["busy", "a1", "b1", "c1", "a2", "b2", "a3"]
 
 
+def test_the_limit_of_an_agent_changes_while_it_works() -> None:
+    """SPEC OPS-11: a run continues, whatever the new limit is."""
+    shell = Shell({"main": 9}, agents={"main": 3})
+    for number in range(6):
+        shell.submit(str(number), f"session {number}")
+    shell.limit_agent("main", 1)
+    shell.done_all("0", "1")
+    assert shell.started == ["0", "1", "2"]
+    shell.done("2")
+    assert shell.started[3:] == ["3"]
+    shell.limit_agent("main", None)
+    assert shell.started[3:] == ["3", "4", "5"]
+    for name, limit in (("main", 0), ("stranger", 2)):
+        with pytest.raises(ValueError, match=r"max_concurrent|stranger"):
+            shell.limit_agent(name, limit)
+
+
 # ---------------------------------------------------------------------- sizes that change
 
 

@@ -45,6 +45,7 @@ from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_nodes import FakeNodes
 from tests.unit.web.fake_post import behind, chosen
+from tests.unit.web.fake_settings import FakeSettings
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SESSION = SessionKey("agent:main:console:direct:local")
@@ -198,6 +199,7 @@ class FakeControl(FakeApprovals):
         self.made = Jobs()
         self.hearts = FakeHeartbeats()
         self.cluster = FakeNodes(self._called)
+        self.settings = FakeSettings()
         self.events: asyncio.Queue[live.LiveEvent | None] = asyncio.Queue()
         """What comes after ``LiveNow`` to one who follows runs. None ends it."""
 

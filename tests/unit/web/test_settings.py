@@ -1,4 +1,4 @@
-"""``/api/config`` and ``/api/channels`` (SPEC OPS-2, OPS-4, SEC-2)."""
+"""``/api/config``, ``/api/settings`` and ``/api/channels`` (SPEC OPS-2, OPS-4, OPS-11, SEC-2)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import httpx
+import pytest
 
+from goclaw_py.model.errors import GoclawError, SettingChanged, SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.settings import MASK, OriginKind, Setting
+from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingsView
 from goclaw_py.ports.store import LastActivity, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.api.routes import make_api
@@ -60,7 +62,8 @@ class Used(FakeControl):
 
 
 def http(control: FakeControl) -> httpx.AsyncClient:
-    app = make_api(control, settings=SETTINGS)
+    control.settings.seen = SettingsView(SETTINGS)
+    app = make_api(control)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x")
 
 
@@ -101,3 +104,64 @@ async def test_channels_come_with_when_they_were_last_used() -> None:
     assert third["last_received_at"] is None
     assert without_database.status_code == 200
     assert [one["last_sent_at"] for one in without_database.json()] == [None] * 3
+
+
+# ---------------------------------------------------------------------- edits
+
+
+async def test_settings_are_edited_in_any_type_of_json() -> None:
+    """SPEC OPS-11: written as in an environment variable from there on."""
+    control = FakeControl()
+    values: list[Any] = [4, 0.00001, True, "x", ["a", 2], None]
+    changes = [{"path": f"a.b{n}", "value": value} for n, value in enumerate(values)]
+    changes[0]["version"] = 7
+    async with http(control) as client:
+        answer = await client.post("/api/settings", json={"changes": changes})
+    assert answer.status_code == 200
+    ((made, source),) = control.settings.changes
+    texts = ["4", "0.00001", "true", "x", "a, 2", None]
+    assert [change.value for change in made] == texts
+    assert [change.version for change in made] == [7, *[None] * 5]
+    assert source == "API (127.0.0.1)"
+
+
+@pytest.mark.parametrize("body", [
+    {}, {"changes": []}, {"changes": [{"path": "a.b"}]}, {"changes": [{"value": 1}]},
+    {"changes": [{"path": "", "value": 1}]}, {"changes": [{"path": "a", "value": {"b": 1}}]},
+    {"changes": [{"path": "a", "value": 1, "version": "x"}]},
+    {"changes": [{"path": "a", "value": 1, "by": "me"}]},
+    {"changes": [{"path": "a" * 600, "value": 1}]},
+])  # fmt: skip
+async def test_a_malformed_edit_is_refused(body: dict[str, Any]) -> None:
+    control = FakeControl()
+    async with http(control) as client:
+        assert (await client.post("/api/settings", json=body)).status_code == 422
+    assert control.settings.changes == []
+
+
+@pytest.mark.parametrize(("failure", "status", "code"), [
+    (SettingError("a.b", "x", "must be y"), 422, None),
+    (SettingChanged("a.b was changed"), 409, "SETTING_CHANGED"),
+    (fakes.unavailable(), 503, None),
+])  # fmt: skip
+async def test_a_refused_edit_has_a_status_and_a_reason(
+    failure: GoclawError, status: int, code: str | None
+) -> None:
+    control = FakeControl()
+    control.settings.failure = failure
+    async with http(control) as client:
+        change = {"path": "a.b", "value": "x"}
+        answer = await client.post("/api/settings", json={"changes": [change]})
+    assert answer.status_code == status
+    assert answer.json().get("code") == code
+    assert str(failure) in answer.json()["error"]
+
+
+async def test_the_history_of_edits_has_pages() -> None:
+    async with http(FakeControl()) as client:
+        answer = await client.get("/api/settings/history?limit=3")
+        assert [edit["id"] for edit in answer.json()] == [25, 24, 23]
+        assert answer.headers["link"] == '<?limit=3&before=23>; rel="next"'
+        last = await client.get("/api/settings/history?before=2")
+    assert [edit["id"] for edit in last.json()] == [1]
+    assert "link" not in last.headers

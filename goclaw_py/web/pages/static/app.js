@@ -38,6 +38,28 @@ setInterval(() => {
   for (const element of document.querySelectorAll("time[data-relative]")) showTime(element);
 }, 1000);
 
+// ---------------------------------------------------------------- forms that outlive a sign-in
+
+// A form that was sent after the sign-in had expired is not saved. Its fields are kept in this tab,
+// and are there again when the sign-in leads back to its page.
+function keepForm(form) {
+  const kept = "form " + location.pathname + location.search.replace(/[?&]notice=\w+/, "");
+  const text = sessionStorage.getItem(kept);
+  sessionStorage.removeItem(kept);
+  if (text && new URLSearchParams(location.search).get("notice") === "welcome") {
+    for (const [name, value] of JSON.parse(text)) {
+      const field = form.elements.namedItem(name);
+      if (field && field.type !== "hidden") field.value = value;
+    }
+  }
+  form.addEventListener("submit", () => {
+    const typed = [...new FormData(form)].filter(([name]) => form.elements.namedItem(name)?.type !== "hidden");
+    sessionStorage.setItem(kept, JSON.stringify(typed));
+  });
+}
+
+for (const form of document.querySelectorAll("form[data-keep]")) keepForm(form);
+
 // ---------------------------------------------------------------- the connection
 
 // A browser gives up a stream for good where something else answers: a proxy, or the gateway when

@@ -110,8 +110,10 @@ async def test_a_form_of_who_is_signed_out_leads_to_the_question(
     headers = {**ORIGIN, **({"referer": referer} if referer else {})}
     answer = await locked.post("/stop", content=b"session=s", headers=headers)
     assert answer.status_code == 303
-    assert answer.headers["location"] == f"/login?{urlencode({'next': wanted})}"
+    place = f"/login?{urlencode({'next': wanted, 'form': 'yes'})}"
+    assert answer.headers["location"] == place
     assert world.control.calls == []
+    assert "nothing was done" in await locked.says(place)
     program = await locked.post("/stop", headers={**headers, "accept": "application/json"})
     assert program.status_code == 401
 

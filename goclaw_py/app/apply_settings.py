@@ -1,0 +1,138 @@
+"""Applies edited settings to the parts of a running gateway (SPEC OPS-11).
+
+The parts look up their mappings at each use, so the values in these are replaced. Nothing else
+changes a mapping after the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+from goclaw_py.agents import build_agent
+from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup
+from goclaw_py.app.parts import agent_specs, api_keys, chat_rules
+from goclaw_py.common.background_tasks import BackgroundTasks
+from goclaw_py.config.models import Settings
+from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.ports.agent import AgentLoop
+
+log = logging.getLogger(__name__)
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_CLOSE_S: Final = 5.0
+
+
+class SettingsApplier:
+    """Knows which part of a gateway depends on which setting.
+
+    Args:
+        settings: Those from which the parts were built.
+        deps: The dependencies of the container; their mappings are dictionaries.
+    """
+
+    def __init__(self, settings: Settings, deps: GatewayDependencies, container: Container) -> None:
+        self._current = settings
+        self._deps = deps
+        self._container = container
+        # Read once: a file that is unreadable for a moment must not make an edit fail.
+        self._keys = api_keys(settings)
+        self._specs = agent_specs(settings, self._keys)
+        self._replaced: list[tuple[AgentLoop, frozenset[RunId]]] = []
+        self._has_new_plans = False
+        self._tasks = BackgroundTasks("settings")
+
+    def prepare(self, settings: Settings) -> Callable[[], None]:
+        """Return a function that applies settings at once; it does not fail.
+
+        Raises ``SettingError`` for what only the parts can validate.
+        """
+        specs = agent_specs(settings, self._keys)
+        loops = {
+            name: build_agent(spec) for name, spec in specs.items() if spec != self._specs[name]
+        }
+        trusted = {place: channel.trusted for place, channel in self._deps.channels.items()}
+        rules = chat_rules(settings, trusted)
+        heartbeats = heartbeat_setup(settings)
+
+        def apply() -> None:
+            deps, container = self._deps, self._container
+            self._resize(settings)
+            container.policies.replace_rules(rules)
+            _refill(deps.limits, budgets(settings))
+            windows = {AgentName(name): a.context_window for name, a in settings.agents.items()}
+            _refill(deps.context_windows, windows)
+            self._has_new_plans |= heartbeats.plans != deps.heartbeats.plans
+            _refill(deps.heartbeats.policies, heartbeats.policies)
+            _refill(deps.heartbeats.plans, heartbeats.plans)
+            self._replace_agents(loops)
+            self._current, self._specs = settings, specs
+
+        return apply
+
+    def _resize(self, settings: Settings) -> None:
+        dispatcher, before = self._container.dispatcher, self._current
+        for lane, size in settings.lane_sizes.items():
+            # One that was resized by hand keeps its size until its setting changes.
+            if size != before.lane_sizes[lane]:
+                dispatcher.resize_lane(lane, size)
+        for key, agent in settings.agents.items():
+            if agent.max_concurrent != before.agents[key].max_concurrent:
+                dispatcher.limit_agent(AgentName(key), agent.max_concurrent)
+        _refill(self._deps.jobs.limits, agent_limits(settings))
+
+    def _replace_agents(self, loops: Mapping[AgentName, AgentLoop]) -> None:
+        runs = self._container.dispatcher.runs()
+        for name, loop in loops.items():
+            using = frozenset(one.id for one in runs if one.agent == name and one.waits_for is None)
+            self._replaced.append((self._deps.agents[name], using))
+            self._tasks.go(_warm_up(name, loop))
+        _refill(self._deps.agents, {**self._deps.agents, **loops})
+
+    async def finish(self) -> None:
+        """Plan heartbeats anew, and close replaced agents that no run uses any more.
+
+        Raises ``StoreUnavailable``; call it again then.
+        """
+        if self._has_new_plans:
+            await self._container.heartbeats.plan()
+            self._has_new_plans = False
+        running = {run.id for run in self._container.dispatcher.runs()}
+        unused = [loop for loop, using in self._replaced if not using & running]
+        self._replaced = [one for one in self._replaced if one[1] & running]
+        await asyncio.gather(*map(_close, unused))
+
+    async def close(self) -> None:
+        """Close all replaced agents: the gateway ends."""
+        replaced, self._replaced = self._replaced, []
+        await asyncio.gather(*(_close(loop) for loop, _ in replaced))
+
+
+def _refill(mapping: Mapping[K, V], values: Mapping[K, V]) -> None:
+    """Replace all values of a mapping that the parts of the gateway share."""
+    assert isinstance(mapping, dict)
+    found = dict(values)
+    mapping.clear()
+    mapping.update(found)
+
+
+async def _warm_up(name: AgentName, loop: AgentLoop) -> None:
+    try:
+        await loop.warm_up()
+    except Exception:
+        # The first run will report the same error to its user.
+        log.exception("agent_warm_up_failed", extra={"agent": name})
+
+
+async def _close(loop: AgentLoop) -> None:
+    """Close a loop; an error or a hang affects nothing else."""
+    try:
+        async with asyncio.timeout(_CLOSE_S):
+            await loop.close()
+    except Exception:
+        log.exception("part_close_failed", extra={"part": type(loop).__name__})
