@@ -15,14 +15,13 @@ from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.config import shown
 from goclaw_py.config.edits import (
     choices,
-    edited_words,
     is_editable,
     normal_path,
     parse_path,
     refusal,
     value_refusal,
     value_text,
-    with_edits,
+    with_values,
 )
 from goclaw_py.config.masking import Plain
 from goclaw_py.config.models import Settings
@@ -76,7 +75,8 @@ class LiveSettings:
         self._clock = clock
         self._applier = applier
         self._trouble = trouble
-        self._current = base
+        self.current = base
+        """The settings in effect."""
         self._shown = shown(base)
         self._edits: Mapping[str, SettingEdit] = {}
         self._ignored: Mapping[str, str] = {}
@@ -152,7 +152,7 @@ class LiveSettings:
         changed = [path for path, edit in found.items() if self._edits.get(path) != edit]
         log.info("settings_edited", extra={"settings": changed})
         self._edits, self._ignored = found, ignored
-        self._current, self._shown = settings, shown(settings)
+        self.current, self._shown = settings, shown(settings)
         self.wake.call()
 
     def _accepted(
@@ -175,7 +175,7 @@ class LiveSettings:
                 kept.append(edit)
         while True:
             try:
-                settings = with_edits(self._base, kept)
+                settings = with_values(self._base, map(_value, kept))
                 return settings, self._applier.prepare(settings), ignored
             except SettingError as error:
                 if not kept:
@@ -205,14 +205,14 @@ class LiveSettings:
                 kept = [
                     edit
                     for edit in edits
-                    if edit.path not in replaced and edit.path not in self._ignored
+                    if edit.value is not None
+                    and edit.path not in replaced
+                    and edit.path not in self._ignored
                 ]
-                new = [
-                    SettingEdit(0, path, value, None, None, source, now) for path, value in wished
-                ]
-                settings = with_edits(self._base, [*kept, *new])
+                new = [(path, value, "") for path, value in wished if value is not None]
+                settings = with_values(self._base, [*map(_value, kept), *new])
                 self._applier.prepare(settings)
-                before, after = _texts(self._current), _texts(settings)
+                before, after = _texts(self.current), _texts(settings)
                 added = [
                     NewSettingEdit(path, value, before.get(path) or None, after.get(path) or None)
                     for path, value in wished
@@ -262,16 +262,21 @@ class LiveSettings:
         return refusal(self._base, path) or value_refusal(self._base, path, value or "")
 
 
+def _value(edit: SettingEdit) -> tuple[str, str, str]:
+    return edit.path, edit.value or "", _origin(edit)
+
+
+def _origin(edit: SettingEdit) -> str:
+    return f"edited on {edit.at:%Y-%m-%d %H:%M} UTC, {edit.source}"
+
+
 def _texts(settings: Settings) -> dict[str, str]:
     return {one.path: value_text(one.value) for one in shown(settings) if not one.secret}
 
 
 def _newer_words(edit: SettingEdit) -> str:
     value = "not set" if edit.after is None else edit.after
-    return (
-        f"{edit.path} was changed meanwhile: it is now {value} "
-        f"({edited_words(edit.source, edit.at)})"
-    )
+    return f"{edit.path} was changed meanwhile: it is now {value} ({_origin(edit)})"
 
 
 def _concerns(error: SettingError, path: str) -> bool:

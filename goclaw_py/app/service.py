@@ -211,7 +211,8 @@ class Service:
         url = None if web is None else url_of(web.socket)
         log.info("gateway_ready", extra=facts if url is None else facts | {"web": url})
         self._manager.ready()
-        for line in banner(self._settings, self._parts, RELEASE, url, chats_here=chats_here):
+        settings = self._live_settings.current
+        for line in banner(settings, self._parts, RELEASE, url, chats_here=chats_here):
             say(line)
 
     def _duties(self) -> list[Callable[[], Awaitable[None]]]:

@@ -16,14 +16,18 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Printer, full_width
-from goclaw_py.model.errors import NoGateway
+from goclaw_py.model.errors import GoclawError, NoGateway
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
     from goclaw_py.ports.control import Control
+    from goclaw_py.ports.settings import SettingsView
 
 
 T = TypeVar("T")
+_PATIENCE_S = 4.0
+"""How long a command waits for the edits that a gateway has applied."""
+
 Question = Callable[["Control"], Awaitable[T]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as in the HTTP API.")]
@@ -65,6 +69,35 @@ class Cli:
         from goclaw_py.config import load  # noqa: PLC0415  (not needed for --help)
 
         return load(self.config)
+
+    def settings_in_effect(self) -> Settings:
+        """Read the settings, with the edits that a gateway here has applied (SPEC OPS-11).
+
+        Without an answer of a gateway they are those of file and environment.
+        """
+        from goclaw_py.config import with_values  # noqa: PLC0415
+        from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
+
+        settings = self.settings()
+        if not is_answered(socket_path(settings.state_folder)):
+            return settings
+
+        async def applied() -> SettingsView:
+            import asyncio  # noqa: PLC0415
+
+            async with asyncio.timeout(_PATIENCE_S), gateway_alone(settings) as control:
+                return await control.settings.view()
+
+        try:
+            view = waited_for(applied())
+            origins = {one.path: one.origin for one in view.settings}
+            edits = (
+                (one.path, one.value, origins[one.path]) for one in view.editable if one.edited
+            )
+            return with_values(settings, edits)
+        except (GoclawError, TimeoutError):
+            # The gateway hangs, or the file has changed and does not allow the edits any more.
+            return settings
 
     def ask(self, question: Question[T], *, create: bool = False) -> T:
         """Ask the gateway, or the database if no gateway is running.

@@ -1,5 +1,6 @@
 """Settings from file and environment."""
 
+from goclaw_py.config.edits import with_values
 from goclaw_py.config.load import find_file, load
 from goclaw_py.config.models import LogFormat, LogLevel, Settings
 from goclaw_py.config.policies import heartbeat_policy, job_profile, plans, switched_off
@@ -39,4 +40,5 @@ __all__ = [
     "source_token",
     "switched_off",
     "web_token",
+    "with_values",
 ]

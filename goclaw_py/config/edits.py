@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -28,7 +28,6 @@ from goclaw_py.config.sources import Layer, Tree
 from goclaw_py.config.types import EnvText, Flag
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.ports.settings import OriginKind, SettingValue
-from goclaw_py.ports.store import SettingEdit
 
 MAX_PATH_CHARS: Final = 300
 MAX_VALUE_CHARS: Final = 1_000
@@ -205,28 +204,23 @@ def _nearest(base: Settings, path: KeyPath) -> str:
 # ---------------------------------------------------------------------------- values
 
 
-def with_edits(base: Settings, edits: Iterable[SettingEdit]) -> Settings:
-    """Return the settings with edits. Raises ``SettingError`` as ``load`` does.
+def with_values(base: Settings, edits: Iterable[tuple[str, str, str]]) -> Settings:
+    """Return the settings with values in place of those of the file.
 
-    Every path must be editable. An edit without a value changes nothing.
+    ``edits`` are editable paths, values, and where these are from, for people. Raises
+    ``SettingError`` as ``load`` does.
     """
     values: Tree = {}
     origins: dict[KeyPath, Origin] = {}
-    for edit in edits:
-        path = parse_path(edit.path)
-        if edit.value is None or path is None:
-            continue
+    for text, value, origin in edits:
+        path = parse_path(text)
+        assert path is not None, text
         table = values
         for key in path[:-1]:
             table = table.setdefault(key, {})
-        table[path[-1]] = EnvText(edit.value)
-        origins[path] = Origin(OriginKind.EDIT, edited_words(edit.source, edit.at))
+        table[path[-1]] = EnvText(value)
+        origins[path] = Origin(OriginKind.EDIT, origin)
     return load_edited(base, Layer(values, origins)) if values else base
-
-
-def edited_words(source: str, at: datetime) -> str:
-    """Return the origin of an edited value, for people."""
-    return f"edited on {at:%Y-%m-%d %H:%M} UTC, {source}"
 
 
 def value_text(value: SettingValue) -> str:
@@ -236,6 +230,8 @@ def value_text(value: SettingValue) -> str:
             return ""
         case bool():
             return str(value).lower()
+        case float():
+            return f"{Decimal(str(value)):f}".removesuffix(".0")
         case tuple():
             return ", ".join(map(str, value))
         case _:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Final, Protocol
-
-from goclaw_py.ports.store import SettingEdit
 
 Word = bool | int | float | str
 SettingValue = Word | tuple[Word, ...] | None
@@ -85,6 +84,27 @@ class SettingsView:
     editable: tuple[EditableSetting, ...] = ()
     ignored: tuple[str, ...] = ()
     unavailable: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingEdit:
+    """A stored edit of a setting.
+
+    Args:
+        value: The new value, written as in an environment variable; None: the value of the
+            settings file (or the default) again.
+        before: The value that was in effect, for people; None: it was not set.
+        after: The value in effect from then on, for people; None: it is not set.
+        source: From where the edit came, such as ``dashboard (127.0.0.1)``.
+    """
+
+    id: int
+    path: str
+    value: str | None
+    before: str | None
+    after: str | None
+    source: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,15 @@ crowd / state_machine: an agent's limit holds for each session
 crowd / state_machine: a session keeps an agent as long as it has messages
 -                agent.line[key] = None
 +                agent.line = {key: None, **agent.line}
+crowd / state_machine: a new limit of an agent is not applied
+-        before, agent.limit = agent.limit, limit
++        before = agent.limit
+crowd / state_machine: a higher limit of an agent starts nothing
+-        if limit is not None:
+-            self._serve(agent, now)
+-            return
++        if limit is not None:
++            return
 crowd / scheduler: shrinking a lane cancels runs
 -        lane.resize(concurrency)
 +        lane.resize(concurrency)

@@ -90,7 +90,7 @@ def examine(options: Cli) -> Iterator[DoctorReport]:
     yield from _reports("python", [machine.check_python(here.python)])
     yield from _reports("channels-package", [machine.check_channels_package()])
     try:
-        settings = options.settings()
+        settings = options.settings_in_effect()
     except SettingError as error:
         lines = str(error).splitlines()
         wrong = [Finding("settings", each, "fix this setting") for each in lines]

@@ -16,7 +16,6 @@ from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
-    from goclaw_py.config import Settings
     from goclaw_py.ports.control import Control
     from goclaw_py.ports.settings import Setting
 
@@ -57,7 +56,9 @@ def show(
 
     Example: goclaw config show agents.main --all
     """
-    found = _below(_effective(cli(ctx).settings()), section)
+    from goclaw_py.config import shown  # noqa: PLC0415
+
+    found = _below(shown(cli(ctx).settings_in_effect()), section)
     found = [one for one in found if everything or _says_something(one)]
     if as_json:
         from goclaw_py.ports.settings import Setting  # noqa: PLC0415
@@ -68,24 +69,6 @@ def show(
     empty = "no settings in this section; to list all: goclaw config show --all"
     columns = ("SETTING", Column("VALUE", least=16), Column("SOURCE", drop=1, least=16))
     show_table(columns, rows, empty=empty)
-
-
-def _effective(settings: Settings) -> list[Setting]:
-    """Return the settings of file and environment, with the edits that a gateway here knows."""
-    from goclaw_py.cli.context import gateway_alone  # noqa: PLC0415
-    from goclaw_py.config import shown  # noqa: PLC0415
-    from goclaw_py.ports.settings import OriginKind  # noqa: PLC0415
-    from goclaw_py.web.sockets import is_answered, socket_path  # noqa: PLC0415
-
-    async def running() -> Sequence[Setting]:
-        async with gateway_alone(settings) as control:
-            return (await control.settings.view()).settings
-
-    found = {one.path: one for one in shown(settings)}
-    if is_answered(socket_path(settings.state_folder)):
-        edits = [one for one in waited_for(running()) if one.kind is OriginKind.EDIT]
-        found |= {one.path: one for one in edits}
-    return list(found.values())
 
 
 def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
@@ -181,6 +164,7 @@ def reset(
 
 def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) -> None:
     from goclaw_py.ports.settings import Setting, SettingChange  # noqa: PLC0415
+    from goclaw_py.web.api.error_json import NotAccepted  # noqa: PLC0415
 
     async def changed(control: Control) -> tuple[Setting | None, Setting | None]:
         before = _found((await control.settings.view()).settings, path)
@@ -188,13 +172,16 @@ def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) 
         view = await control.settings.change([wish], source="command line")
         return before, _found(view.settings, path)
 
-    before, after = cli(ctx).ask(changed, create=False)
+    try:
+        before, after = cli(ctx).ask(changed)
+    except NotAccepted as error:
+        typer.echo(f"goclaw: {error}", err=True)
+        raise typer.Exit(ExitCode.USAGE) from error
     if as_json:
         show_json(Setting | None, after)
         return
-    old = "not set" if before is None else _value(before, about=False)
-    new = "not set" if after is None else _value(after, about=False)
-    typer.echo(f"{path}: {new} (before: {old})" if old != new else f"{path}: {new} (unchanged)")
+    old, new = ("not set" if one is None else _value(one, about=False) for one in (before, after))
+    typer.echo(f"{path}: {new} (before: {old})" if old != new else f"{path}: {new} (as before)")
 
 
 def _found(settings: Sequence[Setting], path: str) -> Setting | None:

@@ -49,7 +49,7 @@ class AgentRow:
 @with_wide
 def list_agents(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List agents with their models and tools."""
-    settings = cli(ctx).settings()
+    settings = cli(ctx).settings_in_effect()
     found = [_agent(settings, name, agent) for name, agent in settings.agents.items()]
     if as_json:
         show_json(list[AgentRow], found)
@@ -122,7 +122,7 @@ def list_models(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     To check keys and libraries: goclaw doctor
     """
-    found = list(_models(cli(ctx).settings()))
+    found = list(_models(cli(ctx).settings_in_effect()))
     if as_json:
         show_json(list[ModelRow], found)
         return

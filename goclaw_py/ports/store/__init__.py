@@ -15,6 +15,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
+from goclaw_py.ports.settings import SettingEdit
 from goclaw_py.ports.store.approvals import ApprovalStore, NewApproval
 from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.ports.store.calls import CallStore, NodeCall
@@ -86,7 +87,7 @@ from goclaw_py.ports.store.runs import (
     Summary,
     ToolCall,
 )
-from goclaw_py.ports.store.settings import NewSettingEdit, SettingEdit, SettingStore
+from goclaw_py.ports.store.settings import NewSettingEdit, SettingStore
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
 from goclaw_py.scheduler.views import Backlog

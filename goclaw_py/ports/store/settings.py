@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from goclaw_py.ports.settings import SettingEdit
+
 
 @dataclass(frozen=True, slots=True)
 class NewSettingEdit:
@@ -24,19 +26,6 @@ class NewSettingEdit:
     value: str | None
     before: str | None
     after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SettingEdit:
-    """A stored edit. ``source`` says from where it came, such as ``dashboard (127.0.0.1)``."""
-
-    id: int
-    path: str
-    value: str | None
-    before: str | None
-    after: str | None
-    source: str
-    at: datetime
 
 
 class SettingStore(Protocol):

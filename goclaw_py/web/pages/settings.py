@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -119,10 +120,9 @@ async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
     search = asked.get("q", "").strip()[:_MAX_SEARCH_CHARS]
     before = _row(asked.get("before"))
     history: Sequence[SettingEdit] | None = None
-    try:
-        history = await settings.history(limit=_HISTORY + 1, before=before)
-    except StoreUnavailable:
-        history = None
+    if not view.unavailable:
+        with suppress(StoreUnavailable):
+            history = await settings.history(limit=_HISTORY + 1, before=before)
     groups = _groups(view)
     return {
         "title": "Settings",

@@ -25,9 +25,12 @@ from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.control import Control, Terminals
-from goclaw_py.ports.store import Store
+from goclaw_py.ports.settings import SettingChange
+from goclaw_py.ports.store import NewSettingEdit, Store
+from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.testing.clock import START
 from goclaw_py.tools import Registry
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.flaky_store import FlakyStore
@@ -264,3 +267,40 @@ async def test_what_libraries_quote_is_hidden_of_a_named_run(
         assert len(broken) >= 2
         about = {(line["run_id"], line["session"]) for line in broken}
         assert about == {(run.id, run.session)}, "of its work, and of the delivery of what it says"
+
+
+# ---------------------------------------------------------------------- edits of settings
+
+
+async def test_stored_edits_are_in_effect_at_the_start_and_new_ones_at_once(
+    tmp_path: Path,
+) -> None:
+    """SPEC OPS-11: one that does not fit is named in the status, and stops nothing."""
+    database = MemoryDatabase()
+    stored = [
+        NewSettingEdit("lanes.main.size", "1", "2", "1"),
+        NewSettingEdit("agents.gone.model", "offline", None, "offline"),
+    ]
+    before = MemoryStore(database)
+    await before.add_setting_edits(stored, source="API", expected=0, now=START)
+
+    def share(store: FlakyStore) -> None:
+        store._db = database
+
+    agent = ScriptedAgent(otherwise=lambda _request: Block())
+    async with a_service(tmp_path, agent, prepare=share) as gateway:
+        await gateway.until(lambda: gateway.said)
+        async with RemoteControl(socket_path(tmp_path)) as remote:
+            for chat in ("ann", "bob"):
+                await gateway.channel.deliver(message("work", chat=chat))
+            await gateway.until(lambda: agent.active)
+            (lane, *_) = (await remote.lanes()).lanes
+            assert (lane.lane.concurrency, lane.lane.waiting) == (1, 1)
+            (warning, *_) = (await remote.status()).warnings
+            assert "agents.gone.model has no effect" in warning
+            wish = SettingChange("lanes.main.size", "2")
+            view = await remote.settings.change([wish], source="")
+            assert {one.path: one.value for one in view.editable}["lanes.main.size"] == "2"
+            await gateway.until(lambda: len(agent.active) == 2)
+            (newest, *_) = await remote.settings.history(limit=1)
+    assert (newest.source, newest.before, newest.after) == ("command line", "1", "2")
