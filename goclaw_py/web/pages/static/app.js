@@ -7,8 +7,9 @@
 // A time is shown as an age, the exact time on hover. A press on it, or the button at the end of
 // the page, shows exact times, for fingers and keyboards. The browser remembers the button.
 const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-const DAY = { dateStyle: "medium", timeStyle: "medium" };
-const SECOND = { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" };
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const SECOND = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const EXACT = "goclaw-exact-times";
 let isExact = false;
 try {
@@ -25,15 +26,15 @@ function age(seconds) {
 }
 
 function clock(moment) {
-  const text = moment.toLocaleTimeString(undefined, SECOND);
+  const text = SECOND.format(moment);
   const isToday = moment.toDateString() === new Date().toDateString();
-  return isToday ? text : `${moment.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${text}`;
+  return isToday ? text : `${DAY.format(moment)} ${text}`;
 }
 
 function showTime(element) {
   const moment = new Date(element.dateTime);
   if (Number.isNaN(moment.getTime())) return;
-  const local = moment.toLocaleString(undefined, DAY);
+  const local = FULL.format(moment);
   const ago = age((Date.now() - moment.getTime()) / 1000);
   const kind = element.dataset;
   const both = `${ago} (${local})`;
