@@ -7,12 +7,13 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.app.database import Database
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.common.text import count
+from goclaw_py.common.time_texts import lasting
 from goclaw_py.gateway.container import Container
 from goclaw_py.messages.provider_outage import OutageView
 from goclaw_py.model.errors import StoreUnavailable
@@ -173,7 +174,7 @@ def _seen_with(trouble: str, view: ChannelView) -> ChannelView:
 
 def _outage(view: OutageView) -> str:
     kept = f"{count(view.kept, 'message')} kept"
-    down = f"its provider has been down for {view.for_s:.0f} s"
+    down = f"its provider has been down for {lasting(timedelta(seconds=view.for_s))}"
     return f"agent {view.agent}: {down}, {kept}: {view.cause}"
 
 

@@ -6,8 +6,10 @@ Computed from the views of a scheduler.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 from goclaw_py.common.text import count
+from goclaw_py.common.time_texts import lasting
 from goclaw_py.scheduler.models import HOLDING
 from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
 from goclaw_py.scheduler.views import LaneUse, LaneView, RunState, RunView, WaitsFor
@@ -73,7 +75,8 @@ def _sentence(use: LaneUse) -> str:
     occupants = f"; in it: {', '.join(names)}" if names else ""
     return (
         f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "
-        f"the first for {first.for_s:.0f} s: {_name(first)}{occupants}; see: goclaw lanes"
+        f"the first for {lasting(timedelta(seconds=first.for_s))}: {_name(first)}{occupants}; "
+        "see: goclaw lanes"
     )
 
 

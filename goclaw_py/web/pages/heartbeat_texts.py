@@ -8,7 +8,7 @@ from typing import Final
 
 from goclaw_py.common.durations import in_words
 from goclaw_py.common.formatting import cost
-from goclaw_py.common.time_texts import at, local
+from goclaw_py.common.time_texts import at
 from goclaw_py.delivery.ok_token import without_token
 from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
 from goclaw_py.heartbeat.status_texts import (
@@ -56,7 +56,6 @@ def _state(view: HeartbeatView) -> str:
 
 WORDS: Final[Mapping[str, object]] = {
     "at": at,
-    "local": local,
     "in_words": in_words,
     "status_of": _status,
     "outcome_words": outcome_words,

@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from goclaw_py.common.formatting import cost, sentence
 from goclaw_py.common.text import first_words
-from goclaw_py.common.time_texts import at, local
+from goclaw_py.common.time_texts import at
 from goclaw_py.jobs import texts
 from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.models import (
@@ -229,7 +229,6 @@ async def _one(service: PageServices, query: Query) -> Facts:
         "stats": stats,
         "days": STATISTICS_DAYS,
         "rows": rows,
-        "local": local,
         "took_s": took_s,
         "why": _why,
         "cost": cost,

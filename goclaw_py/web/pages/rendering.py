@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
 from typing import Final
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -27,6 +28,8 @@ NONE: Final = "\u2013"
 """A dash in place of a missing value."""
 
 _DAY_S: Final = 86_400
+_EXACT: Final = Markup(" data-exact")
+_CLOCK: Final = Markup(" data-clock")
 
 NAVIGATION: Final = (
     ("/", "Now"),
@@ -53,18 +56,25 @@ THEMES: Final = (
 )
 """The themes: value, name, sign."""
 
-_COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)[\w -]*\Z")
+_COMMAND: Final = re.compile(r"see: goclaw ([a-z]+)(?: [\w-]+)*?(?: ([\w.-]+))?\Z")
 _PAGES: Final = {
-    "outbox": "/deliveries",
-    "inbox": "/deliveries",
-    "groups": "/people",
-    "approvals": "/approvals",
-    "cron": "/jobs",
-    "heartbeat": "/heartbeats",
-    "sessions": "/sessions",
-    "config": "/settings",
+    "outbox": ("/deliveries", "Deliveries"),
+    "inbox": ("/deliveries", "Deliveries"),
+    "groups": ("/people#groups", "People"),
+    "approvals": ("/approvals", "Approvals"),
+    "lanes": ("/#lanes", "Now"),
+    "config": ("/settings", "Settings"),
+    "sessions": ("/sessions", "Sessions"),
+    "nodes": ("/health#nodes", "Health"),
 }
 """The pages with the same contents as commands."""
+
+_CAUSES: Final = (
+    (re.compile(r"[\w.-]+/[^\s:]+: "), "/health#channels"),
+    (re.compile(r"node \S+ .*(runs release|has other settings)"), "/health#nodes"),
+    (re.compile(r"jobs are turned off"), "/health#settings"),
+)
+"""The parts of the page Health with the details of warnings that name no command."""
 
 Read = Callable[[OutboundMessage], str]
 
@@ -88,7 +98,6 @@ class Pages:
         )
         self._templates.filters.update(
             when=when,
-            clock=clock,
             lasts=lasts,
             seconds=seconds,
             short=short_id,
@@ -98,7 +107,7 @@ class Pages:
             first_words=first_words,
             markdown=html_of,
             read=read,
-            pages_of=pages_of,
+            page_of=page_of,
             setting_value=setting_value,
         )
         self._templates.globals.update(
@@ -143,21 +152,20 @@ def setting_value(setting: Setting) -> str:
             return str(setting.value)
 
 
-def when(value: datetime | None, *, relative: bool = False) -> Markup:
-    """Return a time; the browser shows it in its zone, with ``relative`` as an age."""
+def when(value: datetime | None, *, exact: bool = False, clock: bool = False) -> Markup:
+    """Return a time. The browser shows it as an age, and on hover the exact time in its zone.
+
+    With ``exact`` it shows both, with ``clock`` hour to second, for lists in which seconds matter.
+    """
     if value is None:
         return Markup('<span class="none">{}</span>').format(NONE)
     utc = value.astimezone(UTC)
+    kind = _EXACT if exact else _CLOCK if clock else Markup()
     return Markup('<time datetime="{}"{}>{}</time>').format(
         utc.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        Markup(" data-relative") if relative else "",
+        kind,
         f"{utc:%Y-%m-%d %H:%M:%S} UTC",
     )
-
-
-def clock(value: datetime | None) -> Markup:
-    """Return a time for lists in which seconds matter; the browser shows hour to second."""
-    return when(value).replace("<time ", Markup("<time data-clock "))
 
 
 def lasts(value: timedelta | None) -> str:
@@ -186,7 +194,17 @@ def usd(value: Decimal | None) -> str:
     return NONE if value is None else formatting.usd(value)
 
 
-def pages_of(warning: str) -> list[tuple[str, str]]:
-    """Return path and name of the page for the command at the end of a warning."""
-    found = _COMMAND.search(warning)
-    return [page for page in NAVIGATION if found and page[0] == _PAGES.get(found[1])]
+def page_of(warning: str) -> tuple[str, str]:
+    """Return address and name of the page that shows what a warning is about, or how to cure it."""
+    if found := _COMMAND.search(warning):
+        match found[1], found[2]:
+            case "cron", str(job):
+                return f"/jobs/{quote(job, safe='')}", "Job"
+            case "heartbeat", str(agent):
+                return f"/heartbeats/{quote(agent, safe='')}", "Heartbeat"
+            case command, _ if command in _PAGES:
+                return _PAGES[command]
+    for cause, place in _CAUSES:
+        if cause.match(warning):
+            return place, "Health"
+    return "/why", "Why?"

@@ -246,9 +246,10 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         address = came_from.path + (f"?{urlencode(query)}" if query else "")
         response = RedirectResponse(own_place(address), status_code=303)
         if (theme := given.get("theme", "")) in {one for one, _, _ in THEMES}:
-            # Without it the theme of the system is used.
+            # Lax: it also holds for who comes from a link elsewhere. Without a cookie the theme is
+            # that of the system.
             lasts_s = _YEAR_S if theme else 0
-            response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="strict")
+            response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="lax")
         return response
 
     async def leave(_request: Request) -> Response:

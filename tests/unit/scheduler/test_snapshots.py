@@ -86,7 +86,7 @@ def test_a_slow_wait_is_told_with_who_waits_and_who_is_in_the_lane_until_it_is_o
     assert told(scheduler, 1.01 + SLOW_WAIT_S) != ()
     (sentence,) = told(scheduler, 8)
     assert sentence == (
-        "lane main is full (1 of 1) and 1 waits, the first for 7 s: b (s-b); in it: a (s-a); "
+        "lane main is full (1 of 1) and 1 waits, the first for 7 seconds: b (s-b); in it: a (s-a); "
         "see: goclaw lanes"
     )
     scheduler.resize(MAIN_LANE, 2, 8)
@@ -99,8 +99,8 @@ def test_a_shared_lane_with_room_is_not_called_full() -> None:
     scheduler.submit(ask("a"), 0)
     (sentence,) = told(scheduler, 7)
     assert sentence == (
-        "lane main gets no place from the database (0 of 2 taken) and 1 waits, the first for 7 s: "
-        "a (s-a); see: goclaw lanes"
+        "lane main gets no place from the database (0 of 2 taken) and 1 waits, "
+        "the first for 7 seconds: a (s-a); see: goclaw lanes"
     )
     scheduler.grant(MAIN_LANE, 1, 0, 7)
     scheduler.submit(ask("b"), 7)

@@ -4,7 +4,19 @@
 
 // ---------------------------------------------------------------- times
 
+// A time is shown as an age, the exact time on hover. A press on it, or the button at the end of
+// the page, shows exact times, for fingers and keyboards. The browser remembers the button.
 const AGES = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const SECOND = new Intl.DateTimeFormat(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const EXACT = "goclaw-exact-times";
+let isExact = false;
+try {
+  isExact = localStorage.getItem(EXACT) !== null;
+} catch {
+  // A browser may keep nothing.
+}
 
 function age(seconds) {
   const ahead = seconds < 0;
@@ -14,18 +26,21 @@ function age(seconds) {
 }
 
 function clock(moment) {
-  const text = moment.toLocaleTimeString(undefined, { hourCycle: "h23", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+  const text = SECOND.format(moment);
   const isToday = moment.toDateString() === new Date().toDateString();
-  return isToday ? text : `${moment.toLocaleDateString(undefined, { day: "numeric", month: "short" })} ${text}`;
+  return isToday ? text : `${DAY.format(moment)} ${text}`;
 }
 
 function showTime(element) {
   const moment = new Date(element.dateTime);
   if (Number.isNaN(moment.getTime())) return;
-  const local = moment.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-  const text = "clock" in element.dataset ? clock(moment) : "relative" in element.dataset ? age((Date.now() - moment.getTime()) / 1000) : local;
+  const local = FULL.format(moment);
+  const ago = age((Date.now() - moment.getTime()) / 1000);
+  const kind = element.dataset;
+  const both = `${ago} (${local})`;
+  const text = "clock" in kind ? clock(moment) : "exact" in kind ? both : isExact !== ("turned" in kind) ? local : ago;
   if (element.textContent !== text) element.textContent = text;
-  element.title = `${local} (${moment.toISOString()})`;
+  element.title = text === both ? moment.toISOString() : text === local ? ago : `${local} (${moment.toISOString()})`;
 }
 
 function showTimes(root) {
@@ -35,7 +50,7 @@ function showTimes(root) {
 }
 
 setInterval(() => {
-  for (const element of document.querySelectorAll("time[data-relative]")) showTime(element);
+  for (const element of document.querySelectorAll("time[datetime]:not([data-clock])")) showTime(element);
 }, 1000);
 
 // ---------------------------------------------------------------- forms that outlive a sign-in
@@ -59,6 +74,33 @@ function keepForm(form) {
 }
 
 for (const form of document.querySelectorAll("form[data-keep]")) keepForm(form);
+
+document.addEventListener("click", ({ target }) => {
+  const element = target.closest?.("time[datetime]");
+  if (!element || element.closest("a, button, summary, label")) return;
+  element.toggleAttribute("data-turned");
+  showTime(element);
+});
+
+const footer = document.getElementById("times");
+if (footer) {
+  const button = footer.querySelector("button");
+  footer.querySelector("span").textContent = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  button.ariaPressed = String(isExact);
+  button.addEventListener("click", () => {
+    isExact = !isExact;
+    button.ariaPressed = String(isExact);
+    try {
+      if (isExact) localStorage.setItem(EXACT, "yes");
+      else localStorage.removeItem(EXACT);
+    } catch {
+      // It holds for this page.
+    }
+    for (const element of document.querySelectorAll("time[data-turned]")) delete element.dataset.turned;
+    showTimes(document);
+  });
+  footer.hidden = false;
+}
 
 // ---------------------------------------------------------------- the connection
 

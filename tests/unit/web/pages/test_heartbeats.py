@@ -115,7 +115,7 @@ async def test_the_strip_tells_more_than_colours(browser: Browser, hearts: Heart
     assert text.count('class="heartbeat-run ') == 3
     dead = text.partition('href="/heartbeats/helper?heartbeat_run=019b-dead#chosen"')[2]
     told = dead.partition("</a>")[0]
-    assert 'title="Tue 3 Mar 2026, 08:30: delivery failed"' in told
+    assert 'title="Tue 3 Mar 2026, 08:30 (Europe/Berlin): delivery failed"' in told
     assert "✕" in told
     skipped = text.partition("heartbeat_run=019b-skipped#chosen")[0].rpartition("<a ")[2]
     assert 'class="heartbeat-run idle"' in skipped
