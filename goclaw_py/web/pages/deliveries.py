@@ -22,7 +22,7 @@ from goclaw_py.ports.store import MessageFilter, OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import (
     Field,
-    Filters,
+    ListFilters,
     Tab,
     back_to_rows,
     given,
@@ -55,39 +55,6 @@ def routes(service: PageServices) -> list[Route]:
     """Return the page, and the forms to retry and drop."""
     control = service.control
 
-    async def look(query: Query) -> Facts:
-        status = await control.status()
-        filters = _filters(query, {view.name for view in status.channels})
-        only = _only(service, filters)
-        show = filters.show
-        before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
-        rows, letters, counts, stale = await asyncio.gather(
-            control.outbox(
-                limit=SHOWN + 1, state=_STATES[show], only=only, before=before["before"]
-            ),
-            control.dead_letters(
-                waiting=show == "waiting", limit=SHOWN + 1, only=only, before=before["in"]
-            ),
-            control.message_counts(only),
-            _stale(control, query.get("stale", "")),
-        )
-        has_letters = show in ("failed", "waiting")
-        return {
-            "filters": replace(filters, tabs=_tabs(counts)),
-            "show": show,
-            "rows": rows[:SHOWN],
-            "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
-            "letters": letters[:SHOWN] if has_letters else (),
-            "next_letter": letters[SHOWN - 1].row.id if len(letters) > SHOWN else None,
-            "stale": stale,
-            "chat_of": lambda target: target_text(replace(target, thread=None)),
-            "named": [
-                *(address(row.message.target) for row in rows),
-                *(one.session for one in letters),
-                *(() if only.chat is None else (address(only.chat),)),
-            ],
-        }
-
     def act(how: Act, notice: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             sent = await form(request)
@@ -116,7 +83,40 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-def _filters(query: Query, channels: Iterable[str] = ()) -> Filters:
+async def _look(service: PageServices, query: Query) -> Facts:
+    control = service.control
+    status = await control.status()
+    filters = _filters(query, {view.name for view in status.channels})
+    only = _only(service, filters)
+    show = filters.show
+    before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
+    rows, letters, counts, stale = await asyncio.gather(
+        control.outbox(limit=SHOWN + 1, state=_STATES[show], only=only, before=before["before"]),
+        control.dead_letters(
+            waiting=show == "waiting", limit=SHOWN + 1, only=only, before=before["in"]
+        ),
+        control.message_counts(only),
+        _stale(control, query.get("stale", "")),
+    )
+    has_letters = show in ("failed", "waiting")
+    return {
+        "filters": replace(filters, tabs=_tabs(counts)),
+        "show": show,
+        "rows": rows[:SHOWN],
+        "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
+        "letters": letters[:SHOWN] if has_letters else (),
+        "next_letter": letters[SHOWN - 1].row.id if len(letters) > SHOWN else None,
+        "stale": stale,
+        "chat_of": lambda target: target_text(replace(target, thread=None)),
+        "named": [
+            *(address(row.message.target) for row in rows),
+            *(one.session for one in letters),
+            *(() if only.chat is None else (address(only.chat),)),
+        ],
+    }
+
+
+def _filters(query: Query, channels: Iterable[str] = ()) -> ListFilters:
     """Return the filters of an address. ``channels`` can be selected, and the one in it."""
     chat, channel = parse_target(query.get("chat", "")), query.get("channel", "")
     known = {*channels, *([channel] if SLUG.fullmatch(channel) else [])}
@@ -126,10 +126,10 @@ def _filters(query: Query, channels: Iterable[str] = ()) -> Filters:
         *(() if chat is None else given(query, "chat", "Chat", address(chat))),
         Field("search", "Search", placeholder="part of the text"),
     )
-    return Filters("/deliveries", "messages", query, fields, tuple(_STATES))
+    return ListFilters("/deliveries", "messages", query, fields, tuple(_STATES))
 
 
-def _only(service: PageServices, filters: Filters) -> MessageFilter:
+def _only(service: PageServices, filters: ListFilters) -> MessageFilter:
     values = filters.values
     return MessageFilter(
         values["channel"] or None,

@@ -84,7 +84,7 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class ListFilters:
     """The filters of a page, and what of them an address selects.
 
     Args:
@@ -154,7 +154,7 @@ def params_of(*names: str) -> tuple[str, ...]:
 
 
 def query_of(rows: str) -> dict[str, str]:
-    """Parse ``Filters.back``, which a form has sent. Raises ``HTTPException`` (422)."""
+    """Parse ``ListFilters.back``, which a form has sent. Raises ``HTTPException`` (422)."""
     try:
         return dict(parse_qsl(rows, max_num_fields=20))
     except ValueError as error:
