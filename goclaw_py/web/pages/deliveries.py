@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -69,9 +70,8 @@ def routes(service: PageServices) -> list[Route]:
         "/inbox/retry": (control.retry_dead_letters, "retried"),
         "/inbox/drop": (control.dismiss_dead_letters, "dropped"),
     }
-    page = Page(
-        "/deliveries", "deliveries", "Deliveries", look, params_of(*_FILTERS, "stale"), every_s=3.0
-    )
+    params = params_of(*_FILTERS, "stale")
+    page = Page("/deliveries", "deliveries", "Deliveries", partial(_look, service), params, 3.0)
     return [
         *service.routes(page),
         Route("/deliveries/all", _all(service), methods=["POST"]),

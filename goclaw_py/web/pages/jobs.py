@@ -160,7 +160,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         offset=(number - 1) * SHOWN,
     )
     page, counts = await asyncio.gather(jobs.search(asked, BY), jobs.counts(asked, BY))
-    whole: dict[str, int] = {"": sum(counts.values()), **counts}
+    whole = {"": sum(counts.values())} | {one.value: n for one, n in counts.items()}
     return {
         "jobs": page.jobs,
         "plan": plan,
