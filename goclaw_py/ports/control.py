@@ -22,6 +22,7 @@ from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
     ALL_RUNS,
+    ALL_SESSIONS,
     Chat,
     DeadLetter,
     LastActivity,
@@ -34,6 +35,7 @@ from goclaw_py.ports.store import (
     RunFilter,
     RunSpan,
     Session,
+    SessionFilter,
     StoredEntry,
     StoredRun,
     Unanswered,
@@ -254,7 +256,12 @@ class Control(Protocol):
         """
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[Session]:
         """Return sessions, the most recently active first.
 

@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.jobs.models import SLUG
 from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.targets import parse_target, target_text
@@ -26,6 +25,7 @@ from goclaw_py.web.pages.filters import (
     ListFilters,
     Tab,
     back_to_rows,
+    channels,
     given,
     one_of,
     params_of,
@@ -85,8 +85,7 @@ def routes(service: PageServices) -> list[Route]:
 
 async def _look(service: PageServices, query: Query) -> Facts:
     control = service.control
-    status = await control.status()
-    filters = _filters(query, {view.name for view in status.channels})
+    filters = _filters(query, await channels(service, query))
     only = _only(service, filters)
     show = filters.show
     before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
@@ -116,13 +115,12 @@ async def _look(service: PageServices, query: Query) -> Facts:
     }
 
 
-def _filters(query: Query, channels: Iterable[str] = ()) -> ListFilters:
-    """Return the filters of an address. ``channels`` can be selected, and the one in it."""
-    chat, channel = parse_target(query.get("chat", "")), query.get("channel", "")
-    known = {*channels, *([channel] if SLUG.fullmatch(channel) else [])}
+def _filters(query: Query, known: Iterable[str]) -> ListFilters:
+    """Return the filters of an address. ``known`` are the channels that can be selected."""
+    chat = parse_target(query.get("chat", ""))
     fields = (
         time_range("Created", "all"),
-        one_of("channel", "Channel", sorted(known)),
+        one_of("channel", "Channel", known),
         *(() if chat is None else given(query, "chat", "Chat", address(chat))),
         Field("search", "Search", placeholder="part of the text"),
     )
@@ -174,7 +172,8 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
 
     async def answer(request: Request) -> Response:
         sent = await form(request)
-        only = _only(service, _filters(query_of(sent.get("rows", ""))))
+        query = query_of(sent.get("rows", ""))
+        only = _only(service, _filters(query, await channels(service, query)))
         retries = sent.get("do", "retry") == "retry"
         done, before = 0, None
         while rows := await control.outbox(

@@ -11,8 +11,9 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from goclaw_py.jobs.models import NOT_IN_NAMES
-from goclaw_py.web.pages.services import Query, back_to
+from goclaw_py.jobs.models import NOT_IN_NAMES, SLUG
+from goclaw_py.model.errors import NoGateway
+from goclaw_py.web.pages.services import PageServices, Query, back_to
 
 MAX_SEARCH: Final = 200
 """The number of characters of a searched text."""
@@ -58,6 +59,16 @@ class Field:
 def one_of(name: str, label: str, values: Iterable[str]) -> Field:
     """Return a filter by one of some values, whose words are the values."""
     return Field(name, label, {value: value.replace("_", " ") for value in values})
+
+
+async def channels(service: PageServices, query: Query) -> list[str]:
+    """Return the channels of the gateway, and the one that an address names."""
+    try:
+        known = {view.name for view in (await service.control.status()).channels}
+    except NoGateway:
+        known = set()
+    named = query.get("channel", "")
+    return sorted(known | ({named} if SLUG.fullmatch(named) else set()))
 
 
 def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, ...]:
