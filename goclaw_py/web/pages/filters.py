@@ -104,6 +104,7 @@ class ListFilters:
         query: The parameters in the address.
         states: The values of the tabs; the first one is selected where the address names none.
         tab: The parameter of the tab.
+        anchor: The place of the list in the page, such as ``#log``.
         tabs: The tabs in their order, with the numbers of rows, once these are known.
     """
 
@@ -113,6 +114,7 @@ class ListFilters:
     fields: tuple[Field, ...]
     states: tuple[str, ...] = ("",)
     tab: str = TAB
+    anchor: str = ""
     tabs: tuple[Tab, ...] = field(default=())
 
     @property
@@ -156,7 +158,7 @@ class ListFilters:
         query = {name: one for name, one in (self.kept | changed).items() if one}
         if query.get(self.tab) == self.states[0]:
             del query[self.tab]
-        return self.path + (f"?{urlencode(query)}" if query else "")
+        return self.path + (f"?{urlencode(query)}" if query else "") + self.anchor
 
 
 def params_of(*names: str) -> tuple[str, ...]:

@@ -104,7 +104,7 @@ def routes(service: PageServices) -> list[Route]:
             *given(query, "to", "To"),
         )
         tabs = tuple(map(Tab, SPANS))
-        filters = ListFilters("/timeline", "runs", query, fields, _STATES, "span", tabs)
+        filters = ListFilters("/timeline", "runs", query, fields, _STATES, "span", tabs=tabs)
         outcome = filters.values["outcome"]
         only = replace(run_filter(filters.values), outcome=Outcome(outcome) if outcome else None)
         name = filters.show
