@@ -116,6 +116,7 @@ $(VENV)/.base:
 	@$(PYTHON) -c 'import venv, ensurepip' || { echo "Python lacks its venv module; on Debian: apt install python3-venv"; exit 1; }
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
+	@echo "  installing uv, which installs the rest"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt uv
 	@touch $@
 
@@ -126,15 +127,18 @@ UV_SYSTEM_CERTS=1 $(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/py
 endef
 
 $(VENV)/.ready-run: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing goclaw and its dependencies"
 	@$(call install,.)
 	@touch $@
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing goclaw, its dependencies and the tools of developers"
 	@$(call install,.[dev])
 	@touch $@ $(VENV)/.ready-run
 
 # In a variable, because a comma would end the argument of call.
 FOR_BENCH := .[dev,bench]
 $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing what benchmarks compare with"
 	@$(call install,$(FOR_BENCH))
 	@touch $@ $(VENV)/.ready $(VENV)/.ready-run
