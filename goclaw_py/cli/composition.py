@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
     from goclaw_py.ports.channel import Channel
-    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.control import Control, Terminals
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
@@ -40,20 +40,28 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
 
 def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -> int:
     """Run a gateway until it is asked to stop; return the exit code."""
-    # Without a chat in front, log lines are written to the terminal.
-    with ExitStack() as starting:
-        starting.enter_context(progress("starting the gateway", lines=front is None))
+    with ExitStack() as display:
+        # Without a chat in front, log lines are written to the terminal.
+        display.enter_context(progress("starting the gateway", lines=front is None))
         from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
 
         def greet(lines: Iterable[str]) -> None:
-            starting.close()
+            display.close()
             for line in lines:
                 say(line)
 
-        log_the_uncaught()
-        return run(
-            gateway(settings, say=say, tell=tell, greet=greet, front=front, may_migrate=may_migrate)
+        async def chat(control: Control, terminals: Terminals) -> None:
+            assert front is not None
+            await front(control, terminals)
+            waits = "waiting for runs in progress; Ctrl-C interrupts them"
+            display.enter_context(progress(waits))
+
+        shown = None if front is None else chat
+        work = gateway(
+            settings, say=say, tell=tell, greet=greet, front=shown, may_migrate=may_migrate
         )
+        log_the_uncaught()
+        return run(work)
 
 
 async def check_parts(settings: Settings) -> None:
