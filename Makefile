@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -64,6 +64,9 @@ lock: $(VENV)/.ready      ## update constraints.txt, ignoring local package inde
 	@env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null $(BIN)/pip-compile -q --upgrade --strip-extras --all-extras --allow-unsafe \
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
+
+screenshots: tools        ## make the pictures of the guides from a running gateway, into docs/pictures
+	@$(BIN)/python -m tests.tools.pictures $(ARGS)
 
 schema-page: $(VENV)/.ready  ## generate docs/schema.md from the migrations
 	@$(BIN)/python -m tests.tools.schema_page
