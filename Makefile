@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -65,6 +65,9 @@ lock: $(VENV)/.ready      ## update constraints.txt, ignoring local package inde
 	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
 	  -o constraints.txt pyproject.toml
 
+screenshots: tools        ## make the pictures of the guides from a running gateway, into docs/pictures
+	@$(BIN)/python -m tests.tools.pictures $(ARGS)
+
 schema-page: $(VENV)/.ready  ## generate docs/schema.md from the migrations
 	@$(BIN)/python -m tests.tools.schema_page
 
@@ -119,6 +122,7 @@ $(VENV)/.base:
 	@$(PYTHON) -c 'import venv, ensurepip' || { echo "Python lacks its venv module; on Debian: apt install python3-venv"; exit 1; }
 	@echo "setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV)
+	@echo "  installing uv, which installs the rest"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt uv
 	@touch $@
 
@@ -129,15 +133,18 @@ UV_SYSTEM_CERTS=1 $(BIN)/uv pip install -q --compile-bytecode --python $(BIN)/py
 endef
 
 $(VENV)/.ready-run: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing goclaw and its dependencies"
 	@$(call install,.)
 	@touch $@
 
 $(VENV)/.ready: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing goclaw, its dependencies and the tools of developers"
 	@$(call install,.[dev])
 	@touch $@ $(VENV)/.ready-run
 
 # In a variable, because a comma would end the argument of call.
 FOR_BENCH := .[dev,bench]
 $(VENV)/.ready-bench: pyproject.toml constraints.txt | $(VENV)/.base
+	@echo "  installing what benchmarks compare with"
 	@$(call install,$(FOR_BENCH))
 	@touch $@ $(VENV)/.ready $(VENV)/.ready-run

@@ -9,6 +9,7 @@ from functools import partial
 from goclaw_py.app.database import open_store
 from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
 from goclaw_py.app.live_settings import LiveSettings
+from goclaw_py.app.progress import Tell, untold
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings
@@ -20,9 +21,11 @@ from goclaw_py.ports.store import Place
 
 
 @asynccontextmanager
-async def open_control(settings: Settings, *, create: bool) -> AsyncIterator[Control]:
+async def open_control(
+    settings: Settings, *, create: bool, tell: Tell = untold
+) -> AsyncIterator[Control]:
     """Open the database directly; starts the embedded server for as long as it is needed."""
-    async with open_store(settings, create=create) as store:
+    async with open_store(settings, create=create, tell=tell) as store:
         clock = SharedClock()
         begun_s = clock.begin()
         if (there := await store.time()) is not None:

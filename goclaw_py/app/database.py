@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.app.schema import Dump, bring_up_to_date, ensure_fit
 from goclaw_py.config.models import Settings
 from goclaw_py.model.errors import NoDatabase, SessionShared, StoreError, StoreUnavailable
@@ -28,15 +29,22 @@ class Database:
     """Opens the database, and starts the embedded server if no other is configured.
 
     With ``create=False`` it creates nothing, so that commands that only read do not change an empty
-    or mistyped ``GOCLAW_HOME``.
+    or mistyped ``GOCLAW_HOME``. What it does is reported by ``tell``; ``say`` gets lines that a
+    person should keep, by default it also reports them as progress.
     """
 
     def __init__(
-        self, settings: Settings, say: Callable[[str], None], *, create: bool = True
+        self,
+        settings: Settings,
+        say: Callable[[str], None] | None = None,
+        *,
+        tell: Tell = untold,
+        create: bool = True,
     ) -> None:
         url = settings.database.url
         self._dsn = None if url is None else url.get_secret_value()
-        self._say = say
+        self._tell = tell
+        self._say = say = say or (lambda line: tell(ProgressStep(line)))
         self._state = settings.state_folder
         self._create = create
         self._backups = settings.state_folder / BACKUPS
@@ -62,7 +70,9 @@ class Database:
                 f"there is no database in {self._state} yet; "
                 "start the gateway with goclaw run, or correct GOCLAW_HOME"
             )
+        self._tell(ProgressStep("starting the embedded database"))
         server = await asyncio.to_thread(self._server.start)
+        self._tell(ProgressStep("opening the database"))
         return Address(None, str(server.host), server.user, server.database)
 
     async def open(self, *, wait: bool, may_migrate: bool = True) -> PostgresStore:
@@ -104,7 +114,7 @@ class Database:
         """
         if self._dsn is not None:
             await ensure_fit(address)
-        return await bring_up_to_date(address, refuse=refuse, dump=self._dump())
+        return await bring_up_to_date(address, refuse=refuse, dump=self._dump(), tell=self._tell)
 
     def _dump(self) -> Dump | None:
         """Return how to back up the database; managed ones are backed up by their operators."""
@@ -153,16 +163,20 @@ class Database:
     async def close(self) -> None:
         """Stop the embedded server unless other processes use it."""
         if self._dsn is None:
+            self._tell(ProgressStep("stopping the embedded database"))
             await asyncio.to_thread(self._server.stop)
 
 
 @asynccontextmanager
-async def open_store(settings: Settings, *, create: bool) -> AsyncIterator[PostgresStore]:
+async def open_store(
+    settings: Settings, *, create: bool, tell: Tell = untold
+) -> AsyncIterator[PostgresStore]:
     """Open the store for a CLI command. Raises ``StoreUnavailable`` if it cannot be reached."""
-    database = Database(settings, say=lambda _line: None, create=create)
+    database = Database(settings, tell=tell, create=create)
     try:
         store = await database.open(wait=False)
         try:
+            tell(ProgressStep("reading the database"))
             yield store
         finally:
             await store.close()

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, closing, contextmanager
+from functools import partial
 
 from goclaw_py.app.database import Database
 from goclaw_py.app.listeners import listen_web
 from goclaw_py.app.logs import configure, mark_names
 from goclaw_py.app.loop import unless
 from goclaw_py.app.parts import build_parts
+from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.app.service import RELEASE, Front, Service
 from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
@@ -72,15 +74,18 @@ async def run_gateway(
     settings: Settings,
     *,
     say: Callable[[str], None],
+    tell: Tell = untold,
+    greet: Callable[[Iterable[str]], None] | None = None,
     front: Front | None = None,
     may_migrate: bool = True,
 ) -> int:
     """Run a gateway until it is stopped; return the exit code.
 
-    ``say`` prints a line for the person who started it. ``front`` runs in the foreground, such as
-    a chat in the terminal: the gateway ends when it returns, and log lines go to a file in the
-    state folder. Without it the gateway ends on SIGINT or SIGTERM. With ``may_migrate`` False, a
-    database whose schema is not up to date is an error.
+    ``say`` prints a line for the person who started it. ``tell`` gets the progress of the start.
+    When it is ready, ``greet`` is called once with lines to print; by default it says them.
+    ``front`` runs in the foreground, such as a chat in the terminal: the gateway ends when it
+    returns, and log lines go to a file in the state folder. Without it the gateway ends on SIGINT
+    or SIGTERM. With ``may_migrate`` False, a database whose schema is not up to date is an error.
 
     Raises ``SettingError``, ``HookConflict``, ``AlreadyRunning``, ``CannotListen`` and
     ``StoreError`` before it is ready.
@@ -91,7 +96,7 @@ async def run_gateway(
     file = None if front is None else folder / "goclaw.log"
     configure(settings, file=file, ring=parts.logs)
     signals = Signals()
-    database = Database(settings, say)
+    database = Database(settings, say, tell=tell)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(database.close)
         spans = await stack.enter_async_context(tracing(RELEASE))
@@ -107,8 +112,15 @@ async def run_gateway(
         if store is None:
             return 0
         stack.push_async_callback(store.close)
+        tell(ProgressStep("starting the channels"))
         service = Service(settings, parts, database, store, spans, manager)
         mark_names(service.name_of)
         shown = None if front is None else signals.behind(front)
-        await service.run(listener, signals.stop, signals.hurry, say, shown, web)
+        greet = greet or partial(_say_all, say)
+        await service.run(listener, signals.stop, signals.hurry, greet, shown, web)
         return 0
+
+
+def _say_all(say: Callable[[str], None], lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)

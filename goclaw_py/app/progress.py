@@ -13,15 +13,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ProgressStep:
-    """The progress of an operation. ``done`` and ``total`` are bytes; ``total`` may be unknown."""
+    """The progress of an operation, in ``bytes`` or another unit; ``total`` may be unknown."""
 
     what: str
-    done: int
+    done: int = 0
     total: int | None = None
+    unit: str = ""
 
 
 Tell = Callable[[ProgressStep], None]
 """A progress callback. It is called often, from any thread, and must return quickly."""
+
+
+def untold(step: ProgressStep) -> None:
+    """Ignore progress."""
 
 
 async def in_thread(work: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

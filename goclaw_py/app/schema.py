@@ -6,8 +6,10 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
+from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.model.errors import MigrationError, SessionShared
 from goclaw_py.store.migrate import FOLDER, migrate, own_tables, status
 from goclaw_py.store.postgres import Address, connection
@@ -15,6 +17,8 @@ from goclaw_py.store.postgres.fitness import bare, examine, shares_sessions
 from goclaw_py.store.postgres.refusals import POOLED
 
 log = logging.getLogger(__name__)
+
+_LOOK_EVERY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,12 @@ async def ensure_fit(address: Address) -> None:
 
 
 async def bring_up_to_date(
-    address: Address, *, refuse: bool = False, dump: Dump | None = None, migrations: Path = FOLDER
+    address: Address,
+    *,
+    refuse: bool = False,
+    dump: Dump | None = None,
+    migrations: Path = FOLDER,
+    tell: Tell = untold,
 ) -> list[str]:
     """Run pending migrations; return the names of the files that were run.
 
@@ -61,15 +70,19 @@ async def bring_up_to_date(
                 f"the database schema is not up to date: {names}; run: goclaw migrate"
             )
         if dump is not None and found.current:
-            file = await _save(address, dump, found.latest)
+            file = await _save(address, dump, found.latest, tell)
             log.info("migration_backup_saved", extra={"file": file})
-        done = await migrate(one, folder=migrations)
+        done = await migrate(one, folder=migrations, on_step=partial(_tell_step, tell))
     for name in done:
         log.info("migration_applied", extra={"migration": name})
     return done
 
 
-async def _save(address: Address, dump: Dump, version: int) -> str:
+def _tell_step(tell: Tell, file: str, number: int, total: int) -> None:
+    tell(ProgressStep(f"applying {file}", number - 1, total, "migrations"))
+
+
+async def _save(address: Address, dump: Dump, version: int, tell: Tell) -> str:
     dump.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     now = datetime.now(UTC)
     file = dump.folder / f"before-{version:04}-{now:%Y%m%dT%H%M%SZ}.dump"
@@ -85,6 +98,7 @@ async def _save(address: Address, dump: Dump, version: int) -> str:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )
+    telling = asyncio.create_task(_tell_size(part, tell))
     try:
         _, errors = await process.communicate()
     except asyncio.CancelledError:
@@ -92,8 +106,22 @@ async def _save(address: Address, dump: Dump, version: int) -> str:
         await process.wait()
         part.unlink(missing_ok=True)
         raise
+    finally:
+        telling.cancel()
     if process.returncode:
         reason = errors.decode(errors="replace").strip().splitlines()[-1:]
         raise MigrationError(f"the backup before the migration failed: {''.join(reason)}")
     part.rename(file)
     return str(file)
+
+
+async def _tell_size(file: Path, tell: Tell) -> None:
+    """Report the growth of a file until it is cancelled."""
+    while True:
+        size = await asyncio.to_thread(_size, file)
+        tell(ProgressStep("backing up the database before its migration", size, unit="bytes"))
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -118,20 +118,21 @@ class Service:
         listener: UnixListener,
         stop: asyncio.Event,
         hurry: asyncio.Event,
-        say: Callable[[str], None],
+        greet: Callable[[Iterable[str]], None],
         front: Front | None,
         web: WebListener | None = None,
     ) -> None:
         """Run until ``stop`` is set or ``front`` returns.
 
+        ``greet`` is called once, with what to tell the person when the gateway is ready.
         ``web`` serves the webhooks of channels, and the API if the settings enable it.
         """
         try:
             if not await unless(stop, self._come_up()):
                 return
             servers = self._servers(listener, web)
-            greet = partial(self._greet, say, web, chats_here=front is not None)
-            await self._work(servers, stop, hurry, greet, front)
+            on_ready = partial(self._on_ready, greet, web, chats_here=front is not None)
+            await self._work(servers, stop, hurry, on_ready, front)
         finally:
             await self._leave()
 
@@ -171,7 +172,7 @@ class Service:
         servers: list[HttpServer],
         stop: asyncio.Event,
         hurry: asyncio.Event,
-        greet: Callable[[], None],
+        on_ready: Callable[[], None],
         front: Front | None,
     ) -> None:
         failure: Exception | None = None
@@ -189,7 +190,7 @@ class Service:
             ]
             background += [group.create_task(server.run(), name="server") for server in servers]
             receiving = group.create_task(self._receive(), name="receiving")
-            greet()
+            on_ready()
             try:
                 await self._until_end(stop, front)
             except Exception as error:
@@ -204,16 +205,19 @@ class Service:
         if failure is not None:
             raise failure
 
-    def _greet(
-        self, say: Callable[[str], None], web: WebListener | None, *, chats_here: bool
+    def _on_ready(
+        self,
+        greet: Callable[[Iterable[str]], None],
+        web: WebListener | None,
+        *,
+        chats_here: bool,
     ) -> None:
         facts: dict[str, object] = {"node": self._cluster.node.id, "pid": os.getpid()}
         url = None if web is None else url_of(web.socket)
         log.info("gateway_ready", extra=facts if url is None else facts | {"web": url})
         self._manager.ready()
         settings = self._live_settings.current
-        for line in banner(settings, self._parts, RELEASE, url, chats_here=chats_here):
-            say(line)
+        greet(banner(settings, self._parts, RELEASE, url, chats_here=chats_here))
 
     def _duties(self) -> list[Callable[[], Awaitable[None]]]:
         """Return the background tasks, which run as long as the service."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from goclaw_py.app.loop import run
 from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
+from goclaw_py.cli.progress import progress, say, tell
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import AgentError, ChannelError, NotSent
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
     from goclaw_py.ports.channel import Channel
-    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.control import Control, Terminals
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
@@ -34,17 +35,33 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
     """
     from goclaw_py.app.control import open_control as opened  # noqa: PLC0415
 
-    return opened(settings, create=create)
+    return opened(settings, create=create, tell=tell)
 
 
-def run_gateway(
-    settings: Settings, *, say: Callable[[str], None], front: Front | None, may_migrate: bool
-) -> int:
+def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -> int:
     """Run a gateway until it is asked to stop; return the exit code."""
-    from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
+    with ExitStack() as display:
+        # Without a chat in front, log lines are written to the terminal.
+        display.enter_context(progress("starting the gateway", lines=front is None))
+        from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
 
-    log_the_uncaught()
-    return run(gateway(settings, say=say, front=front, may_migrate=may_migrate))
+        def greet(lines: Iterable[str]) -> None:
+            display.close()
+            for line in lines:
+                say(line)
+
+        async def chat(control: Control, terminals: Terminals) -> None:
+            assert front is not None
+            await front(control, terminals)
+            waits = "waiting for runs in progress; Ctrl-C interrupts them"
+            display.enter_context(progress(waits))
+
+        shown = None if front is None else chat
+        work = gateway(
+            settings, say=say, tell=tell, greet=greet, front=shown, may_migrate=may_migrate
+        )
+        log_the_uncaught()
+        return run(work)
 
 
 async def check_parts(settings: Settings) -> None:
@@ -151,7 +168,7 @@ async def _connection(settings: Settings) -> AsyncIterator[Connection]:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres import connection  # noqa: PLC0415
 
-    database = Database(settings, say=lambda _line: None, create=False)
+    database = Database(settings, tell=tell, create=False)
     try:
         async with connection(await database.address()) as one:
             yield one
@@ -172,7 +189,7 @@ async def check_up(settings: Settings) -> Checkup:
     from goclaw_py.app.database import Database  # noqa: PLC0415
     from goclaw_py.store.postgres.checkup import check_up as asked  # noqa: PLC0415
 
-    database = Database(settings, say=lambda _line: None, create=False)
+    database = Database(settings, tell=tell, create=False)
     try:
         return await asked(await database.address(), SystemClock())
     finally:
@@ -183,7 +200,7 @@ async def migrate(settings: Settings) -> list[str]:
     """Apply pending migrations, as at a start; return the names of the files."""
     from goclaw_py.app.database import Database  # noqa: PLC0415
 
-    database = Database(settings, say=lambda _line: None)
+    database = Database(settings, tell=tell)
     try:
         return await database.migrate(await database.address())
     finally:
@@ -208,7 +225,7 @@ async def in_the_way(settings: Settings, backup: Backup, *, files: bool) -> InTh
     """Return what a restore would overwrite. Raises ``BackupError`` if it is impossible."""
     from goclaw_py.app.backup.restore import look  # noqa: PLC0415
 
-    return await look(settings, backup, files=files)
+    return await look(settings, backup, files=files, tell=tell)
 
 
 async def restore(

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Printer, full_width
+from goclaw_py.cli.progress import progress, tell
 from goclaw_py.model.errors import GoclawError, NoGateway
 
 if TYPE_CHECKING:
@@ -99,18 +101,22 @@ class Cli:
             # The gateway hangs, or the file has changed and does not allow the edits any more.
             return settings
 
-    def ask(self, question: Question[T], *, create: bool = False) -> T:
+    def ask(self, question: Question[T], *, create: bool = False, what: str = "") -> T:
         """Ask the gateway, or the database if no gateway is running.
 
-        Raises ``NoDatabase`` if there is none; a command that stores something may ``create`` it.
+        ``what`` is shown while that takes long. Raises ``NoDatabase`` if there is none; a command
+        that stores something may ``create`` it.
         """
         settings = self.settings()
 
         async def asked() -> T:
             async with connected(settings, create=create) as control:
+                if what:
+                    tell(ProgressStep(what))
                 return await question(control)
 
-        return waited_for(asked())
+        with progress("looking for the gateway"):
+            return waited_for(asked())
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
@@ -155,10 +161,15 @@ def cli(ctx: typer.Context) -> Cli:
 
 
 def answer(
-    ctx: typer.Context, question: Question[T], output: Printer[T], *, create: bool = False
+    ctx: typer.Context,
+    question: Question[T],
+    output: Printer[T],
+    *,
+    create: bool = False,
+    what: str = "",
 ) -> T:
     """Ask as ``Cli.ask`` does, print the answer and return it."""
-    found = cli(ctx).ask(question, create=create)
+    found = cli(ctx).ask(question, create=create, what=what)
     output.print(found)
     return found
 
@@ -194,6 +205,7 @@ async def connected(settings: Settings, *, create: bool = False) -> AsyncIterato
         from goclaw_py.cli.client.control import RemoteControl  # noqa: PLC0415
 
         async with RemoteControl(path) as remote:
+            tell(ProgressStep("asking the gateway"))
             yield remote
     else:
         from goclaw_py.cli import composition  # noqa: PLC0415

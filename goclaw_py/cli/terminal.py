@@ -1,4 +1,4 @@
-"""Standard input and output: lines of a chat, a progress display, a reader that is gone.
+"""Standard input and output: lines of a chat, a reader that is gone.
 
 In a chat daemon threads read and write. Ctrl-S in the terminal must not block the event loop of a
 gateway, and a thread that waits for a key must not keep the process alive.
@@ -211,31 +211,3 @@ def _is_told(loop: asyncio.AbstractEventLoop, number: int, cut: Callable[[], Non
     except (OSError, NotImplementedError):
         return False
     return True
-
-
-@contextmanager
-def working(what: str, *, bar: bool = False) -> Iterator[Callable[[float], None]]:
-    """Show a spinner with the elapsed time on standard error, if that is a terminal.
-
-    With ``bar`` also a progress bar: call the yielded function with the part that is done, from 0
-    to 1. The display is removed at the end. The work may block: the display has its own thread.
-    """
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        Progress,
-        SpinnerColumn,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    how_much = (BarColumn(), TaskProgressColumn()) if bar else ()
-    text = TextColumn("{task.description}", markup=False)
-    columns = (SpinnerColumn(), text, *how_much, TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=1.0 if bar else None)
-        yield lambda part: shown.update(task, completed=part)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,8 +139,20 @@ async def pending(connection: Connection, folder: Path = FOLDER) -> list[str]:
     return list((await status(connection, folder)).pending)
 
 
+OnStep = Callable[[str, int, int], None]
+"""Called before a file is run, with its name, its number from 1, and the number of files."""
+
+
+def _untold(_file: str, _number: int, _total: int) -> None:
+    pass
+
+
 async def migrate(
-    connection: Connection, *, to: int | None = None, folder: Path = FOLDER
+    connection: Connection,
+    *,
+    to: int | None = None,
+    folder: Path = FOLDER,
+    on_step: OnStep = _untold,
 ) -> list[str]:
     """Bring the schema to version ``to``, up or down; to the latest by default.
 
@@ -156,18 +168,22 @@ async def migrate(
         )
     await check_server(connection)
     async with alone(connection):
-        return await bring_to(connection, target, migrations)
+        return await bring_to(connection, target, migrations, on_step)
 
 
 async def bring_to(
-    connection: Connection, target: int, migrations: Sequence[Migration]
+    connection: Connection,
+    target: int,
+    migrations: Sequence[Migration],
+    on_step: OnStep = _untold,
 ) -> list[str]:
     """Migrate while holding the lock of ``alone``, possibly within a transaction."""
     await connection.script(_RECORDS)
     done = await applied(connection)
     _verify(migrations, done)
     steps = _plan(migrations, max(done, default=0), target)
-    for step in steps:
+    for number, step in enumerate(steps, 1):
+        on_step(step.file, number, len(steps))
         await _run(connection, step)
     return [step.file for step in steps]
 

@@ -367,7 +367,7 @@ async def test_a_restore_that_is_interrupted_leaves_everything_as_it_was(
     task: asyncio.Task[Restored]
 
     def interrupt(step: object) -> None:
-        if getattr(step, "what", "") == "outbox":
+        if getattr(step, "what", "") == "restoring table outbox":
             task.cancel()
 
     task = asyncio.create_task(restore(home, backup, replace=True, files=True, tell=interrupt))

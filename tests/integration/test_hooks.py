@@ -14,6 +14,7 @@ import pytest
 from goclaw_py.app import gateway as app_gateway
 from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
+from goclaw_py.app.progress import Tell
 from goclaw_py.config import Settings, load
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
@@ -64,7 +65,7 @@ class Database:
     kind = "embedded"
     opened = 0
 
-    def __init__(self, _settings: Settings, _say: Callable[[str], None]) -> None:
+    def __init__(self, _settings: Settings, _say: Callable[[str], None], *, tell: Tell) -> None:
         pass
 
     async def open(self, *, wait: bool, may_migrate: bool) -> FlakyStore:

@@ -40,6 +40,7 @@ import asyncio
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from types import ModuleType, TracebackType
 from typing import Any, Self
@@ -85,9 +86,10 @@ class Seen:
 
 @dataclass(slots=True)
 class ModelServer:
-    """Listens on a free port of loopback while it is entered."""
+    """Listens on a free port of loopback while it is entered. ``obey`` makes the answers."""
 
     port: int = 0
+    obey: Callable[[str, Sequence[str], int], Answer] = answer
     seen: list[Seen] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -169,16 +171,16 @@ class ModelServer:
                 return _failure(seen, *seen.speech.QUOTA)
             case ["overflow"]:
                 return _failure(seen, *seen.speech.OVERFLOW)
-        return await _send(request, seen)
+        results = seen.speech.results(seen.body)
+        return await _send(request, seen, self.obey(seen.order, results, len(seen.roles)))
 
     def _again(self, seen: Seen, times: int) -> bool:
         self._failures[seen.order] += 1
         return self._failures[seen.order] <= times
 
 
-async def _send(request: web.Request, seen: Seen) -> web.StreamResponse:
+async def _send(request: web.Request, seen: Seen, what: Answer) -> web.StreamResponse:
     """A successful answer, streamed or in one piece."""
-    what = answer(seen.order, seen.speech.results(seen.body), messages=len(seen.roles))
     asked = INPUT_TOKENS_PER_MESSAGE * (len(seen.roles) + ("system" in seen.body))
     kind = anthropic.Anthropic if seen.speech is anthropic else openai.OpenAi
     speaker = kind(seen.body, asked)

@@ -70,7 +70,7 @@ def long_text(count: int) -> str:
     return text[:count]
 
 
-def answer(order: str, results: Sequence[str], *, messages: int) -> Answer:
+def answer(order: str, results: Sequence[str], messages: int) -> Answer:
     """The successful answer to an order.
 
     Args:

@@ -53,6 +53,14 @@ TOOLS: Final = (
 )
 
 
+EMOJI: Final = Tool(
+    ("NotoColorEmoji.ttf",),
+    "fonts-noto-color-emoji",
+    inside="usr/share/fonts/truetype/noto/NotoColorEmoji.ttf",
+)
+"""The font of ``make screenshots``; tests do without."""
+
+
 class Missing(Exception):
     """A program is not there; ``str()`` is one line that says what to do."""
 
@@ -74,13 +82,20 @@ def folder(env: Mapping[str, str]) -> Path:
     return base / "goclaw_py" / "tools"
 
 
-def main(env: Mapping[str, str] = os.environ, *, is_root: bool | None = None) -> int:
+def main(
+    env: Mapping[str, str] = os.environ,
+    *,
+    tools: Sequence[Tool] = TOOLS,
+    is_root: bool | None = None,
+) -> int:
     """Install what is missing; 0 if everything is there at the end, else 1 and a line on stderr."""
-    if not _missing(env):
+    if not _missing(tools, env):
         return 0
     try:
         with _alone(folder(env)):
-            _install(_missing(env), env, is_root=os.geteuid() == 0 if is_root is None else is_root)
+            _install(
+                _missing(tools, env), env, is_root=os.geteuid() == 0 if is_root is None else is_root
+            )
     except Missing as error:
         print(f"tools: {error}", file=sys.stderr)
         return 1
@@ -96,8 +111,8 @@ def _find(tool: Tool, env: Mapping[str, str]) -> Path | None:
     return None
 
 
-def _missing(env: Mapping[str, str]) -> list[Tool]:
-    return [tool for tool in TOOLS if _find(tool, env) is None]
+def _missing(tools: Sequence[Tool], env: Mapping[str, str]) -> list[Tool]:
+    return [tool for tool in tools if _find(tool, env) is None]
 
 
 @contextmanager

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -84,7 +85,7 @@ async def _fill(
 ) -> Manifest:
     if files:
         _add_settings(writer, settings)
-    database = Database(settings, say=lambda _line: None, create=False)
+    database = Database(settings, tell=tell, create=False)
     try:
         async with (
             connection(await database.address()) as one,
@@ -154,28 +155,36 @@ def _add_settings(writer: ArchiveWriter, settings: Settings) -> None:
 
 
 async def _add_tables(writer: ArchiveWriter, now: Snapshot, tell: Tell) -> None:
-    done = 0
+    sizes = await now.sizes()
+    total, before = sum(sizes.values()), 0
     for table in now.tables:
         target = writer.table(table.name, table.columns)
-        done = await _add_table(now, table, target, tell, done)
+        # A text takes more or less room than its table, so the size of the table is the limit.
+        part = partial(_tell_part, tell, table.name, before, sizes[table.name], total)
+        await _add_table(now, table, target, part)
         await in_thread(target.end)
+        before += sizes[table.name]
+
+
+def _tell_part(tell: Tell, table: str, before: int, size: int, total: int, copied: int) -> None:
+    tell(ProgressStep(f"saving table {table}", before + min(copied, size), total, "bytes"))
 
 
 async def _add_table(
-    now: Snapshot, table: CopiedTable, target: TableWriter, tell: Tell, done: int
-) -> int:
-    """Copy one table; return the total number of bytes copied so far."""
+    now: Snapshot, table: CopiedTable, target: TableWriter, on_copied: Callable[[int], None]
+) -> None:
+    """Copy one table; ``on_copied`` is called with the number of bytes so far."""
+    copied = 0
 
     async def write(data: bytes) -> None:
-        nonlocal done
+        nonlocal copied
         target.feed(data)
-        done += len(data)
-        tell(ProgressStep(table.name, done))
+        copied += len(data)
+        on_copied(copied)
         if target.is_full:
             await in_thread(target.flush)
 
     await now.copy(table, write)
-    return done
 
 
 async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell: Tell) -> None:
@@ -189,7 +198,7 @@ async def _add_files(writer: ArchiveWriter, settings: Settings, part: Path, tell
                     left_out.add("invalid file names", str(root / path))
                     continue
                 done += await in_thread(writer.add_file, agent, path, file)
-                tell(ProgressStep(f"files of {agent}", done))
+                tell(ProgressStep(f"saving files of {agent}", done, unit="bytes"))
         finally:
             found.close()
     writer.notes += left_out.words()

@@ -15,7 +15,7 @@ from pathlib import Path
 from goclaw_py.app.backup.backup import Saved, saved
 from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
 from goclaw_py.app.database import Database
-from goclaw_py.app.progress import ProgressStep, Tell, in_thread
+from goclaw_py.app.progress import ProgressStep, Tell, in_thread, untold
 from goclaw_py.config import Settings, load
 from goclaw_py.model.errors import BackupError
 from goclaw_py.store import migrate
@@ -96,7 +96,7 @@ def examine(file: Path, tell: Tell) -> Backup:
             if member.kind is MemberKind.SETTINGS:
                 text = b"".join(iter(member.read, b"")).decode("utf-8")
             while member.read():
-                tell(ProgressStep("checking", opened.tell(), size))
+                tell(ProgressStep("checking the backup", opened.tell(), size, "bytes"))
         _check_schema(reader.manifest)
     return Backup(file.absolute(), size, reader.manifest, text)
 
@@ -152,11 +152,11 @@ def settings_for(settings: Settings, backup: Backup, *, keep: bool) -> Iterator[
         part.unlink(missing_ok=True)
 
 
-async def look(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
+async def look(settings: Settings, backup: Backup, *, files: bool, tell: Tell = untold) -> InTheWay:
     """Return what a restore would replace. Raises ``BackupError`` if it is impossible."""
     with settings_for(settings, backup, keep=False) as ours:
         roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
-        database = Database(ours, say=lambda _line: None)
+        database = Database(ours, tell=tell)
         try:
             async with connection(await database.address()) as one:
                 await migrate.check_server(one)
@@ -184,7 +184,7 @@ async def restore(
         roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
         if not replace:
             InTheWay((), tuple(filled(roots))).refuse()
-        database = Database(ours, say=lambda _line: None)
+        database = Database(ours, tell=tell)
         work = _Restoring(backup, Staging(roots), tell)
         try:
             migrated = await work.run(database, replace=replace)
@@ -215,10 +215,12 @@ class _Restoring:
         try:
             async with connection(await database.address()) as one:
                 now = await moment(one)
+                self._tell(ProgressStep("emptying the tables"))
                 async with replacing(
                     one, migrations, manifest.version, now=now, may_replace=replace
                 ) as replacement:
                     await self._fill(replacement)
+                    self._tell(ProgressStep("storing the restored data"))
                     migrated = await replacement.finish(manifest.sequences, now=now)
                     # The last step before the commit, and the only one that is not rolled back
                     # after a kill -9.
@@ -266,14 +268,15 @@ class _Restoring:
 
     async def _pieces(self, member: Member) -> AsyncIterator[bytes]:
         while data := await in_thread(member.read):
-            self._count(member.name, len(data))
+            self._count(f"restoring table {member.name}", len(data))
             yield data
 
     def _add_file(self, member: Member) -> None:
-        what = f"files of {member.name}"
+        what = f"restoring files of {member.name}"
         pieces = pieces_of(member.read, lambda size: self._count(what, size))
         self._staging.add(member.name, member.path, member.mode, pieces)
 
     def _count(self, what: str, size: int) -> None:
         self._done += size
-        self._tell(ProgressStep(what, self._done, self._backup.manifest.total_bytes))
+        total = self._backup.manifest.total_bytes
+        self._tell(ProgressStep(what, self._done, total, "bytes"))

@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from goclaw_py.app.gateway_config import agent_limits, job_rules
+from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.app.simulation.heartbeats import (
     ForecastHeartbeats,
     KnownHeartbeat,
@@ -54,7 +54,6 @@ MOST_RUNS = 2_000_000
 Skipped heartbeat runs do not count; see ``MOST_HEARTBEAT_RUNS``.
 """
 
-_STEPS = 200
 """The number of progress reports of a simulation."""
 
 MOST_DAYS = 3_660
@@ -126,13 +125,13 @@ def simulate(
     *,
     since: datetime,
     days: int,
-    tell: Callable[[float], None] | None = None,
+    tell: Tell = untold,
 ) -> Forecast:
     """Simulate ``days`` days from ``since`` on.
 
     Paused and finished jobs do nothing, nor do heartbeats that are off or whose agents are not
     configured. Blocks: call it in a thread. Only errors are logged. ``tell`` is called with the
-    part that is done. Raises ``ValueError`` for days out of range, and for invalid durations of
+    days that are done. Raises ``ValueError`` for days out of range, and for invalid durations of
     runs.
     """
     if not 1 <= days <= MOST_DAYS:
@@ -245,9 +244,7 @@ class _Simulation:
         self._setup = simulated_setup(settings, given.heartbeats)
         self._since = since
 
-    async def run(
-        self, days: int, folder: Path, tell: Callable[[float], None] | None = None
-    ) -> Forecast:
+    async def run(self, days: int, folder: Path, tell: Tell = untold) -> Forecast:
         """Simulate, with ``folder`` as workspace."""
         store = _Watched(self._jobs, self._assumed)
         clock = LoopClock(self._since)
@@ -263,7 +260,7 @@ class _Simulation:
         for loop in (container.job_module.loop, container.heartbeats.loop):
             loop.look_s = timedelta(days=1).total_seconds()
         store.on_notice(lambda _: container.look_for_due())
-        await _until_full(container, store, timedelta(days=days).total_seconds(), tell)
+        await _until_full(container, store, days, tell)
         return self._forecast(store, min(clock.now(), until))
 
     def _without_effects(self, job: Job) -> Job:
@@ -324,16 +321,14 @@ class _Simulation:
         )
 
 
-async def _until_full(
-    container: Container, store: _Watched, limit_s: float, tell: Callable[[float], None] | None
-) -> None:
-    """Run for ``limit_s`` seconds, or until there are enough runs."""
+async def _until_full(container: Container, store: _Watched, days: int, tell: Tell) -> None:
+    """Run for some days, or until there are enough runs."""
     running = [
         asyncio.create_task(container.job_module.loop.run()),
         asyncio.create_task(container.heartbeats.run()),
+        asyncio.create_task(_tell(tell, days)),
     ]
-    if tell is not None:
-        running.append(asyncio.create_task(_tell(tell, limit_s)))
+    limit_s = timedelta(days=days).total_seconds()
     full = asyncio.create_task(store.full.wait())
     await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
     container.job_module.loop.close()
@@ -347,8 +342,9 @@ async def _until_full(
             task.result()
 
 
-async def _tell(tell: Callable[[float], None], limit_s: float) -> None:
+async def _tell(tell: Tell, days: int) -> None:
     """Report the progress until cancelled."""
-    for step in count(1):
-        await asyncio.sleep(limit_s / _STEPS)
-        tell(min(step / _STEPS, 1.0))
+    for day in range(days + 1):
+        tell(ProgressStep("simulating", day, days, "days"))
+        await asyncio.sleep(timedelta(days=1).total_seconds())
+    await asyncio.get_running_loop().create_future()

@@ -70,9 +70,8 @@ async def _talk(path: Path, here: LocalChat) -> bool:
 def _talk_to_ourselves(settings: Settings, here: LocalChat) -> bool:
     """Chat through a temporary gateway, which shuts down when the chat ends."""
     from goclaw_py.cli import composition  # noqa: PLC0415
-    from goclaw_py.cli.system.gateway import say  # noqa: PLC0415
 
-    composition.run_gateway(settings, say=say, front=here, may_migrate=True)
+    composition.run_gateway(settings, front=here, may_migrate=True)
     return here.answered
 
 

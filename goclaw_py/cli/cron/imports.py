@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, maybe_named, with_wide
 from goclaw_py.cli.cron import texts as words
 from goclaw_py.cli.cron.show import PAGE
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, plain, show_json, show_table
+from goclaw_py.cli.progress import tell
 from goclaw_py.common.text import count
 from goclaw_py.jobs.job_json import spec_json
 from goclaw_py.jobs.models import SLUG, Job, JobState
@@ -82,7 +84,11 @@ def import_(
 
     async def ask(control: Control) -> list[_Brought]:
         seen: set[tuple[str, str]] = set()
-        return [await _bring(control.jobs, each, seen, dry_run=dry_run) for each in definitions]
+        brought = []
+        for number, each in enumerate(definitions):
+            tell(ProgressStep("importing", number, len(definitions), "jobs"))
+            brought.append(await _bring(control.jobs, each, seen, dry_run=dry_run))
+        return brought
 
     brought = [*(cli(ctx).ask(ask, create=not dry_run) if definitions else ()), *failed]
     _show(brought, dry_run=dry_run, as_json=as_json)
@@ -291,6 +297,7 @@ async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
         query = JobQuery(owner=whose, limit=PAGE, offset=len(found))
         page = await service.search(query, words.operator())
         found += page.jobs
+        tell(ProgressStep("exporting", len(found), page.total, "jobs"))
         if len(page.jobs) < PAGE:
             return found
 

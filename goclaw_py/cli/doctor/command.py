@@ -9,6 +9,7 @@ import typer
 from goclaw_py.cli.context import cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import plain, show_json
+from goclaw_py.cli.progress import progress
 
 if TYPE_CHECKING:
     from goclaw_py.cli.doctor.checks import DoctorReport
@@ -27,7 +28,8 @@ def doctor(
     """
     from goclaw_py.cli.doctor.checks import DoctorReport, examine  # noqa: PLC0415
 
-    reports = list(examine(cli(ctx)))
+    with progress("checking installation and settings"):
+        reports = list(examine(cli(ctx)))
     if as_json:
         show_json(list[DoctorReport], reports)
     else:

@@ -13,9 +13,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
+from goclaw_py.cli.progress import tell
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
 from goclaw_py.model.owners import Maker
@@ -67,6 +69,7 @@ async def look_around(
     settings: Settings, env: Mapping[str, str], machine: MachineFacts
 ) -> DoctorFacts:
     """Collect all data. A timeout is stored as text and becomes a finding."""
+    tell(ProgressStep("checking the database, the gateway and the channels"))
     runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
     limit_s = LIMIT_S if settings.database.url is not None else None
     database, gateway, probes = await asyncio.gather(
@@ -75,6 +78,7 @@ async def look_around(
         # A running gateway knows the state of its channels, and a bot allows only one client.
         _nothing() if runs else _probes(settings),
     )
+    tell(ProgressStep("reading jobs, chats, people and messages"))
     work = await _work(settings, database, gateway, limit_s)
     return DoctorFacts(
         settings=settings,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, answer, cli, is_live, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.heartbeat import show
@@ -16,6 +17,7 @@ from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentOption
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
+from goclaw_py.cli.progress import tell
 from goclaw_py.common.formatting import cost
 from goclaw_py.heartbeat import status_texts as said
 from goclaw_py.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
@@ -124,6 +126,7 @@ async def _ended(
 
     clock = asyncio.get_running_loop().time
     give_up_at = clock() + patience
+    tell(ProgressStep("waiting for the end of the heartbeat run"))
     found = await service.heartbeat_run(begun.heartbeat_run)
     while found is not None and clock() < give_up_at:
         if found.status not in OPEN:

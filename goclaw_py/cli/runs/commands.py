@@ -265,7 +265,8 @@ def replay(
     async def ask(control: Control) -> RunReplay:
         return await control.replay(run, from_step=from_step, dry_run=dry_run)
 
-    answer(ctx, ask, Printer(RunReplay, show_replay, as_json))
+    # With --from the model is requested, which may take minutes.
+    answer(ctx, ask, Printer(RunReplay, show_replay, as_json), what=f"replaying run {run}")
 
 
 def show_replay(done: RunReplay) -> None:

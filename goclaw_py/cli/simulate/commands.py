@@ -12,8 +12,8 @@ import typer
 
 from goclaw_py.cli.context import AsJson, cli, with_wide
 from goclaw_py.cli.output import Column, clock, duration, one_line, show_json, show_table
+from goclaw_py.cli.progress import progress
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
-from goclaw_py.cli.terminal import working
 
 if TYPE_CHECKING:
     from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
@@ -75,7 +75,7 @@ def simulate(
     guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
     settings = cli(ctx).settings()
     at_first = cli(ctx).ask(lambda control: known(control, tuple(settings.agents), guess))
-    with working(f"simulating {days} {'day' if days == 1 else 'days'}", bar=True) as tell:
+    with progress("simulating") as tell:
         since = at_first.now.replace(microsecond=0)
         found = forecast(settings, at_first.given, since=since, days=days, tell=tell)
     if html is not None:

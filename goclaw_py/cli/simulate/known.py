@@ -8,14 +8,14 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-import typer
-
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.simulation.heartbeats import KnownHeartbeat
 from goclaw_py.app.simulation.simulation import Assumed, SimulationInput
+from goclaw_py.cli.progress import say, tell
 from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun
 from goclaw_py.jobs.models import Job
 from goclaw_py.model.errors import UnknownAgent, UnknownJob
-from goclaw_py.model.ids import AgentName
+from goclaw_py.model.ids import AgentName, JobId
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.jobs import JobService, Requester
 from goclaw_py.ports.store import JobQuery
@@ -49,14 +49,14 @@ async def known(control: Control, agents: Sequence[str], guess: Guess) -> Simula
     """Read the jobs, the heartbeats of these agents, and averages of their past runs."""
     service, by = control.jobs, Requester(owner=None)
     page = await service.search(JobQuery(limit=_MOST_JOBS), by)
-    assumed = {job.id: await _taken(service, job, guess) for job in page.jobs}
+    assumed: dict[JobId, Assumed] = {}
+    for number, job in enumerate(page.jobs):
+        tell(ProgressStep("reading past runs", number, len(page.jobs), "jobs"))
+        assumed[job.id] = await _taken(service, job, guess)
     if page.total > len(page.jobs):
-        typer.echo(f"simulating only {len(page.jobs)} of {page.total} jobs", err=True)
+        say(f"simulating only {len(page.jobs)} of {page.total} jobs")
     if page.jobs and not service.enabled:
-        typer.echo(
-            "jobs are turned off (scheduler.enabled = false); simulating as if enabled",
-            err=True,
-        )
+        say("jobs are turned off (scheduler.enabled = false); simulating as if enabled")
     now = service.now()
     hearts = [await _heartbeat(control.heartbeats, AgentName(a), guess, now) for a in agents]
     return SimulationState(SimulationInput(page.jobs, assumed, hearts), now)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,11 +13,11 @@ import typer
 from goclaw_py.cli.context import AsJson, cli, waited_for, with_options
 from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.output import clock, plain, show_facts, show_json
+from goclaw_py.cli.progress import progress
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
-    from goclaw_py.app.progress import ProgressStep, Tell
 
 Files = Annotated[
     bool, typer.Option("--files/--no-files", help="Include workspaces and the settings file.")
@@ -45,7 +44,7 @@ def backup(
     settings = cli(ctx).settings()
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with shown_progress() as tell:
+    with progress("saving the database") as tell:
         done = waited_for(composition.back_up(settings, to, files=files, tell=tell))
     _show_saved(done, as_json=as_json)
 
@@ -74,15 +73,16 @@ def restore(
     """Restore a backup. Stop all gateways first."""
     from goclaw_py.cli import composition  # noqa: PLC0415
 
-    with shown_progress() as tell:
+    with progress("checking the backup") as tell:
         found = composition.examine(file, tell)
     if chosen.check:
         _show_saved(found.saved, as_json=chosen.as_json)
         return
     settings = cli(ctx).settings()
-    there = waited_for(composition.in_the_way(settings, found, files=chosen.files))
+    with progress("checking the database"):
+        there = waited_for(composition.in_the_way(settings, found, files=chosen.files))
     _agree(there, found, chosen)
-    with shown_progress() as tell:
+    with progress("restoring") as tell:
         work = composition.restore(
             settings, found, replace=chosen.replace, files=chosen.files, tell=tell
         )
@@ -147,33 +147,3 @@ def _restored(done: Restored) -> Iterable[str]:
     for name in done.migrated:
         yield f"applied migration {name}"
     yield "next: goclaw run"
-
-
-@contextmanager
-def shown_progress() -> Iterator[Tell]:
-    """Show a progress bar on standard error, if that is a terminal, and remove it at the end."""
-    if not sys.stderr.isatty():
-        yield lambda _step: None
-        return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task("", total=None)
-
-        def tell(step: ProgressStep) -> None:
-            shown.update(task, description=step.what, completed=step.done, total=step.total)
-
-        yield tell

@@ -30,7 +30,7 @@ from goclaw_py.cli.output import (
     show_json,
     show_table,
 )
-from goclaw_py.cli.terminal import working
+from goclaw_py.cli.progress import progress
 from goclaw_py.common.text import count
 from goclaw_py.scheduler.texts import taken_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, RunView, StopReport
@@ -66,13 +66,8 @@ def run(
     from goclaw_py.cli.chats.chat import LocalChat  # noqa: PLC0415
 
     front = LocalChat(settings.state_folder) if console else None
-    code = composition.run_gateway(settings, say=say, front=front, may_migrate=migrate)
+    code = composition.run_gateway(settings, front=front, may_migrate=migrate)
     raise typer.Exit(code)
-
-
-def say(line: str) -> None:
-    """Print a line on standard error, apart from the output of a chat."""
-    typer.echo(line, err=True)
 
 
 _LANES: Columns = (
@@ -226,7 +221,7 @@ def migrate(
     from goclaw_py.cli import composition  # noqa: PLC0415
 
     if not status:
-        with working("applying migrations"):
+        with progress("applying migrations"):
             done = waited_for(composition.migrate(settings))
         if as_json:
             show_json(dict[str, list[str]], {"ran": done})
@@ -234,7 +229,7 @@ def migrate(
             applied = "\n".join(f"applied {name}" for name in done)
             typer.echo(applied or "no pending migrations")
         return
-    with working("checking the database"):
+    with progress("checking the database"):
         found = waited_for(composition.schema(settings))
     if as_json:
         from goclaw_py.store.migrate import SchemaStatus  # noqa: PLC0415

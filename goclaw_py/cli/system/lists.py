@@ -13,6 +13,7 @@ import typer
 from goclaw_py.cli.context import AsJson, cli, gateway_alone, waited_for, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, show_json, show_table
+from goclaw_py.cli.progress import progress
 from goclaw_py.model.errors import NoGateway
 from goclaw_py.model.ids import AgentName
 
@@ -224,7 +225,8 @@ def _at_work(settings: Settings) -> Iterable[ChannelView]:
             return (await control.status()).channels
 
     try:
-        return waited_for(ask())
+        with progress("asking the gateway"):
+            return waited_for(ask())
     except NoGateway:
         return ()
 

@@ -16,8 +16,8 @@ from goclaw_py.agents.models import Provider, find_key, find_url, is_sendable, l
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import waited_for
 from goclaw_py.cli.output import plain
+from goclaw_py.cli.progress import progress
 from goclaw_py.cli.system.settings_file import Answers
-from goclaw_py.cli.terminal import working
 from goclaw_py.config import SettingErrors, Settings, load
 from goclaw_py.config.policies import machine_zone
 from goclaw_py.model.errors import GoclawError, SettingError
@@ -131,7 +131,7 @@ class SetupQuestions:
     def _check_token(self, text: str) -> None:
         settings = self._accept(token=text)
         if self._given.test and (text or self._has_token):
-            with working("asking Telegram"):
+            with progress("testing the token: asking Telegram"):
                 self.bot = waited_for(composition.bot_name(settings))
             self._say(f"The bot is @{self.bot}.")
 
@@ -219,7 +219,7 @@ class SetupQuestions:
 
     def _try_model(self) -> None:
         if self._given.test:
-            with working(f"asking {self.answers.model}"):
+            with progress(f"testing the model: asking {self.answers.model}"):
                 waited_for(composition.probe_model(self._settings()))
             self._say("The model answers.")
 

@@ -16,6 +16,7 @@ from goclaw_py.agents.models import read_model
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import one_line, plain, show_facts, show_json
+from goclaw_py.cli.progress import progress
 from goclaw_py.cli.system.settings_file import replace_file
 from goclaw_py.cli.system.user_services import (
     DeleteServiceFile,
@@ -26,7 +27,6 @@ from goclaw_py.cli.system.user_services import (
     WriteServiceFile,
     user_service,
 )
-from goclaw_py.cli.terminal import working
 from goclaw_py.config import Settings
 from goclaw_py.config.sources import OWN_NAMES, PREFIX
 from goclaw_py.model.errors import GoclawError
@@ -99,7 +99,7 @@ def uninstall(ctx: typer.Context, *, dry_run: DryRun = False, as_json: AsJson = 
     if not service.file.exists():
         raise GoclawError(f"the service is not installed: {service.file} does not exist")
     if not dry_run:
-        with working("stopping the service"):
+        with progress("stopping the service"):
             _carry_out(service, service.uninstall)
     if dry_run or as_json:
         _show(service.uninstall, as_json=as_json)
@@ -118,7 +118,7 @@ def install_service(settings: Settings, env: Mapping[str, str], *, quiet: bool) 
             "put their values into the settings, or into files that they name",
             err=True,
         )
-    with working("starting the service"):
+    with progress("starting the service"):
         _carry_out(service, service.install)
     if not quiet:
         typer.echo(f"installed {plain(str(service.file))}")

@@ -77,6 +77,12 @@ class Snapshot:
         """Pass the rows of a table to ``write``, in pieces of any length; return their number."""
         return await self._connection.copy_out(table.name, table.columns, write)
 
+    async def sizes(self) -> dict[str, int]:
+        """Return the bytes that each table takes in the database, about as many as its rows."""
+        names = [table.name for table in self.tables]
+        rows = await self._connection.fetch(_SQL["sizes"], names)
+        return {row["name"]: row["bytes"] for row in rows}
+
     async def sequences(self) -> dict[str, int]:
         """Return the next number of each identity column, by ``table.column``.
 

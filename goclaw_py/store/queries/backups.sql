@@ -41,3 +41,9 @@ order by started_at, id;
 update nodes
 set lease_until = $1
 where lease_until > $1;
+
+-- name: sizes
+-- How many bytes each table takes, without indexes: for a progress display.
+select c.relname as name, pg_table_size(c.oid) as bytes
+from pg_class as c
+where c.oid = any (select to_regclass(quote_ident(name)) from unnest($1::text[]) as name);

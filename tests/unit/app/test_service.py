@@ -85,7 +85,7 @@ async def a_service(
     prepare(store)
     stop, said = asyncio.Event(), list[str]()
     listener = listen_unix(socket_path(folder))
-    task = asyncio.create_task(service.run(listener, stop, asyncio.Event(), said.append, front))
+    task = asyncio.create_task(service.run(listener, stop, asyncio.Event(), said.extend, front))
     try:
         yield Running(store, channel, agent, stop, task, said)
     finally:

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from goclaw_py.app.gateway_config import job_rules
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.simulation import simulation
 from goclaw_py.app.simulation.simulation import (
     Assumed,
@@ -246,13 +247,11 @@ def test_it_ends_when_nobody_reads_more(tmp_path: Path, monkeypatch: pytest.Monk
 def test_how_far_it_is_is_told(tmp_path: Path) -> None:
     played = case(tmp_path)
     played.add(HOURLY)
-    parts: list[float] = []
+    steps: list[ProgressStep] = []
     given = SimulationInput(played.jobs, played.assumed)
-    simulate(played.settings, given, since=SINCE, days=30, tell=parts.append)
-    assert parts == sorted(parts)
-    assert len(parts) >= 100
-    assert 0 < parts[0] < 0.1
-    assert parts[-1] > 0.9
+    simulate(played.settings, given, since=SINCE, days=30, tell=steps.append)
+    assert [step.done for step in steps][:30] == list(range(30))
+    assert {(step.total, step.unit) for step in steps} == {(30, "days")}
 
 
 def test_it_is_the_same_each_time_and_leaves_the_jobs_as_they_are(tmp_path: Path) -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,7 +14,6 @@ from goclaw_py.app.backup.backup import Saved
 from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
 from goclaw_py.app.progress import ProgressStep, Tell
 from goclaw_py.cli import composition
-from goclaw_py.cli.system.backup import shown_progress
 from goclaw_py.model.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Done, Shell
@@ -45,12 +41,12 @@ class Work:
             raise self.failure
 
     async def back_up(self, _: object, to: Path | None, *, files: bool, tell: Tell) -> Saved:
-        tell(ProgressStep("inbox", 10))
+        tell(ProgressStep("inbox", 10, unit="bytes"))
         self._note("backup", to, files)
         return SAVED
 
     def examine(self, file: Path, tell: Tell) -> Backup:
-        tell(ProgressStep("checking", 10, 100))
+        tell(ProgressStep("checking", 10, 100, "bytes"))
         self._note("examine", file)
         return BACKUP
 
@@ -168,30 +164,3 @@ def test_files_are_neither_mistaken_nor_overwritten(goclaw: Shell, tmp_path: Pat
         got = goclaw("backup", str(tmp_path / name))
         assert (got.code, "the file already exists" in got.err) == (1, True)
     assert (tmp_path / "good.tar.gz").read_text() == "good"
-
-
-SHOWING = """
-from goclaw_py.app.progress import ProgressStep
-from goclaw_py.cli.system.backup import shown_progress
-with shown_progress() as tell:
-    tell(ProgressStep("inbox [red]", 2_000_000, 4_000_000))
-print("done")
-"""
-
-
-def test_progress_is_shown_on_a_terminal_only(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown_progress() as tell:
-        tell(ProgressStep("x", 1))
-    assert capsys.readouterr() == ("", "")
-    ours, theirs = pty.openpty()
-    env = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
-    code = [sys.executable, "-c", SHOWING]
-    out = subprocess.run(code, stdout=subprocess.PIPE, stderr=theirs, env=env, check=True).stdout
-    os.close(theirs)
-    shown = os.read(ours, 65536).decode()
-    os.close(ours)
-    assert "inbox [red]" in shown
-    assert "2.0/4.0 MB" in shown
-    assert out == b"done\n"
-    piped = subprocess.run(code, capture_output=True, env=env, check=True)
-    assert (piped.stdout, piped.stderr) == (b"done\n", b"")

@@ -254,7 +254,6 @@ class Runs:
         self,
         settings: Settings,
         *,
-        say: Callable[[str], None],
         front: Callable[[Control, Terminals], Awaitable[None]] | None,
         may_migrate: bool,
     ) -> int:
@@ -262,14 +261,13 @@ class Runs:
         self.may_migrate = may_migrate
         if self.error is not None:
             raise self.error
-        say("ready")
         return 1
 
 
 def test_run_chats_only_where_asked_to(goclaw: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = Runs()
     monkeypatch.setattr(composition, "run_gateway", runs)
-    assert goclaw("run") == Done(1, "", "ready\n")
+    assert goclaw("run") == Done(1, "", "")
     assert (runs.front, runs.may_migrate) == (None, True)
     goclaw("run", "--no-migrate")
     assert not runs.may_migrate

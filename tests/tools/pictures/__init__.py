@@ -1,0 +1,1 @@
+"""Makes the pictures of the guides from the running product: ``make screenshots``."""

@@ -1,0 +1,129 @@
+"""Make the pictures of README and guides in ``docs/pictures`` from the running product.
+
+    python -m tests.tools.pictures [--only browser|terminal] [--to FOLDER]
+
+The gateway, its database and the browser are real. The model is scripted, and the Bot API is the
+emulator of the tests, so that nothing leaves this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser.conftest import QUIET
+from tests.tools import debian_tools
+from tests.tools.debian_tools import EMOJI
+from tests.tools.pictures import telegram, terminal
+from tests.tools.pictures.stage import ANN, Stage, converse, fill, make_busy, stage
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+PICTURES: Final = ROOT / "docs" / "pictures"
+MOST_BYTES: Final = 200_000
+_SIZE: Final = {"width": 1200, "height": 860}
+_SETTLE_MS: Final = 800
+"""After this long the events of a page have come, and its plots are drawn."""
+
+PAGES: Final[tuple[tuple[str, str, str], ...]] = (
+    ("now-light", "/", "light"),
+    ("now-dark", "/", "dark"),
+    ("runs", "/runs", "light"),
+    ("usage", "/usage?range=7d&by=agent", "light"),
+    ("jobs", "/jobs", "light"),
+    ("chat", "/chat?name=browser", "light"),
+)
+"""Name, address and colours of each picture of the dashboard."""
+
+
+@contextmanager
+def _browser(work: Path) -> Iterator[Browser]:
+    """Start the browser, with a font that has emojis if this machine can get one."""
+    fonts = work / "fonts"
+    fonts.mkdir()
+    if debian_tools.main(tools=[EMOJI]) == 0:
+        (fonts / EMOJI.name).symlink_to(debian_tools.folder(os.environ) / EMOJI.name)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=debian_tools.path_of("chromium"),
+            args=list(QUIET),
+            env={**os.environ, "XDG_DATA_HOME": str(work)},
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def _dashboard(here: Stage, browser: Browser, folder: Path) -> None:
+    for name, path, colours in PAGES:
+        options: dict[str, Any] = {"viewport": _SIZE, "color_scheme": colours}
+        with browser.new_context(base_url=here.dash.url, locale="en-GB", **options) as context:
+            page = context.new_page()
+            # The stream of events of a page never ends, so "networkidle" would not come.
+            answer = page.goto(path, wait_until="load")
+            assert answer is not None, f"no answer for {path}"
+            assert answer.ok, f"{path}: status {answer.status}"
+            page.wait_for_timeout(_SETTLE_MS)
+            page.screenshot(path=folder / f"{name}.png")
+
+
+def _telegram(here: Stage, browser: Browser, folder: Path) -> None:
+    options: dict[str, Any] = {"viewport": {"width": 440, "height": 600}}
+    with browser.new_context(**options) as context:
+        page = context.new_page()
+        messages = here.bot.view(ANN)
+        first_part = next(place for place, each in enumerate(messages) if "🫖" in each.text)
+        parts = {"telegram-1": messages[: first_part + 1], "telegram-2": messages[first_part + 1 :]}
+        for name, part in parts.items():
+            page.set_content(telegram.page(part, "Telegram"))
+            page.screenshot(path=folder / f"{name}.png", full_page=True)
+
+
+def make(folder: Path, only: Sequence[str]) -> None:
+    """Make the pictures in a folder; ``only`` these kinds, or all."""
+    wanted = only or ("browser", "terminal")
+    with tempfile.TemporaryDirectory(prefix="goclaw-pictures-") as work:
+        if "terminal" in wanted:
+            terminal.first_steps(Path(work) / "first", folder / "first-steps.svg")
+        with stage(Path(work) / "stage") as here:
+            if "terminal" in wanted:
+                terminal.daily(here, folder / "terminal.svg")
+            if "browser" in wanted:
+                converse(here)
+                # Before the browser, which keeps the event loop of this thread.
+                fill(here)
+                with _browser(Path(work)) as browser:
+                    _telegram(here, browser, folder)
+                    make_busy(here)
+                    _dashboard(here, browser, folder)
+
+
+def main() -> int:
+    """Make them; return 1 if one is too large."""
+    parser = argparse.ArgumentParser(prog="pictures", description=__doc__)
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--to", type=Path, default=PICTURES)
+    given = parser.parse_args()
+    given.to.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
+    make(given.to, given.only)
+    sizes = {path.name: path.stat().st_size for path in sorted(given.to.iterdir())}
+    for name, size in sizes.items():
+        print(f"{size:>9,}  {name}")
+    print(f"{sum(sizes.values()):>9,}  in all, in {time.monotonic() - begin:.0f} s")
+    if large := [name for name, size in sizes.items() if size > MOST_BYTES]:
+        print(f"larger than {MOST_BYTES:,} bytes: {', '.join(large)}", file=sys.stderr)
+    return 1 if large else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
