@@ -255,7 +255,8 @@ def _slow_wait(src: Sources, story: RunHistory) -> tuple[str, str, tuple[Cure, .
             cures = src.wider(run.lane)
         case "agent":
             what = f"{waited} for agent {run.agent}, which had reached its limit of concurrent runs"
-            cures = (Cure(f"Raise the limit: max_concurrent under [agents.{run.agent}]"),)
+            raised = f"goclaw config set agents.{run.agent}.max_concurrent N"
+            cures = (Cure("Raise the limit", raised),)
         case _:
             what, cures = waited, (Cure("What the gateway did meanwhile", "goclaw runs list"),)
     return f"late.{wait.reason or 'wait'}", what, cures

@@ -70,6 +70,7 @@ def _cures(src: Sources, view: RunView, waits_for: WaitsFor) -> tuple[Cure, ...]
         case WaitsFor.LANE:
             return src.wider(view.lane)
         case WaitsFor.AGENT:
-            return (queue, Cure(f"Raise the limit: max_concurrent under [agents.{view.agent}]"))
+            raised = f"goclaw config set agents.{view.agent}.max_concurrent N"
+            return (queue, Cure("Raise the limit", raised))
         case WaitsFor.SENDER | WaitsFor.PARENT:
             return (queue,)
