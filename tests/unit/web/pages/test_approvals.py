@@ -60,4 +60,4 @@ async def test_the_first_page_leads_to_what_waits(browser: Browser, control: Fak
     backlog = Backlog(inbox=0, outbox=0, dead=0, approvals=2)
     control.snapshot = replace(fakes.STATUS, backlog=backlog, warnings=(warning,))
     link = '<a href="/approvals">'
-    await browser.says("/", f"{warning}, or {link}Approvals</a>", f"{link}2</a>")
+    await browser.says("/", f"{warning} → {link}Approvals</a>", f"{link}2</a>")
