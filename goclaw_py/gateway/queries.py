@@ -18,6 +18,7 @@ from goclaw_py.ports.control import MessageCounts, RunRecord
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
     ALL_RUNS,
+    ALL_SESSIONS,
     Chat,
     DeadLetter,
     LastActivity,
@@ -29,6 +30,7 @@ from goclaw_py.ports.store import (
     RunFilter,
     RunSpan,
     Session,
+    SessionFilter,
     Store,
     StoredEntry,
     StoredRun,
@@ -54,10 +56,15 @@ class GatewayQueries:
         self._store = store
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[Session]:
         """See ``Control``."""
-        return await self._store.sessions(limit=limit, search=search, before=before)
+        return await self._store.sessions(limit=limit, search=search, only=only, before=before)
 
     async def session(self, key: str) -> Session:
         """See ``Control``."""

@@ -115,12 +115,15 @@ class GatewayHeartbeatService:
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         """See ``ports.heartbeat.HeartbeatService``."""
         if agent is not None:
             self._policy(agent)
-        return await self._store.heartbeat_runs(agent, limit=limit, outcome=outcome, before=before)
+        return await self._store.heartbeat_runs(
+            agent, limit=limit, outcome=outcome, since=since, before=before
+        )
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         """See ``ports.heartbeat.HeartbeatService``."""

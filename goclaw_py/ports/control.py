@@ -23,6 +23,7 @@ from goclaw_py.ports.settings import SettingsService
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
     ALL_RUNS,
+    ALL_SESSIONS,
     Chat,
     DeadLetter,
     LastActivity,
@@ -35,6 +36,7 @@ from goclaw_py.ports.store import (
     RunFilter,
     RunSpan,
     Session,
+    SessionFilter,
     StoredEntry,
     StoredRun,
     Unanswered,
@@ -259,7 +261,12 @@ class Control(Protocol):
         """
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[Session]:
         """Return sessions, the most recently active first.
 

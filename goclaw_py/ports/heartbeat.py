@@ -49,11 +49,12 @@ class HeartbeatService(Protocol):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         """Return heartbeat runs of an agent or of all, the newest first.
 
-        ``outcome`` is a ``HeartbeatRun.outcome``.
+        ``outcome`` is a ``HeartbeatRun.outcome``; with ``since`` those claimed then or later.
         """
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:

@@ -7,16 +7,19 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.ids import AgentName
+from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
     ALL_RUNS,
+    ALL_SESSIONS,
     MessageFilter,
     NewInbox,
     OutboxState,
     RunFilter,
+    SessionFilter,
+    SessionState,
 )
 from tests.support.stores import (
     AGENT,
@@ -117,3 +120,28 @@ async def test_runs_of_a_time_are_selected(world: World) -> None:
             assert [span.id for span in found] == wanted, only
         density = await world.b.run_density(T0, at(20), parts=2, only=only)
         assert sum(one.runs for one in density) == len(wanted), only
+
+
+async def test_sessions_are_selected(world: World) -> None:
+    for number, target in enumerate((ANN, BOB, WEB)):
+        row = NewInbox(message(number, target), key_of(target), AGENT)
+        await world.a.accept([row], node=A, now=at(number))
+    other = AgentName("other")
+    run = replace(new_run("r"), session=SessionKey("agent:other:cron:j"), agent=other, target=None)
+    await world.a.begin_run(run, node=A)
+    ann, bob, web, cron = key_of(ANN), key_of(BOB), key_of(WEB), run.session
+    for only, search, wanted in (
+        (ALL_SESSIONS, "", {ann, bob, web, cron}),
+        (SessionFilter(agent=other), "", {cron}),
+        (SessionFilter(channel="telegram"), "", {ann, bob}),
+        (SessionFilter(channel="telegram"), ann[-3:], {ann}),
+        (SessionFilter(state=SessionState.RUNNING), "", {cron}),
+        (SessionFilter(state=SessionState.WAITING), "", {ann, bob, web}),
+        (SessionFilter(AGENT, "web", SessionState.WAITING), "", {web}),
+        (SessionFilter(AGENT, "web", SessionState.RUNNING), "", set()),
+        (SessionFilter(channel="\x00"), "%", set()),
+    ):
+        found = await world.b.sessions(only=only, search=search)
+        assert {one.key for one in found} == wanted, only
+    await world.a.finish_run(end("r"), node=A)
+    assert await world.b.sessions(only=SessionFilter(state=SessionState.RUNNING)) == []

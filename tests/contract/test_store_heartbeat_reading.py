@@ -229,8 +229,11 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
     async def stands() -> tuple[str, str, str]:
         row = await row_of(world.b, claimed.id)
         for outcome in ("alerted", "delivery_failed"):
-            found = {one.id for one in await world.b.heartbeat_runs(outcome=outcome)}
-            assert (claimed.id in found) == (row.outcome == outcome)
+            for agent in (None, row.agent):
+                for since, counts in ((row.claimed_at, True), (row.claimed_at + DAY, False)):
+                    runs = await world.b.heartbeat_runs(agent, outcome=outcome, since=since)
+                    is_found = claimed.id in {one.id for one in runs}
+                    assert is_found == (row.outcome == outcome and counts)
         return row.status, row.delivery, row.undelivered
 
     assert await stands() == ("alerted", "pending", "")

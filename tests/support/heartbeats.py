@@ -75,11 +75,14 @@ class FakeHeartbeats:
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         if self.last is None or limit < 1 or agent not in (None, self.last.agent):
             return []
         if before is not None and self.last.cursor >= before:
+            return []
+        if since is not None and self.last.claimed_at < since:
             return []
         return [self.last] if outcome in (None, self.last.outcome) else []
 

@@ -21,6 +21,14 @@ from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, Unmen
 from goclaw_py.ports.store.calls import CallStore, NodeCall
 from goclaw_py.ports.store.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
 from goclaw_py.ports.store.drafts import Draft, DraftStore
+from goclaw_py.ports.store.filters import (
+    ALL_RUNS,
+    ALL_SESSIONS,
+    MOST_RUNS_COUNTED,
+    RunFilter,
+    SessionFilter,
+    SessionState,
+)
 from goclaw_py.ports.store.heartbeats import HeartbeatStore
 from goclaw_py.ports.store.inbox import (
     AcceptedMessages,
@@ -69,13 +77,10 @@ from goclaw_py.ports.store.people import (
 )
 from goclaw_py.ports.store.rewind import LastTurn, RewindStore, RunBasis, StoredStep
 from goclaw_py.ports.store.runs import (
-    ALL_RUNS,
-    MOST_RUNS_COUNTED,
     InterruptedSubagent,
     NewRun,
     RunDensity,
     RunEnd,
-    RunFilter,
     RunSoFar,
     RunSpan,
     RunStartResult,
@@ -95,6 +100,7 @@ from goclaw_py.scheduler.views import Backlog
 __all__ = [
     "ALL_MESSAGES",
     "ALL_RUNS",
+    "ALL_SESSIONS",
     "MOST_COUNTED",
     "MOST_RUNS_COUNTED",
     "AcceptedMessages",
@@ -159,6 +165,8 @@ __all__ = [
     "SeenChat",
     "SeenName",
     "Session",
+    "SessionFilter",
+    "SessionState",
     "SettingEdit",
     "SettingStore",
     "Standing",

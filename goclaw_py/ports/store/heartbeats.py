@@ -167,11 +167,13 @@ class HeartbeatStore(Protocol):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         """Return heartbeat runs of an agent or of all, the newest first.
 
-        ``outcome`` selects runs by their outcome as it is shown to people.
+        ``outcome`` selects runs by their outcome as it is shown to people; with ``since`` those
+        claimed then or later.
         """
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import Protocol
 
 from goclaw_py.heartbeat.models import HeartbeatRunEnd
 from goclaw_py.jobs.execution_models import OccurrenceEnd
@@ -26,6 +26,13 @@ from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store.approvals import NewApproval
+from goclaw_py.ports.store.filters import (
+    ALL_RUNS,
+    ALL_SESSIONS,
+    MOST_RUNS_COUNTED,
+    RunFilter,
+    SessionFilter,
+)
 from goclaw_py.ports.store.inbox import DroppedMessage
 from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, DayTimes, Grouping, UsageTable
 from goclaw_py.scheduler.models import Mode
@@ -248,28 +255,6 @@ class InterruptedSubagent:
 
 
 @dataclass(frozen=True, slots=True)
-class RunFilter:
-    """Selects runs; a field that is None selects all.
-
-    Args:
-        sender: Who asked for them, as ``StoredRun.sender``.
-        since: When they started, at the earliest.
-    """
-
-    agent: AgentName | None = None
-    trigger: Trigger | None = None
-    outcome: Outcome | None = None
-    sender: str | None = None
-    since: datetime | None = None
-
-
-ALL_RUNS = RunFilter()
-
-MOST_RUNS_COUNTED: Final = 50_000
-"""The largest number of ended runs that are counted by outcome, so that its time has a limit."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunDensity:
     """How many runs of a lane started in one of equal parts of a time, from 0, by outcome."""
 
@@ -425,7 +410,12 @@ class RunStore(Protocol):
         """
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[Session]:
         """Return sessions, the most recently active first.
 

@@ -15,12 +15,15 @@ from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.session_keys import announcement_id, first_run, job_of
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    ALL_SESSIONS,
     MOST_RUNS_COUNTED,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
     RunSpan,
     Session,
+    SessionFilter,
+    SessionState,
     StoredEntry,
     StoredRun,
     SubagentTask,
@@ -116,10 +119,19 @@ class MemoryRunRecords(MemoryPart):
         return [_run(self._db.runs[run_id]) for run_id in found[:FOUND]]
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[Session]:
-        text = storable(search).lower()
-        found = (one for one in self._db.sessions.values() if text in self._searched(one))
+        text, only = storable(search).lower(), storable(only)
+        found = (
+            one
+            for one in self._db.sessions.values()
+            if text in self._searched(one) and _matches(one, only)
+        )
         return newest(map(_session, found), limit, before)
 
     def _searched(self, session: SessionRecord) -> str:
@@ -250,6 +262,18 @@ def _span(run: StoredRun) -> RunSpan:
         finished_at=run.finished_at,
         cost_usd=None if run.usage is None else run.usage.cost_usd,
     )
+
+
+def _matches(session: SessionRecord, only: SessionFilter) -> bool:
+    channel = None if session.target is None else session.target.channel
+    match only.state:
+        case SessionState.RUNNING:
+            unfinished = bool(session.active)
+        case SessionState.WAITING:
+            unfinished = bool(session.pending)
+        case _:
+            unfinished = True
+    return unfinished and only.agent in (None, session.agent) and only.channel in (None, channel)
 
 
 def _session(record: SessionRecord) -> Session:

@@ -469,6 +469,7 @@ from (
     select *
     from heartbeat_runs as l
     where (claimed_at, id) < ($2, $3)
+      and claimed_at >= coalesce($4, '-infinity'::timestamptz)
     order by claimed_at desc, id desc
     limit $1
 ) as l
@@ -482,6 +483,7 @@ from (
     select *
     from heartbeat_runs as l
     where status >= $4 and (status, claimed_at, id) < ($4, $2, $3)
+      and claimed_at >= coalesce($6, '-infinity'::timestamptz)
       -- use: given_up
     order by status desc, claimed_at desc, id desc
     limit $1
@@ -495,6 +497,7 @@ from (
     select *
     from heartbeat_runs as l
     where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and status = $4
+      and claimed_at >= coalesce($7, '-infinity'::timestamptz)
       -- use: given_up
     order by skip desc, claimed_at desc, id desc
     limit $1
@@ -508,6 +511,7 @@ from (
     select *
     from heartbeat_runs as l
     where agent = $7 and (claimed_at, id) < ($2, $3)
+      and claimed_at >= coalesce($8, '-infinity'::timestamptz)
       and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
       -- use: given_up
     order by claimed_at desc, id desc

@@ -255,7 +255,7 @@ order by s.last_active_at desc, s.key desc;
 
 -- name: search
 -- Return the most recently active sessions with a text ($4, in small letters) in their key or in
--- the name of their chat, topic or job.
+-- the name of their chat, topic or job; of one agent ($5), channel ($6) and state ($7).
 select
     s.key, s.agent, s.channel, s.account, s.chat, s.thread, s.created_at, s.last_active_at, s.owner,
     s.fence, s.summaries, s.pinned,
@@ -271,6 +271,12 @@ from (
     left join cron_jobs as j
         on split_part(s.key, ':', 3) = 'cron' and j.id = split_part(s.key, ':', 4)
     where (s.last_active_at, s.key) < ($2, $3)
+      and ($5::text is null or s.agent = $5)
+      and ($6::text is null or s.channel = $6)
+      and case $7::text
+          when 'running' then s.key in (select session from runs where outcome is null)
+          when 'waiting' then s.key in (select session from inbox where state = 'pending')
+          else true end
       and strpos(
           concat_ws(E'\n', lower(s.key), n.search_text, lower(t.name), j.search_text), $4
       ) > 0

@@ -30,7 +30,7 @@ from goclaw_py.web.api.heartbeat_json import (
     muted_until,
     ran_heartbeat_run,
 )
-from goclaw_py.web.api.paging import LINK, Before, Limit, Page
+from goclaw_py.web.api.paging import LINK, Before, Instant, Limit, Page, in_utc
 
 Outcome = Annotated[
     str | None, Query(max_length=64, pattern=r"^[a-z_:]+$", examples=["ok", "skipped:empty"])
@@ -73,11 +73,18 @@ def _looking(api: APIRouter, control: Control) -> None:
 
     @api.get("/{agent}/runs", responses=LINK)
     async def heartbeat_runs(
-        page: Page, agent: Agent, before: Before, limit: Limit = 50, outcome: Outcome = None
+        page: Page,
+        agent: Agent,
+        before: Before,
+        limit: Limit = 50,
+        outcome: Outcome = None,
+        since: Instant | None = None,
     ) -> list[HeartbeatRun]:
         """List the runs of a heartbeat, the newest first; `outcome` as in `skipped:empty`."""
-        name = AgentName(agent)
-        rows = await control.heartbeats.log(name, limit=limit + 1, outcome=outcome, before=before)
+        name, begun = AgentName(agent), None if since is None else in_utc("since", since)
+        rows = await control.heartbeats.log(
+            name, limit=limit + 1, outcome=outcome, since=begun, before=before
+        )
         return page.of(rows, limit)
 
     @api.get("/{agent}/dry-run")
@@ -136,10 +143,17 @@ def heartbeat_run_routes(control: Control) -> APIRouter:
 
     @api.get("", responses=LINK)
     async def log(
-        page: Page, before: Before, limit: Limit = 50, outcome: Outcome = None
+        page: Page,
+        before: Before,
+        limit: Limit = 50,
+        outcome: Outcome = None,
+        since: Instant | None = None,
     ) -> list[HeartbeatRun]:
         """List the heartbeat runs of all agents, the newest first."""
-        rows = await control.heartbeats.log(None, limit=limit + 1, outcome=outcome, before=before)
+        begun = None if since is None else in_utc("since", since)
+        rows = await control.heartbeats.log(
+            None, limit=limit + 1, outcome=outcome, since=begun, before=before
+        )
         return page.of(rows, limit)
 
     @api.get("/{heartbeat_run}")

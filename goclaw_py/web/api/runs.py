@@ -12,7 +12,16 @@ from fastapi.exceptions import RequestValidationError
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.control import Control, QueueView, RunRecord, SessionFork
-from goclaw_py.ports.store import RunDensity, RunFilter, RunSpan, Session, StoredEntry, StoredRun
+from goclaw_py.ports.store import (
+    RunDensity,
+    RunFilter,
+    RunSpan,
+    Session,
+    SessionFilter,
+    SessionState,
+    StoredEntry,
+    StoredRun,
+)
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Instant, Limit, Page, in_utc
@@ -67,6 +76,19 @@ async def _only(only: AtAnyTime, since: Instant | None = None) -> RunFilter:
 
 
 Only = Annotated[RunFilter, Depends(_only)]
+
+
+async def _sessions(
+    agent: Agent = None,
+    channel: Annotated[str | None, Query(max_length=64, examples=["telegram"])] = None,
+    state: Annotated[
+        SessionState | None, Query(description="Those with an unfinished run, or message.")
+    ] = None,
+) -> SessionFilter:
+    return SessionFilter(None if agent is None else AgentName(agent), channel, state)
+
+
+Selected = Annotated[SessionFilter, Depends(_sessions)]
 
 
 async def _span(since: Instant, until: Instant) -> tuple[datetime, datetime]:
@@ -179,10 +201,10 @@ def session_routes(control: Control) -> APIRouter:
 
     @api.get("", responses=LINK)
     async def sessions(
-        page: Page, before: Before, limit: Limit = 50, search: Search = ""
+        page: Page, before: Before, only: Selected, limit: Limit = 50, search: Search = ""
     ) -> list[ListedSession]:
         """List sessions, the most recently active first; those of jobs with slug and next run."""
-        found = await control.sessions(limit=limit + 1, search=search, before=before)
+        found = await control.sessions(limit=limit + 1, search=search, only=only, before=before)
         return page.of(await listed(control.jobs, found), limit)
 
     @api.get("/{key:path}/history")

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -13,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.jobs.models import SLUG
 from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.targets import parse_target, target_text
@@ -22,9 +22,10 @@ from goclaw_py.ports.store import MessageFilter, OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import (
     Field,
-    Filters,
+    ListFilters,
     Tab,
     back_to_rows,
+    channels,
     given,
     one_of,
     params_of,
@@ -55,39 +56,6 @@ def routes(service: PageServices) -> list[Route]:
     """Return the page, and the forms to retry and drop."""
     control = service.control
 
-    async def look(query: Query) -> Facts:
-        status = await control.status()
-        filters = _filters(query, {view.name for view in status.channels})
-        only = _only(service, filters)
-        show = filters.show
-        before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
-        rows, letters, counts, stale = await asyncio.gather(
-            control.outbox(
-                limit=SHOWN + 1, state=_STATES[show], only=only, before=before["before"]
-            ),
-            control.dead_letters(
-                waiting=show == "waiting", limit=SHOWN + 1, only=only, before=before["in"]
-            ),
-            control.message_counts(only),
-            _stale(control, query.get("stale", "")),
-        )
-        has_letters = show in ("failed", "waiting")
-        return {
-            "filters": replace(filters, tabs=_tabs(counts)),
-            "show": show,
-            "rows": rows[:SHOWN],
-            "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
-            "letters": letters[:SHOWN] if has_letters else (),
-            "next_letter": letters[SHOWN - 1].row.id if len(letters) > SHOWN else None,
-            "stale": stale,
-            "chat_of": lambda target: target_text(replace(target, thread=None)),
-            "named": [
-                *(address(row.message.target) for row in rows),
-                *(one.session for one in letters),
-                *(() if only.chat is None else (address(only.chat),)),
-            ],
-        }
-
     def act(how: Act, notice: str) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             sent = await form(request)
@@ -102,9 +70,8 @@ def routes(service: PageServices) -> list[Route]:
         "/inbox/retry": (control.retry_dead_letters, "retried"),
         "/inbox/drop": (control.dismiss_dead_letters, "dropped"),
     }
-    page = Page(
-        "/deliveries", "deliveries", "Deliveries", look, params_of(*_FILTERS, "stale"), every_s=3.0
-    )
+    params = params_of(*_FILTERS, "stale")
+    page = Page("/deliveries", "deliveries", "Deliveries", partial(_look, service), params, 3.0)
     return [
         *service.routes(page),
         Route("/deliveries/all", _all(service), methods=["POST"]),
@@ -116,20 +83,51 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-def _filters(query: Query, channels: Iterable[str] = ()) -> Filters:
-    """Return the filters of an address. ``channels`` can be selected, and the one in it."""
-    chat, channel = parse_target(query.get("chat", "")), query.get("channel", "")
-    known = {*channels, *([channel] if SLUG.fullmatch(channel) else [])}
+async def _look(service: PageServices, query: Query) -> Facts:
+    control = service.control
+    filters = _filters(query, await channels(service, query))
+    only = _only(service, filters)
+    show = filters.show
+    before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
+    rows, letters, counts, stale = await asyncio.gather(
+        control.outbox(limit=SHOWN + 1, state=_STATES[show], only=only, before=before["before"]),
+        control.dead_letters(
+            waiting=show == "waiting", limit=SHOWN + 1, only=only, before=before["in"]
+        ),
+        control.message_counts(only),
+        _stale(control, query.get("stale", "")),
+    )
+    has_letters = show in ("failed", "waiting")
+    return {
+        "filters": replace(filters, tabs=_tabs(counts)),
+        "show": show,
+        "rows": rows[:SHOWN],
+        "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
+        "letters": letters[:SHOWN] if has_letters else (),
+        "next_letter": letters[SHOWN - 1].row.id if len(letters) > SHOWN else None,
+        "stale": stale,
+        "chat_of": lambda target: target_text(replace(target, thread=None)),
+        "named": [
+            *(address(row.message.target) for row in rows),
+            *(one.session for one in letters),
+            *(() if only.chat is None else (address(only.chat),)),
+        ],
+    }
+
+
+def _filters(query: Query, known: Iterable[str]) -> ListFilters:
+    """Return the filters of an address. ``known`` are the channels that can be selected."""
+    chat = parse_target(query.get("chat", ""))
     fields = (
         time_range("Created", "all"),
-        one_of("channel", "Channel", sorted(known)),
+        one_of("channel", "Channel", known),
         *(() if chat is None else given(query, "chat", "Chat", address(chat))),
         Field("search", "Search", placeholder="part of the text"),
     )
-    return Filters("/deliveries", "messages", query, fields, tuple(_STATES))
+    return ListFilters("/deliveries", "messages", query, fields, tuple(_STATES))
 
 
-def _only(service: PageServices, filters: Filters) -> MessageFilter:
+def _only(service: PageServices, filters: ListFilters) -> MessageFilter:
     values = filters.values
     return MessageFilter(
         values["channel"] or None,
@@ -174,7 +172,8 @@ def _all(service: PageServices) -> Callable[[Request], Awaitable[Response]]:
 
     async def answer(request: Request) -> Response:
         sent = await form(request)
-        only = _only(service, _filters(query_of(sent.get("rows", ""))))
+        query = query_of(sent.get("rows", ""))
+        only = _only(service, _filters(query, await channels(service, query)))
         retries = sent.get("do", "retry") == "retry"
         done, before = 0, None
         while rows := await control.outbox(

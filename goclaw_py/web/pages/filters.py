@@ -11,8 +11,9 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from goclaw_py.jobs.models import NOT_IN_NAMES
-from goclaw_py.web.pages.services import Query, back_to
+from goclaw_py.jobs.models import NOT_IN_NAMES, SLUG
+from goclaw_py.model.errors import NoGateway
+from goclaw_py.web.pages.services import PageServices, Query, back_to
 
 MAX_SEARCH: Final = 200
 """The number of characters of a searched text."""
@@ -60,6 +61,16 @@ def one_of(name: str, label: str, values: Iterable[str]) -> Field:
     return Field(name, label, {value: value.replace("_", " ") for value in values})
 
 
+async def channels(service: PageServices, query: Query) -> list[str]:
+    """Return the channels of the gateway, and the one that an address names."""
+    try:
+        known = {view.name for view in (await service.control.status()).channels}
+    except NoGateway:
+        known = set()
+    named = query.get("channel", "")
+    return sorted(known | ({named} if SLUG.fullmatch(named) else set()))
+
+
 def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, ...]:
     """Return a filter by a value that links set: it is there if the address has it.
 
@@ -84,7 +95,7 @@ class Tab:
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class ListFilters:
     """The filters of a page, and what of them an address selects.
 
     Args:
@@ -93,6 +104,7 @@ class Filters:
         query: The parameters in the address.
         states: The values of the tabs; the first one is selected where the address names none.
         tab: The parameter of the tab.
+        anchor: The place of the list in the page, such as ``#log``.
         tabs: The tabs in their order, with the numbers of rows, once these are known.
     """
 
@@ -102,6 +114,7 @@ class Filters:
     fields: tuple[Field, ...]
     states: tuple[str, ...] = ("",)
     tab: str = TAB
+    anchor: str = ""
     tabs: tuple[Tab, ...] = field(default=())
 
     @property
@@ -145,7 +158,7 @@ class Filters:
         query = {name: one for name, one in (self.kept | changed).items() if one}
         if query.get(self.tab) == self.states[0]:
             del query[self.tab]
-        return self.path + (f"?{urlencode(query)}" if query else "")
+        return self.path + (f"?{urlencode(query)}" if query else "") + self.anchor
 
 
 def params_of(*names: str) -> tuple[str, ...]:
@@ -154,7 +167,7 @@ def params_of(*names: str) -> tuple[str, ...]:
 
 
 def query_of(rows: str) -> dict[str, str]:
-    """Parse ``Filters.back``, which a form has sent. Raises ``HTTPException`` (422)."""
+    """Parse ``ListFilters.back``, which a form has sent. Raises ``HTTPException`` (422)."""
     try:
         return dict(parse_qsl(rows, max_num_fields=20))
     except ValueError as error:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -33,8 +33,30 @@ from goclaw_py.model.errors import (
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.api.error_json import status_of
+from goclaw_py.web.pages.filters import (
+    Field,
+    ListFilters,
+    Tab,
+    back_to_rows,
+    one_of,
+    params_of,
+    time_range,
+)
 from goclaw_py.web.pages.heartbeat_texts import OUTCOMES, WORDS, steps_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
+
+_PARAMS: Final = params_of("agent")
+_LOG_FILTERS: Final = ("outcome", "range", "before")
+_STATES: Final[Mapping[str, Callable[[HeartbeatView], bool]]] = {
+    "on": lambda view: view.heartbeat.is_on,
+    "off": lambda view: not view.heartbeat.is_on,
+    "running": lambda view: view.current is not None,
+    "muted": lambda view: (
+        view.heartbeat.muted_until is not None and view.heartbeat.muted_until > view.now
+    ),
+    "failing": lambda view: view.heartbeat.failures > 0,
+}
+"""The states by which heartbeats are listed. ``failing``: the last run failed."""
 
 STRIP: Final = 100
 SHOWN: Final = 15
@@ -60,7 +82,7 @@ def routes(service: PageServices) -> list[Route]:
     """Return the cards, the page of an agent, and their forms."""
     hearts = _Hearts(service)
     return [
-        *service.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, every_s=2.0)),
+        *service.routes(Page("/heartbeats", "heartbeats", "Heartbeats", hearts.look, _PARAMS, 2.0)),
         *service.routes(hearts.one),
         Route("/heartbeats/{agent}", hearts.show, methods=["GET"]),
         Route("/heartbeats/{agent}/dry-run", hearts.dry_run, methods=["GET"]),
@@ -74,24 +96,43 @@ class _Hearts:
 
     def __init__(self, service: PageServices) -> None:
         self._service = service
-        params = ("agent", "heartbeat_run", "outcome", "before")
+        params = ("agent", "heartbeat_run", *_LOG_FILTERS)
         self.one = Page("/heartbeats/-/view", "heartbeat", "Heartbeat", self.look_at, params, 2.0)
 
     # ------------------------------------------------------------------ looking
 
-    async def look(self, _query: Query) -> Facts:
-        """Return the facts of all cards."""
+    async def look(self, query: Query) -> Facts:
+        """Return the facts of the cards that match the filters."""
         agents = self._service.control.heartbeats.agents
-        return {**WORDS, "cards": await asyncio.gather(*map(self._card, agents))}
+        fields = (one_of("agent", "Agent", agents),)
+        filters = ListFilters("/heartbeats", "heartbeats", query, fields, ("", *_STATES))
+        wanted = filters.values["agent"]
+        views = await asyncio.gather(
+            *(self._view(agent) for agent in agents if wanted in ("", agent))
+        )
+        counts = [Tab("", len(views))]
+        counts += [Tab(name, sum(map(is_in, views))) for name, is_in in _STATES.items()]
+        shown = [view for view in views if _STATES.get(filters.show, bool)(view)]
+        return {
+            **WORDS,
+            "cards": await asyncio.gather(*map(self._card, shown)),
+            "filters": replace(filters, tabs=tuple(counts)),
+        }
 
     async def look_at(self, query: Query) -> Facts:
         """Return the facts of an agent's live part."""
         agent = self._known(query.get("agent", ""))
-        outcome = next((one for one in OUTCOMES if one == query.get("outcome")), None)
+        words = {one: one.replace("_", " ").replace(":", ": ") for one in OUTCOMES}
+        fields = (Field("outcome", "Outcome", words), time_range("Started", "all"))
+        filters = ListFilters(f"/heartbeats/{agent}", "runs", query, fields, anchor="#log")
         before = place(query.get("before"))
-        view, heartbeat_runs = await self._card(agent)
+        view, heartbeat_runs = await self._card(await self._view(agent))
         rows = await self._service.control.heartbeats.log(
-            agent, limit=SHOWN + 1, outcome=outcome, before=before
+            agent,
+            limit=SHOWN + 1,
+            outcome=filters.values["outcome"] or None,
+            since=filters.since(self._service.now()),
+            before=before,
         )
         return {
             **_title(agent),
@@ -103,8 +144,7 @@ class _Hearts:
             "rows": rows[:SHOWN],
             "next": rows[SHOWN - 1].cursor if len(rows) > SHOWN else None,
             "later": before is not None,
-            "outcomes": OUTCOMES,
-            "outcome": outcome,
+            "filters": filters,
             "events": await self._service.control.heartbeats.events(agent),
             "mute": "",
         }
@@ -133,7 +173,7 @@ class _Hearts:
         agent = self._known(request.path_params["agent"])
         # After an action that failed there is no list to be looked for in the address.
         given = request.query_params if request.method in ("GET", "HEAD") else {}
-        params = ("heartbeat_run", "outcome", "before")
+        params = ("heartbeat_run", *_LOG_FILTERS)
         query = {key: str(given[key])[:512] for key in params if given.get(key)}
         down, standing = "", _title(agent)
         try:
@@ -152,10 +192,13 @@ class _Hearts:
         }
         return self._service.answer(request, "heartbeat.html", facts, status)
 
-    async def _card(self, agent: AgentName) -> tuple[HeartbeatView, list[HeartbeatRun]]:
+    async def _view(self, agent: AgentName) -> HeartbeatView:
+        return await self._service.control.heartbeats.view(agent)
+
+    async def _card(self, view: HeartbeatView) -> tuple[HeartbeatView, list[HeartbeatRun]]:
         """Return a heartbeat and its last runs, the newest first."""
-        hearts = self._service.control.heartbeats
-        return await asyncio.gather(hearts.view(agent), hearts.log(agent, limit=STRIP))
+        log = self._service.control.heartbeats.log
+        return view, await log(view.heartbeat.agent, limit=STRIP)
 
     async def _chosen(self, view: HeartbeatView, heartbeat_run: str) -> HeartbeatRun | None:
         """Return the selected heartbeat run, if it belongs to this agent."""
@@ -195,6 +238,8 @@ class _Hearts:
                     raise HTTPException(404)
         except (HeartbeatError, StoreUnavailable) as error:
             return await self._page(request, draft, _sentence(error), status_of(error))
+        if here == "/heartbeats":
+            return back_to_rows(here, notice, fields.get("rows", ""), ("agent",))
         return back_to(here, notice)
 
     async def list_(self, request: Request) -> Response:

@@ -49,7 +49,7 @@ from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.filters import (
     Field,
-    Filters,
+    ListFilters,
     Tab,
     back_to_rows,
     given,
@@ -147,7 +147,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         *given(query, "owner", "Owner", _place_of(query.get("owner", ""))),
         Field("name", "Name", placeholder="part of a name"),
     )
-    filters = Filters("/jobs", "jobs", query, fields, _STATES, "state")
+    filters = ListFilters("/jobs", "jobs", query, fields, _STATES, "state")
     values, state = filters.values, filters.show
     number = _page_number(query.get("page", ""))
     asked = JobQuery(
@@ -160,7 +160,7 @@ async def _list(service: PageServices, query: Query) -> Facts:
         offset=(number - 1) * SHOWN,
     )
     page, counts = await asyncio.gather(jobs.search(asked, BY), jobs.counts(asked, BY))
-    whole = {"": sum(counts.values()), **counts}
+    whole = {"": sum(counts.values())} | {one.value: n for one, n in counts.items()}
     return {
         "jobs": page.jobs,
         "plan": plan,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -17,12 +17,24 @@ from starlette.routing import Route
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
 from goclaw_py.scheduler.views import LaneUse, RunView
+from goclaw_py.web.pages.filters import (
+    Field,
+    ListFilters,
+    back_to_rows,
+    one_of,
+    params_of,
+)
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40
 """A bar with more slots has this many pieces."""
 
 SHOWN_RUNS: Final = 100
+
+_FILTERS: Final = ("agent", "search")
+
+MANY: Final = 10
+"""With more unfinished runs than this there are filters."""
 
 SHOWN_INSIDE: Final = 4
 """The number of runs that are named below the bar of their lane; the table has all."""
@@ -45,13 +57,21 @@ class LaneBar:
 def routes(service: PageServices) -> list[Route]:
     """Return the first page, and its stop forms."""
 
-    async def look(_query: Query) -> Facts:
+    async def look(query: Query) -> Facts:
         # All that the page shows is of one instant.
         status = await service.control.status()
-        working = [run for run in status.runs if run.waits_for is None]
-        waiting = in_line(status.runs)
+        fields = (
+            one_of("agent", "Agent", service.control.heartbeats.agents),
+            Field("search", "Search", placeholder="session or prompt"),
+        )
+        filters = ListFilters("/", "runs", query, fields)
+        runs = await _matching(service, status.runs, filters)
+        working = [run for run in runs if run.waits_for is None]
+        waiting = in_line(runs)
         return {
             "status": status,
+            "filters": filters,
+            "is_long": len(status.runs) > MANY or bool(filters.kept),
             "named": [run.session for run in status.runs],
             "bars": [_bar(use) for use in lane_uses(status.lanes, status.runs)],
             "working": working[:SHOWN_RUNS],
@@ -72,8 +92,25 @@ def routes(service: PageServices) -> list[Route]:
         otherwise = "asking" if report.asking else "unsent" if report.unsent else "nothing"
         return _back(fields, "stopped" if did else otherwise)
 
-    page = Page("/", "now", "Now", look)
+    page = Page("/", "now", "Now", look, params_of(*_FILTERS))
     return [*service.routes(page), Route("/stop", stop, methods=["POST"])]
+
+
+async def _matching(
+    service: PageServices, runs: Sequence[RunView], filters: ListFilters
+) -> list[RunView]:
+    """Return the runs that filters select."""
+    agent, search = filters.values["agent"], filters.values["search"].casefold()
+    found = [run for run in runs if agent in ("", run.agent)]
+    if not search:
+        return found
+    names = await service.control.names(sorted({run.session for run in found}))
+
+    def words(run: RunView) -> str:
+        prompt = "" if run.activity is None else run.activity.prompt
+        return "\n".join((run.id, run.session, names.get(run.session, ""), prompt)).casefold()
+
+    return [run for run in found if search in words(run)]
 
 
 def _since(now: datetime, run: RunView) -> datetime:
@@ -96,4 +133,4 @@ def _back(fields: Mapping[str, str], notice: str) -> Response:
         return back_to(f"/runs/{quote(run, safe='')}", notice)
     if "key" in fields:
         return back_to("/sessions/view", notice, key=fields["key"])
-    return back_to("/", notice)
+    return back_to_rows("/", notice, fields.get("rows", ""), _FILTERS)

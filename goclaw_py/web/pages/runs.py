@@ -12,7 +12,7 @@ from starlette.routing import Route
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import MOST_RUNS_COUNTED, RunFilter
-from goclaw_py.web.pages.filters import Filters, Tab, given, one_of, params_of, time_range
+from goclaw_py.web.pages.filters import ListFilters, Tab, given, one_of, params_of, time_range
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
 
 SHOWN: Final = 50
@@ -33,7 +33,7 @@ def routes(service: PageServices) -> list[Route]:
             *given(query, "sender", "Sender"),
             *given(query, "session", "Session"),
         )
-        filters = Filters("/runs", "runs", query, fields, _STATES)
+        filters = ListFilters("/runs", "runs", query, fields, _STATES)
         values, show = filters.values, filters.show
         session = SessionKey(values["session"]) if "session" in values else None
         only = replace(run_filter(values), since=filters.since(service.now()))

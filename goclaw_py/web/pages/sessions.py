@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -11,12 +12,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.model.display_names import address
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.ports.store import SessionFilter, SessionState
+from goclaw_py.web.pages.filters import Field, ListFilters, Tab, channels, one_of, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
 HISTORY: Final = 100
 
+_STATES: Final = ("", *(state.value for state in SessionState))
+_FILTERS: Final = ("agent", "channel", "search")
 _SHOWN_TOOLS: Final = 200
 _SHOWN_STEPS: Final = 500
 
@@ -24,17 +29,6 @@ _SHOWN_STEPS: Final = 500
 def routes(service: PageServices) -> list[Route]:
     """Return the list, a session, its reset, and a run."""
     control = service.control
-
-    async def look(query: Query) -> Facts:
-        before, search = place(query.get("before")), query.get("search", "")
-        found = await control.sessions(limit=SHOWN + 1, search=search, before=before)
-        more = found[SHOWN - 1].cursor if len(found) > SHOWN else None
-        return {
-            "sessions": found[:SHOWN],
-            "next": more,
-            "search": search,
-            "named": [one.key for one in found[:SHOWN]],
-        }
 
     async def look_at(query: Query) -> Facts:
         session = await control.session(query.get("key", ""))
@@ -55,7 +49,14 @@ def routes(service: PageServices) -> list[Route]:
 
     return [
         *service.routes(
-            Page("/sessions", "sessions", "Sessions", look, ("before", "search"), every_s=3.0)
+            Page(
+                "/sessions",
+                "sessions",
+                "Sessions",
+                partial(_look, service),
+                params_of(*_FILTERS),
+                3.0,
+            )
         ),
         *service.routes(
             Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
@@ -63,6 +64,33 @@ def routes(service: PageServices) -> list[Route]:
         Route("/sessions/reset", reset, methods=["POST"]),
         *_run_routes(service),
     ]
+
+
+async def _look(service: PageServices, query: Query) -> Facts:
+    control = service.control
+    before = place(query.get("before"))
+    fields = (
+        one_of("agent", "Agent", control.heartbeats.agents),
+        one_of("channel", "Channel", await channels(service, query)),
+        Field("search", "Search", placeholder="name or key"),
+    )
+    tabs = tuple(map(Tab, _STATES))
+    filters = ListFilters("/sessions", "sessions", query, fields, _STATES, tabs=tabs)
+    values, show = filters.values, filters.show
+    only = SessionFilter(
+        AgentName(values["agent"]) if values["agent"] else None,
+        values["channel"] or None,
+        SessionState(show) if show else None,
+    )
+    found = await control.sessions(
+        limit=SHOWN + 1, search=values["search"], only=only, before=before
+    )
+    return {
+        "sessions": found[:SHOWN],
+        "next": found[SHOWN - 1].cursor if len(found) > SHOWN else None,
+        "filters": filters,
+        "named": [one.key for one in found[:SHOWN]],
+    }
 
 
 def _run_routes(service: PageServices) -> list[Route]:

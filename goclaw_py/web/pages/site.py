@@ -215,9 +215,7 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
     async def ask(request: Request) -> Response:
         if gate is None:
             return RedirectResponse("/", status_code=303)
-        asked = request.query_params
-        sent = asked.get("form") == "yes"
-        return _question(service, request, asked.get("next", ""), sent_form=sent)
+        return _question(service, request, request.query_params.get("next", ""))
 
     async def answer(request: Request) -> Response:
         if gate is None:
@@ -277,16 +275,9 @@ def own_place(wanted: str) -> str:
     return place if is_ours and place.isprintable() else "/"
 
 
-def _question(
-    service: PageServices,
-    request: Request,
-    wanted: str,
-    error: str = "",
-    *,
-    sent_form: bool = False,
-) -> Response:
+def _question(service: PageServices, request: Request, wanted: str, error: str = "") -> Response:
+    status = 403 if error else 200
+    if not error and request.query_params.get("form") == "yes":  # from ``web.guard``
+        error = "Your sign-in has expired, so nothing was done. Sign in, and send the form again."
     facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}
-    if sent_form:
-        what = "Your sign-in has expired, so nothing was done"
-        facts["error"] = f"{what}. Sign in, and send the form again."
-    return service.answer(request, "login.html", facts, 403 if error else 200)
+    return service.answer(request, "login.html", facts, status)

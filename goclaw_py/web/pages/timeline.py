@@ -16,7 +16,7 @@ from starlette.routing import Route
 from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import RunDensity, RunSpan
-from goclaw_py.web.pages.filters import Filters, Tab, given, one_of, params_of
+from goclaw_py.web.pages.filters import ListFilters, Tab, given, one_of, params_of
 from goclaw_py.web.pages.rendering import seconds
 from goclaw_py.web.pages.runs import run_filter
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
@@ -104,7 +104,7 @@ def routes(service: PageServices) -> list[Route]:
             *given(query, "to", "To"),
         )
         tabs = tuple(map(Tab, SPANS))
-        filters = Filters("/timeline", "runs", query, fields, _STATES, "span", tabs)
+        filters = ListFilters("/timeline", "runs", query, fields, _STATES, "span", tabs=tabs)
         outcome = filters.values["outcome"]
         only = replace(run_filter(filters.values), outcome=Outcome(outcome) if outcome else None)
         name = filters.show

@@ -119,9 +119,10 @@ class FakeHeartbeats:
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        self._called("log", agent, limit, outcome, known=agent)
+        self._called("log", agent, limit, outcome, *([since] if since else []), known=agent)
         runs = [run for run in behind(self.heartbeat_runs, before) if agent in (None, run.agent)]
         return [run for run in runs if outcome in (None, run.outcome)][:limit]
 

@@ -258,9 +258,14 @@ class FakeControl(FakeApprovals):
         return views.StopReport(already_stopping=True)
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: store.SessionFilter = store.ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[store.Session]:
-        self._called("sessions", limit, *([search] if search else []))
+        self._called("sessions", limit, *([search] if search else []), *chosen(only))
         found = [one for one in (FULL, BARE) if search in one.key]
         return behind(found, before)[:limit]
 

@@ -232,6 +232,7 @@ class MemoryHeartbeats(MemoryPart):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         wanted = (
@@ -243,7 +244,9 @@ class MemoryHeartbeats(MemoryPart):
         found = (
             row
             for row in rows
-            if (before is None or row.cursor < before) and self._is_wanted(row, wanted)
+            if (before is None or row.cursor < before)
+            and (since is None or row.claimed_at >= since)
+            and self._is_wanted(row, wanted)
         )
         return [self._shown_heartbeat_run(row) for row, _ in zip(found, range(limit), strict=False)]
 

@@ -223,21 +223,22 @@ class PostgresHeartbeats(PostgresPart):
         *,
         limit: int = 50,
         outcome: str | None = None,
+        since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
         wanted = heartbeat_rules.Wanted() if outcome is None else heartbeat_rules.wanted(outcome)
         page = (limit, *place(before))
-        kind = (wanted.status, wanted.dead)
+        kind = (wanted.status, wanted.dead, wanted.skip)
         async with self._pool.connection() as connection:
             if agent is not None:
                 query = _SQL["log_of_agent"]
-                found = await connection.fetch(query, *page, *kind, wanted.skip, agent)
+                found = await connection.fetch(query, *page, *kind, agent, since)
             elif wanted.skip is not None:
-                found = await connection.fetch(_SQL["log_with_skip"], *page, *kind, wanted.skip)
+                found = await connection.fetch(_SQL["log_with_skip"], *page, *kind, since)
             elif wanted.status is not None:
-                found = await connection.fetch(_SQL["log_with_status"], *page, *kind)
+                found = await connection.fetch(_SQL["log_with_status"], *page, *kind[:2], since)
             else:
-                found = await connection.fetch(_SQL["log"], *page)
+                found = await connection.fetch(_SQL["log"], *page, since)
         return [rows.heartbeat_run(row) for row in found]
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:

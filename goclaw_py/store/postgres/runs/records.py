@@ -12,12 +12,14 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.store import (
     ALL_RUNS,
+    ALL_SESSIONS,
     MOST_RUNS_COUNTED,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
     RunSpan,
     Session,
+    SessionFilter,
     StoredEntry,
     StoredRun,
     SubagentTask,
@@ -107,12 +109,18 @@ class PostgresRunRecords(PostgresPart):
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 
     async def sessions(
-        self, *, limit: int = 50, search: str = "", before: Cursor | None = None
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
     ) -> list[Session]:
         text = storable(search).lower()
         async with self._pool.connection() as connection:
-            if text:
-                found = await connection.fetch(_SQL["search"], limit, *place(before), text)
+            if text or only != ALL_SESSIONS:
+                conditions = (text, only.agent, only.channel, only.state)
+                found = await connection.fetch(_SQL["search"], limit, *place(before), *conditions)
             else:
                 found = await connection.fetch(_SQL["sessions"], limit, *place(before))
         return [rows.session(row) for row in found]

@@ -25,7 +25,7 @@ from goclaw_py.ports.heartbeat import NoHeartbeat
 from goclaw_py.web.pages import heartbeats as page
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK
 from tests.unit.web.fake_heartbeats import FakeHeartbeats as Hearts
-from tests.unit.web.fakes import FakeControl, unavailable
+from tests.unit.web.fakes import NOW, FakeControl, unavailable
 from tests.unit.web.pages.conftest import ORIGIN, Browser
 from tests.unit.web.pages.test_site import ATTACK, check_that_nothing_runs
 
@@ -154,7 +154,7 @@ async def test_the_log_has_pages_and_a_filter(
     assert newest.count('<tr id="row-') == 2
     older = newest.partition(">Older")[0].rpartition('href="')[2].partition("#")[0]
     assert (await browser.says(older, 'id="row-b-2"', "Newest")).count('<tr id="row-') == 1
-    none = "No heartbeat run has this outcome."
+    none = "No heartbeat run matches."
     await browser.says("/heartbeats/main?outcome=skipped:empty", none)
     assert (await browser.says("/heartbeats/main?outcome=bogus")).count('<tr id="row-') == 2
     assert (await browser.get("/heartbeats/main?before=x")).status_code == 422
@@ -424,3 +424,41 @@ async def test_what_could_not_be_stored_is_still_in_its_form(
     assert (text.count(away), 'value="The build is red."' in text) == (1, True)
     text = await browser.refuses("/heartbeats/main/mute", 503, **{"for": "3h"})
     assert text.count(away) == 1
+
+
+# ---------------------------------------------------------------------------- filters
+
+
+@pytest.mark.parametrize(
+    ("query", "agents"),
+    [
+        ("", ["main", "helper"]),
+        ("agent=helper", ["helper"]),
+        ("show=failing", []),
+        ("show=muted", ["helper"]),
+        ("show=off&agent=main", []),
+        ("show=<b>&agent=%00", ["main", "helper"]),
+    ],
+)
+async def test_heartbeats_are_found_by_state_and_agent(
+    browser: Browser, hearts: Hearts, query: str, agents: list[str]
+) -> None:
+    view = hearts.views[HELPER]
+    muted = replace(view.heartbeat, muted_until=view.now + timedelta(hours=1))
+    hearts.views[HELPER] = replace(view, heartbeat=muted)
+    said = await browser.says(f"/heartbeats?{query}")
+    assert [one for one in ("main", "helper") if f'id="heart-{one}"' in said] == agents
+    assert ("No heartbeat matches." in said) is (not agents)
+
+
+async def test_the_log_is_listed_by_outcome_and_time(browser: Browser, hearts: Hearts) -> None:
+    said = await browser.says("/heartbeats/main?outcome=failed&range=7d", "No heartbeat run match")
+    assert 'action="/heartbeats/main#log"' in said
+    since = [call[-1] for call in hearts.calls if call[0] == "log" and call[-1]][-1]
+    assert since == NOW.replace(microsecond=0) - timedelta(days=7)
+
+
+async def test_the_filters_stay_after_an_action(browser: Browser) -> None:
+    place = "/heartbeats?agent=main&show=on&notice=saved"
+    fields = {"on": "no", "back": "all", "rows": "agent=main&show=on&path=//x"}
+    await browser.leads("/heartbeats/main/switch", place, **fields)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.ids import LaneName, NodeId, RunId
-from goclaw_py.scheduler.views import LaneView, PeerView
+from goclaw_py.model.display_names import KnownNames
+from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.scheduler.views import LaneView, PeerView, RunProgress
 from goclaw_py.web.pages.rendering import page_of
 from tests.unit.web import fake_nodes, fakes
 from tests.unit.web.fakes import FakeControl
@@ -96,3 +97,32 @@ async def test_a_warning_leads_to_the_page_that_cures_it(
     for path in ("/", "/health"):
         text = (await browser.get(path)).text
         assert f'→ <a href="{target}">{name}</a></li>' in text
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ("", ["a", "b"]), ("agent=helper", ["b"]), ("search=DISK", ["a"]), ("search=ann", ["a"]),
+        ("search=%25", []), ("search=agent:helper", ["b"]), ("agent=main&search=helper", []),
+        ("agent=x&search=%00", ["a", "b"]),
+    ],
+)  # fmt: skip
+async def test_runs_are_found_by_agent_and_text(
+    browser: Browser, control: FakeControl, query: str, shown: list[str]
+) -> None:
+    control.named = KnownNames({fakes.LOCAL: "Ann"})
+    activity = RunProgress("the Disk is full")
+    one = replace(fakes.RUNNING, id=RunId("a"), activity=activity)
+    key = SessionKey("agent:helper:api:x")
+    other = replace(one, id=RunId("b"), agent=AgentName("helper"), session=key, activity=None)
+    control.snapshot = replace(fakes.STATUS, runs=(one, other))
+    said = await browser.says(f"/?{query}")
+    assert [name for name in "ab" if f'<tr id="run-{name}">' in said] == shown
+    assert ("No run matches." in said) is (not shown)
+    assert ('role="search"' in said) is (query not in ("", "agent=x&search=%00"))
+
+
+async def test_a_stop_leads_back_to_the_same_runs(browser: Browser) -> None:
+    place = "/?agent=main&search=a+b&notice=stopped"
+    fields = {"session": fakes.SESSION, "everything": "yes"}
+    await browser.leads("/stop", place, rows="agent=main&search=a+b&x=y", **fields)

@@ -10,7 +10,7 @@ from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import RunFilter
+from goclaw_py.ports.store import ALL_SESSIONS, RunFilter, SessionFilter, SessionState
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser
@@ -55,6 +55,23 @@ async def test_the_page_has_counts_names_and_filters_that_stay(
 @pytest.mark.parametrize("path", ["/runs?before=x", "/sessions?before=x"])
 async def test_a_wrong_place_is_refused(browser: Browser, path: str) -> None:
     assert (await browser.get(path)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "only"),
+    [
+        ("show=running&agent=main&channel=telegram",
+         SessionFilter(AgentName("main"), "telegram", SessionState.RUNNING)),
+        ("channel=gone-one", SessionFilter(channel="gone-one")),
+        ("show=x&agent=%00&channel=<b>", ALL_SESSIONS),
+    ],
+)  # fmt: skip
+async def test_the_address_selects_sessions(
+    browser: Browser, control: FakeControl, query: str, only: SessionFilter
+) -> None:
+    assert (await browser.get(f"/sessions?{query}")).status_code == 200
+    asked = next(call for call in control.calls if call[0] == "sessions")
+    assert asked[2:] == (() if only == ALL_SESSIONS else (only,))
 
 
 async def test_sessions_are_searched(browser: Browser, control: FakeControl) -> None:
