@@ -16,21 +16,21 @@ from goclaw_py.web.api.wire import MAX_LIMIT, PING, PING_S, dump
 _LOOK_S: Final = 0.5
 """How often new lines are sent."""
 
-MAX_FILTER_CHARS: Final = 512
+_MAX_CHARS: Final = 512
 
 Level = Annotated[
     Literal["", "debug", "info", "warning", "error", "critical"],
     Query(description="The lowest level."),
 ]
-Words = Annotated[str, Query(max_length=MAX_FILTER_CHARS)]
+Words = Annotated[str, Query(max_length=_MAX_CHARS)]
 Search = Annotated[
     str,
     Query(
-        max_length=MAX_FILTER_CHARS,
+        max_length=_MAX_CHARS,
         description="A text in the event or in a `name=value` of the line, in any case.",
     ),
 ]
-Person = Annotated[str, Query(max_length=MAX_FILTER_CHARS, examples=["telegram/default/42"])]
+Person = Annotated[str, Query(max_length=_MAX_CHARS, examples=["telegram/default/42"])]
 
 
 # A plain function would run in a thread.

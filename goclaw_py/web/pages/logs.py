@@ -20,16 +20,19 @@ from starlette.routing import Route
 
 from goclaw_py.common.text import first_words
 from goclaw_py.model.display_names import KnownNames, display_name, short_id
-from goclaw_py.ports.logs import SEVERITY, LogFilter, Logs, LogTail
-from goclaw_py.web.api.logs import MAX_FILTER_CHARS, follow
+from goclaw_py.ports.logs import LogFilter, Logs, LogTail
+from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING
+from goclaw_py.web.pages.filters import Field, Filters, given, one_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, event, own_query
 
 SHOWN: Final = 200
 
 _FILTERS: Final = ("level", "search", "agent", "run", "session", "person")
-_ORDERS: Final = {"": "newest first", "oldest": "newest last"}
+_NEWEST_FIRST: Final = "newest"
+_ORDERS: Final = {_NEWEST_FIRST: "newest first", "oldest": "newest last"}
+_LEVELS: Final = {"info": "info and above", "warning": "warning and above", "error": "errors"}
 _MEANINGS: Final = {"warning": "busy", "error": "bad", "critical": "bad"}
 _HEAD: Final = frozenset({"timestamp", "level", "event", "session_name"})
 _OURS: Final = ("goclaw_py.", "channels.")
@@ -65,20 +68,29 @@ class LogRow:
 def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Route]:
     """Return the page and its event stream, which ends when ``closing`` is set."""
 
+    def filters_of(query: Query) -> Filters:
+        fields = (
+            Field("level", "Level", _LEVELS),
+            Field("search", "Search", placeholder="text or name=value"),
+            one_of("agent", "Agent", service.control.heartbeats.agents),
+            *given(query, "run", "Run", short_id(query.get("run", ""))),
+            *given(query, "session", "Session"),
+            *given(query, "person", "Person"),
+            Field("order", "Order", _ORDERS, default=_NEWEST_FIRST),
+        )
+        return Filters("/logs", "lines", query, fields)
+
     async def look(query: Query) -> Facts:
-        tail = logs.tail(_only(query), limit=SHOWN)
+        filters = filters_of(query)
+        tail = logs.tail(_only(filters), limit=SHOWN)
         status = await service.control.status()
         return {
             "node": status.node if status.peers else "",
             "peers": [peer.id for peer in status.peers],
-            "filters": {name: query[name] for name in _FILTERS if name in query},
-            "levels": tuple(SEVERITY),
-            "orders": _ORDERS,
-            "order": _order(query),
-            "agents": service.control.heartbeats.agents,
+            "filters": filters,
             "place": tail.place,
             "named": [query[name] for name in ("session", "person") if name in query],
-            **_rows(tail, query),
+            **_rows(tail, filters),
         }
 
     page = Page("/logs", "logs", "Logs", look, (*_FILTERS, "order"))
@@ -89,9 +101,9 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
         )
 
     async def live(request: Request) -> Response:
-        query = own_query(page, request)
+        filters = filters_of(own_query(page, request))
         seen = request.headers.get("last-event-id") or request.query_params.get("after", "")
-        tails = follow(logs, _only(query), limit=SHOWN, after=seen, closing=closing)
+        tails = follow(logs, _only(filters), limit=SHOWN, after=seen, closing=closing)
 
         async def parts() -> AsyncGenerator[bytes]:
             yield b"retry: 2000\n\n"
@@ -99,7 +111,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
                 if tail is None:
                     yield PING
                     continue
-                html = service.render("logs_lines.html", _rows(tail, query))
+                html = service.render("logs_lines.html", _rows(tail, filters))
                 yield event(b"lines", tail.place, html.encode("utf-8", "replace"))
 
         return ClosedStream(parts(), tails)
@@ -107,23 +119,17 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
     return [Route(page.path, show), Route("/live/logs", live)]
 
 
-def _only(query: Query) -> LogFilter:
-    given = {name: query[name][:MAX_FILTER_CHARS] for name in _FILTERS if name in query}
-    if given.get("level") not in SEVERITY:
-        given.pop("level", None)
-    return LogFilter(**given)
+def _only(filters: Filters) -> LogFilter:
+    return LogFilter(**{name: one for name, one in filters.values.items() if name in _FILTERS})
 
 
-def _order(query: Query) -> str:
-    return query["order"] if query.get("order") in _ORDERS else ""
-
-
-def _rows(tail: LogTail, query: Query) -> dict[str, object]:
-    lines = tail.lines if _order(query) else reversed(tail.lines)
+def _rows(tail: LogTail, filters: Filters) -> dict[str, object]:
+    is_newest_first = filters.values["order"] == _NEWEST_FIRST
+    lines = reversed(tail.lines) if is_newest_first else tail.lines
     return {
         "rows": [_row(line) for line in lines],
         "left_out": tail.left_out,
-        "order": _order(query),
+        "is_newest_first": is_newest_first,
     }
 
 

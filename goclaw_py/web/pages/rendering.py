@@ -63,18 +63,18 @@ _PAGES: Final = {
     "groups": ("/people#groups", "People"),
     "approvals": ("/approvals", "Approvals"),
     "lanes": ("/#lanes", "Now"),
-    "config": ("/settings", "Settings"),
     "sessions": ("/sessions", "Sessions"),
     "nodes": ("/health#nodes", "Health"),
+    "config": ("/settings", "Settings"),
 }
 """The pages with the same contents as commands."""
 
 _CAUSES: Final = (
-    (re.compile(r"[\w.-]+/[^\s:]+: "), "/health#channels"),
-    (re.compile(r"node \S+ .*(runs release|has other settings)"), "/health#nodes"),
-    (re.compile(r"jobs are turned off"), "/health#settings"),
+    (re.compile(r"[\w.-]+/[^\s:]+: "), "/health#channels", "Health"),
+    (re.compile(r"node \S+ .*(runs release|has other settings)"), "/health#nodes", "Health"),
+    (re.compile(r"jobs are turned off"), "/settings", "Settings"),
 )
-"""The parts of the page Health with the details of warnings that name no command."""
+"""The pages with the details of warnings that name no command."""
 
 Read = Callable[[OutboundMessage], str]
 
@@ -204,7 +204,7 @@ def page_of(warning: str) -> tuple[str, str]:
                 return f"/heartbeats/{quote(agent, safe='')}", "Heartbeat"
             case command, _ if command in _PAGES:
                 return _PAGES[command]
-    for cause, place in _CAUSES:
+    for cause, place, name in _CAUSES:
         if cause.match(warning):
-            return place, "Health"
+            return place, name
     return "/why", "Why?"

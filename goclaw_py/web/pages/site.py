@@ -113,6 +113,7 @@ def make_site(
     service = PageServices(control, Hub(closing), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
     routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
+    routes.append(Route("/theme", _choose_theme, methods=["POST"]))
     for module in _MODULES:
         routes += module.routes(service)
     routes += health_page.routes(service, health)
@@ -209,7 +210,7 @@ class SignInContext:
 
 
 def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
-    """Return the sign-in page with its form, which without a gate lead on, and the theme's."""
+    """Return the sign-in page and its form; without a gate, none."""
 
     async def ask(request: Request) -> Response:
         if gate is None:
@@ -237,19 +238,6 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         )
         return response
 
-    async def choose(request: Request) -> Response:
-        given = await form(request)
-        came_from = urlsplit(request.headers.get("referer", ""))
-        query = [pair for pair in parse_qsl(came_from.query) if pair[0] != "notice"]
-        address = came_from.path + (f"?{urlencode(query)}" if query else "")
-        response = RedirectResponse(own_place(address), status_code=303)
-        if (theme := given.get("theme", "")) in {one for one, _, _ in THEMES}:
-            # Lax: it also holds for who comes from a link elsewhere. Without a cookie the theme is
-            # that of the system.
-            lasts_s = _YEAR_S if theme else 0
-            response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="lax")
-        return response
-
     async def leave(_request: Request) -> Response:
         response = RedirectResponse(SIGN_IN_PATH if gate else "/", status_code=303)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
@@ -259,8 +247,22 @@ def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Rout
         Route(SIGN_IN_PATH, ask, methods=["GET"]),
         Route(SIGN_IN_PATH, answer, methods=["POST"]),
         Route("/logout", leave, methods=["POST"]),
-        Route("/theme", choose, methods=["POST"]),
     ]
+
+
+async def _choose_theme(request: Request) -> Response:
+    """Keep a theme in the browser, and lead back to the page."""
+    given = await form(request)
+    came_from = urlsplit(request.headers.get("referer", ""))
+    query = [pair for pair in parse_qsl(came_from.query) if pair[0] != "notice"]
+    address = came_from.path + (f"?{urlencode(query)}" if query else "")
+    response = RedirectResponse(own_place(address), status_code=303)
+    if (theme := given.get("theme", "")) in {one for one, _, _ in THEMES}:
+        # Lax: it also holds for who comes from a link elsewhere. Without a cookie the theme is
+        # that of the system.
+        lasts_s = _YEAR_S if theme else 0
+        response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="lax")
+    return response
 
 
 def own_place(wanted: str) -> str:

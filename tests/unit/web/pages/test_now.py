@@ -80,7 +80,8 @@ async def test_a_stop_leads_back(browser: Browser, fields: dict[str, str], place
     ("telegram/default: the token is refused", "/health#channels"),
     ("node n-2 (m, pid 7) runs release 1, this one 2", "/health#nodes"),
     ("node n-2 (m, pid 7) has other settings here: [lanes]", "/health#nodes"),
-    ("jobs are turned off (scheduler.enabled), so no job runs", "/health#settings"),
+    ("the edit of 'a.b' has no effect: x; see: goclaw config history", "/settings"),
+    ("jobs are turned off (scheduler.enabled), so no job runs", "/settings"),
     # The page names the command of each cure.
     ("the clock of this machine is 7 s ahead of the database's", "/why"),
     ("agent main: its provider has been down for 7 minutes, 1 message kept: x", "/why"),
