@@ -34,6 +34,9 @@ Question = Callable[["Control"], Awaitable[T]]
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, as in the HTTP API.")]
 Limit = Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of results.")]
+OfChannel = Annotated[
+    str | None, typer.Option(help="List only what belongs to this channel: telegram, …")
+]
 
 
 def _interval(seconds: float | None) -> float | None:

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Limit, SessionName, answer, maybe_named, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    OfChannel,
+    SessionName,
+    answer,
+    choice,
+    maybe_named,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
 from goclaw_py.common.text import count
+from goclaw_py.model.ids import AgentName
 from goclaw_py.ports.control import Control, SessionFork, Submitted
-from goclaw_py.ports.store import Session, StoredEntry
+from goclaw_py.ports.store import Session, SessionFilter, SessionState, StoredEntry
 
 app = typer.Typer(help="List, show, reset and fork sessions (conversations).", no_args_is_help=True)
 
@@ -28,13 +40,34 @@ _COLUMNS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """The options that select sessions."""
+
+    limit: Limit = 50
+    search: Annotated[str, typer.Option(help="List only those with this in name or key.")] = ""
+    agent: Annotated[str | None, typer.Option(help="List only sessions of this agent.")] = None
+    channel: OfChannel = None
+    state: Annotated[
+        str | None, choice(SessionState, "List only those with an unfinished run, or message.")
+    ] = None
+
+    def filter(self) -> SessionFilter:
+        """Return the filter for these options."""
+        agent = None if self.agent is None else AgentName(self.agent)
+        state = None if self.state is None else SessionState(self.state)
+        return SessionFilter(agent, self.channel, state)
+
+
 @app.command("list")
 @with_wide
-def list_(ctx: typer.Context, limit: Limit = 50, *, as_json: AsJson = False) -> None:
+@with_options(SessionOptions)
+def list_(ctx: typer.Context, wanted: SessionOptions, *, as_json: AsJson = False) -> None:
     """List sessions, most recently active first."""
 
     async def ask(control: Control) -> list[Session]:
-        return await control.sessions(limit=limit)
+        only = wanted.filter()
+        return await control.sessions(limit=wanted.limit, search=wanted.search, only=only)
 
     answer(ctx, *with_names(ask, _keys, list[Session], _show_all, as_json))
 

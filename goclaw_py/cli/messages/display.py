@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import typer
 
-from goclaw_py.cli.context import AsJson, cli
+from goclaw_py.cli.context import AsJson, Limit, OfChannel, cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import duration, one_line, plain, show_json
 from goclaw_py.common.clock import SystemClock
@@ -22,7 +22,7 @@ from goclaw_py.model.messages import Sender, Target
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control, PairingApplicant
-    from goclaw_py.ports.store import Chat, Person
+    from goclaw_py.ports.store import Chat, MessageFilter, Person
 
 T = TypeVar("T")
 
@@ -44,6 +44,21 @@ All = Annotated[
     typer.Option("--all", help="Select all failed messages; in the outbox, all dead ones."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageOptions:
+    """The options that select messages of a list."""
+
+    limit: Limit = 50
+    channel: OfChannel = None
+    search: Annotated[str, typer.Option(help="List only messages whose text has this part.")] = ""
+
+    def filter(self) -> MessageFilter:
+        """Return the filter for these options."""
+        from goclaw_py.ports.store import MessageFilter  # noqa: PLC0415  (not needed for --help)
+
+        return MessageFilter(self.channel, text=self.search)
 
 
 # ---------------------------------------------------------------------------- to be read

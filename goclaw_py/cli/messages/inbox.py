@@ -8,7 +8,14 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Watch, answer, look, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Watch,
+    answer,
+    look,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
@@ -35,9 +42,10 @@ _COLUMNS = (
 
 @app.command("list")
 @with_wide
+@with_options(display.MessageOptions)
 def list_(
     ctx: typer.Context,
-    limit: Limit = 50,
+    asked: display.MessageOptions,
     *,
     waiting: Annotated[
         bool, typer.Option("--waiting", help="List unfinished messages instead of failed ones.")
@@ -48,7 +56,7 @@ def list_(
     """List incoming messages that failed, newest first."""
 
     async def ask(control: Control) -> list[DeadLetter]:
-        return await control.dead_letters(waiting=waiting, limit=limit)
+        return await control.dead_letters(waiting=waiting, limit=asked.limit, only=asked.filter())
 
     def show_all(found: list[DeadLetter], names: DisplayNames) -> None:
         seen_at = display.now()

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import AsJson, Limit, Watch, answer, choice, look, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Watch,
+    answer,
+    choice,
+    look,
+    with_options,
+    with_wide,
+)
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
@@ -47,25 +55,28 @@ class _Listed:
 
 @app.command("list")
 @with_wide
+@with_options(display.MessageOptions)
 def list_(
     ctx: typer.Context,
+    asked: display.MessageOptions,
     state: Annotated[str | None, choice(OutboxState)] = None,
     chat: Annotated[
         str | None, typer.Option(help="Chat id, or a beginning of CHANNEL/ACCOUNT/ID/TOPIC.")
     ] = None,
-    limit: Limit = 50,
     *,
     watch: Watch = None,
     as_json: AsJson = False,
 ) -> None:
     """List outgoing messages, newest first."""
     wanted = None if state is None else OutboxState(state)
+    only, limit = asked.filter(), asked.limit
 
     async def ask(control: Control) -> _Listed:
-        found = await control.outbox(limit=limit if chat is None else display.PAGE, state=wanted)
+        most = limit if chat is None else display.PAGE
+        found = await control.outbox(limit=most, state=wanted, only=only)
         dead: list[OutboxRow] = []
         if wanted is None and not as_json:
-            dead = await control.outbox(limit=display.PAGE, state=OutboxState.DEAD)
+            dead = await control.outbox(limit=display.PAGE, state=OutboxState.DEAD, only=only)
         rows = [row for row in found if _goes_to(row.message.target, chat)]
         in_chat = sum(_goes_to(row.message.target, chat) for row in dead)
         is_whole = chat is None or len(found) < display.PAGE or len(rows) >= limit

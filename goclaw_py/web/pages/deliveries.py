@@ -88,23 +88,25 @@ async def _look(service: PageServices, query: Query) -> Facts:
     filters = _filters(query, await channels(service, query))
     only = _only(service, filters)
     show = filters.show
+    has_letters = show in ("failed", "waiting")
+    # Half of each where there are two lists: a row has several forms.
+    most = SHOWN // 2 if has_letters else SHOWN
     before = {name: _row(query[name]) if name in query else None for name in ("before", "in")}
     rows, letters, counts, stale = await asyncio.gather(
-        control.outbox(limit=SHOWN + 1, state=_STATES[show], only=only, before=before["before"]),
+        control.outbox(limit=most + 1, state=_STATES[show], only=only, before=before["before"]),
         control.dead_letters(
-            waiting=show == "waiting", limit=SHOWN + 1, only=only, before=before["in"]
+            waiting=show == "waiting", limit=most + 1, only=only, before=before["in"]
         ),
         control.message_counts(only),
         _stale(control, query.get("stale", "")),
     )
-    has_letters = show in ("failed", "waiting")
     return {
         "filters": replace(filters, tabs=_tabs(counts)),
         "show": show,
-        "rows": rows[:SHOWN],
-        "next": rows[SHOWN - 1].id if len(rows) > SHOWN else None,
-        "letters": letters[:SHOWN] if has_letters else (),
-        "next_letter": letters[SHOWN - 1].row.id if len(letters) > SHOWN else None,
+        "rows": rows[:most],
+        "next": rows[most - 1].id if len(rows) > most else None,
+        "letters": letters[:most] if has_letters else (),
+        "next_letter": letters[most - 1].row.id if len(letters) > most else None,
         "stale": stale,
         "chat_of": lambda target: target_text(replace(target, thread=None)),
         "named": [

@@ -59,6 +59,12 @@ _STATES: Final[Mapping[str, Callable[[HeartbeatView], bool]]] = {
 """The states by which heartbeats are listed. ``failing``: the last run failed."""
 
 STRIP: Final = 100
+"""The number of heartbeat runs of an agent that are shown as a strip."""
+
+_STRIPS: Final = 500
+"""The same for all agents of the list together, but at least ``_SHORTEST`` of each."""
+
+_SHORTEST: Final = 15
 SHOWN: Final = 15
 _HEARTBEAT_RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _REFUSED: Final = {
@@ -113,9 +119,10 @@ class _Hearts:
         counts = [Tab("", len(views))]
         counts += [Tab(name, sum(map(is_in, views))) for name, is_in in _STATES.items()]
         shown = [view for view in views if _STATES.get(filters.show, bool)(view)]
+        strip = min(STRIP, max(_SHORTEST, _STRIPS // max(1, len(shown))))
         return {
             **WORDS,
-            "cards": await asyncio.gather(*map(self._card, shown)),
+            "cards": await asyncio.gather(*(self._card(view, strip) for view in shown)),
             "filters": replace(filters, tabs=tuple(counts)),
         }
 
@@ -195,10 +202,12 @@ class _Hearts:
     async def _view(self, agent: AgentName) -> HeartbeatView:
         return await self._service.control.heartbeats.view(agent)
 
-    async def _card(self, view: HeartbeatView) -> tuple[HeartbeatView, list[HeartbeatRun]]:
+    async def _card(
+        self, view: HeartbeatView, strip: int = STRIP
+    ) -> tuple[HeartbeatView, list[HeartbeatRun]]:
         """Return a heartbeat and its last runs, the newest first."""
         log = self._service.control.heartbeats.log
-        return view, await log(view.heartbeat.agent, limit=STRIP)
+        return view, await log(view.heartbeat.agent, limit=strip)
 
     async def _chosen(self, view: HeartbeatView, heartbeat_run: str) -> HeartbeatRun | None:
         """Return the selected heartbeat run, if it belongs to this agent."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Final
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,16 +15,19 @@ from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Chat, unapproved
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 _ROLES = ("owner", "guest")
+
+SHOWN: Final = 100
+"""The number of people on a page."""
 
 
 def routes(service: PageServices) -> list[Route]:
     """Return the page, and its forms."""
     control = service.control
 
-    page = Page("/people", "people", "People", partial(_look, control), every_s=3.0)
+    page = Page("/people", "people", "People", partial(_look, control), ("before",), 3.0)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)
@@ -67,14 +71,20 @@ def routes(service: PageServices) -> list[Route]:
     ]
 
 
-async def _look(control: Control, _query: Query) -> Facts:
-    people, asking, chats, heard = await asyncio.gather(
-        control.people(), control.pairing_requests(), control.chats(limit=200), control.heard()
+async def _look(control: Control, query: Query) -> Facts:
+    before = place(query.get("before"), keys=3)
+    known, shown, asking, chats, heard = await asyncio.gather(
+        control.people(),
+        control.people(limit=SHOWN + 1, before=before),
+        control.pairing_requests(),
+        control.chats(limit=200),
+        control.heard(),
     )
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
-        "people": people,
-        "unapproved": unapproved(people, chats),
+        "people": shown[:SHOWN],
+        "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
+        "unapproved": unapproved(known, chats),
         # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
         "asking": asking,

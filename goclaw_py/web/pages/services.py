@@ -357,10 +357,10 @@ def back_to(path: str, notice: str, /, **query: str) -> Response:
     return RedirectResponse(f"{path}?{urlencode({**query, 'notice': notice})}", status_code=303)
 
 
-def place(text: str | None) -> Cursor | None:
+def place(text: str | None, *, keys: int = 1) -> Cursor | None:
     """Parse the cursor of a list in an address. Raises ``HTTPException`` (422)."""
     try:
-        return None if text is None else Cursor.parse(text)
+        return None if text is None else Cursor.parse(text, keys=keys)
     except ValueError as error:
         raise HTTPException(422, str(error)) from error
 

@@ -17,9 +17,10 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.system import gateway as gateway_command
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import LaneName, NodeId
+from goclaw_py.model.ids import AgentName, LaneName, NodeId
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.store import MessageFilter, SessionFilter, SessionState
 from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
@@ -188,6 +189,21 @@ def test_a_list_is_a_table_for_people(
     assert got.code == 0
     for word in words:
         assert word in got.out
+
+
+@pytest.mark.parametrize(("command", "call"), [
+    ("sessions list --search ann --agent main --channel telegram --state running",
+     ("sessions", 51, "ann", SessionFilter(AgentName("main"), "telegram", SessionState.RUNNING))),
+    ("outbox list --state dead --channel telegram --search 100%",
+     ("outbox", 51, "dead", MessageFilter("telegram", text="100%"))),
+    ("inbox list --waiting --search a&b --limit 7",
+     ("dead_letters", True, 8, MessageFilter(text="a&b"))),
+])  # fmt: skip
+def test_a_list_is_filtered_by_the_gateway(
+    goclaw: Shell, gateway: ThreadGateway, command: str, call: tuple[object, ...]
+) -> None:
+    assert goclaw(*command.split()).code == 0
+    assert call in gateway.control.calls
 
 
 def test_sessions_are_shown(goclaw: Shell, database: FakeControl) -> None:

@@ -362,6 +362,20 @@ async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser
         assert (await browser.get(path)).status_code == 404
 
 
+async def test_many_people_are_listed_in_pages(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("goclaw_py.web.pages.people.SHOWN", 1)
+    one = control.approved[0]
+    other = replace(one, sender=replace(one.sender, id="9999"))
+    control.approved = [one, other]
+    said = await browser.says("/people", f"-{one.sender.id}")
+    assert "9999" not in said
+    (older,) = re.findall(r'href="(/people\?before=[^"]+)"', said)
+    assert 'href="/people?before' not in await browser.says(older, "9999")
+    assert (await browser.get("/people?before=x")).status_code == 422
+
+
 # ---------------------------------------------------------------------------- the theme
 
 
