@@ -243,7 +243,7 @@ class LiveSettings:
                 errors.append(SettingError(name, Plain("(a value)"), "this is given twice"))
             elif value == (None if edit is None else edit.value):
                 continue
-            elif edit is not None and change.version not in (None, edit.id):
+            elif edit is not None and _is_newer(edit, change.version):
                 newer.append(edit)
             else:
                 wished[name] = value
@@ -272,6 +272,13 @@ def _origin(edit: SettingEdit) -> str:
 
 def _texts(settings: Settings) -> dict[str, str]:
     return {one.path: value_text(one.value) for one in shown(settings) if not one.secret}
+
+
+def _is_newer(edit: SettingEdit, version: int | None) -> bool:
+    """Return whether an edit came after the version that its author has seen."""
+    # After a reset the setting is as if it had never been edited.
+    as_seen = (None, edit.id) if edit.value is not None else (None, edit.id, 0)
+    return version not in as_seen
 
 
 def _newer_words(edit: SettingEdit) -> str:

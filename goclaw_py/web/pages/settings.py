@@ -249,7 +249,9 @@ def _chat_change(given: Mapping[str, str]) -> SettingChange:
     if not channel or not chat or key not in CHAT_KEYS:
         raise HTTPException(422, "choose a channel, a chat and a setting")
     quoted = json.dumps(chat, ensure_ascii=False)
-    return SettingChange(f"channels.{channel}.chats.{quoted}.{key}", given.get("value", "").strip())
+    path, value = f"channels.{channel}.chats.{quoted}.{key}", given.get("value", "").strip()
+    # Not in place of an edit, which whoever fills this form does not see.
+    return SettingChange(path, value, version=0)
 
 
 def _typed(group: SettingGroup, given: Mapping[str, str], error: Exception) -> SettingGroup:

@@ -355,6 +355,10 @@ async def test_who_wants_what_is_so_already_has_no_conflict(node: Node) -> None:
     await node.set("lanes.main.size", "4", 0)
     await node.set("lanes.cron.size", None, 0)
     assert len(await node.live.history()) == 1
+    # After a reset, too, nothing of anybody is lost.
+    await node.set("lanes.main.size", None)
+    await node.set("lanes.main.size", "6", 0)
+    assert node.lane("main") == 6
 
 
 async def test_an_edit_on_one_node_is_effective_on_all(

@@ -150,7 +150,7 @@ async def test_a_chat_gets_rules_of_its_own(browser: Browser, control: FakeContr
     fields = {"channel": "telegram", "id": ' -1"0 ', "key": "mention", "value": "false"}
     await browser.leads("/settings/chat", "/settings?notice=saved", **fields)
     path = 'channels.telegram.chats."-1\\"0".mention'
-    assert control.settings.changes[0][0] == [SettingChange(path, "false")]
+    assert control.settings.changes[0][0] == [SettingChange(path, "false", 0)]
     control.settings.failure = SettingError(path, "x", "must be true or false")
     raw = await browser.refuses("/settings/chat", 422, "must be true or false", **fields)
     assert 'value="false"' in raw
