@@ -27,6 +27,9 @@ RANGES: Final[Mapping[str, tuple[str, timedelta | None]]] = {
 }
 """How far back rows are listed, in words and as a time. Runs are kept for 90 days."""
 
+_CONSOLE: Final = "console"
+"""Every gateway has this channel, also for the chat in the dashboard."""
+
 TAB: Final = "show"
 PLACES: Final = ("before", "page", "in")
 """Where a page of a list begins: not a filter, and left when one changes."""
@@ -40,6 +43,7 @@ class Field:
         name: Its parameter in the address.
         options: Its values, each with its words, or with a key of a display name; None: any text.
         default: The value that an address without it has; "" selects all.
+        hidden: The form keeps it, and nobody sees it there.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Field:
     options: Mapping[str, str] | None = None
     default: str = ""
     placeholder: str = ""
+    hidden: bool = False
 
     def read(self, query: Query) -> str:
         """Return its value in an address, the default for an unknown value."""
@@ -68,7 +73,7 @@ async def channels(service: PageServices, query: Query) -> list[str]:
     except NoGateway:
         known = set()
     named = query.get("channel", "")
-    return sorted(known | ({named} if SLUG.fullmatch(named) else set()))
+    return sorted(known | {_CONSOLE} | ({named} if SLUG.fullmatch(named) else set()))
 
 
 def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, ...]:

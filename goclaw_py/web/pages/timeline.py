@@ -16,7 +16,7 @@ from starlette.routing import Route
 from goclaw_py.model.ids import LaneName
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import RunDensity, RunSpan
-from goclaw_py.web.pages.filters import ListFilters, Tab, given, one_of, params_of
+from goclaw_py.web.pages.filters import Field, ListFilters, Tab, one_of, params_of
 from goclaw_py.web.pages.rendering import seconds
 from goclaw_py.web.pages.runs import run_filter
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
@@ -100,8 +100,8 @@ def routes(service: PageServices) -> list[Route]:
             one_of("agent", "Agent", service.control.heartbeats.agents),
             one_of("trigger", "Trigger", Trigger),
             one_of("outcome", "Outcome", Outcome),
-            *given(query, "from", "From"),
-            *given(query, "to", "To"),
+            Field("from", "From", hidden=True),
+            Field("to", "To", hidden=True),
         )
         tabs = tuple(map(Tab, SPANS))
         filters = ListFilters("/timeline", "runs", query, fields, _STATES, "span", tabs=tabs)
