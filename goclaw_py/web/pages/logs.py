@@ -24,7 +24,7 @@ from goclaw_py.ports.logs import LogFilter, Logs, LogTail
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING
-from goclaw_py.web.pages.filters import Field, Filters, given, one_of
+from goclaw_py.web.pages.filters import Field, ListFilters, given, one_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, event, own_query
 
 SHOWN: Final = 200
@@ -68,7 +68,7 @@ class LogRow:
 def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Route]:
     """Return the page and its event stream, which ends when ``closing`` is set."""
 
-    def filters_of(query: Query) -> Filters:
+    def filters_of(query: Query) -> ListFilters:
         fields = (
             Field("level", "Level", _LEVELS),
             Field("search", "Search", placeholder="text or name=value"),
@@ -78,7 +78,7 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
             *given(query, "person", "Person"),
             Field("order", "Order", _ORDERS, default=_NEWEST_FIRST),
         )
-        return Filters("/logs", "lines", query, fields)
+        return ListFilters("/logs", "lines", query, fields)
 
     async def look(query: Query) -> Facts:
         filters = filters_of(query)
@@ -119,11 +119,11 @@ def routes(service: PageServices, logs: Logs, closing: asyncio.Event) -> list[Ro
     return [Route(page.path, show), Route("/live/logs", live)]
 
 
-def _only(filters: Filters) -> LogFilter:
+def _only(filters: ListFilters) -> LogFilter:
     return LogFilter(**{name: one for name, one in filters.values.items() if name in _FILTERS})
 
 
-def _rows(tail: LogTail, filters: Filters) -> dict[str, object]:
+def _rows(tail: LogTail, filters: ListFilters) -> dict[str, object]:
     is_newest_first = filters.values["order"] == _NEWEST_FIRST
     lines = reversed(tail.lines) if is_newest_first else tail.lines
     return {
