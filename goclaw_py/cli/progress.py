@@ -1,7 +1,7 @@
 """The progress of long operations, on standard error (SPEC OPS-1).
 
-Nothing is shown of an operation that ends within a second. After that a terminal shows a bar, which
-is removed at the end, and anything else gets a line every few seconds. A process has one display:
+Nothing is shown by a command that ends within a second. After that a terminal shows a bar, which is
+removed at the end, and anything else gets a line every few seconds. A process has one display:
 whatever runs while it is shown reports to it by ``tell``.
 """
 
@@ -26,8 +26,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAR_AFTER_S: Final = 1.0
+"""Counted from the start of the process, so that several short operations are not silent."""
+BAR_AT_ONCE_S: Final = 0.3
+"""How long an operation must take at least: a bar that disappears at once only flickers."""
 LINE_EVERY_S: Final = 5.0
 _BAR_WIDTH: Final = 30
+_STARTED_S: Final = time.monotonic()
 
 
 @contextmanager
@@ -114,7 +118,8 @@ class _Display:
                 typer.echo(f"goclaw: {': '.join(parts)} ({self._elapsed()})", err=True)
 
     def _show_bar(self) -> None:
-        if self._over.wait(BAR_AFTER_S):
+        left_s = _STARTED_S + BAR_AFTER_S - time.monotonic()
+        if self._over.wait(max(left_s, BAR_AT_ONCE_S)):
             return
         from rich.console import Console  # noqa: PLC0415
         from rich.live import Live  # noqa: PLC0415

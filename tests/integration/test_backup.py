@@ -20,6 +20,7 @@ from goclaw_py.app.backup.backup import Saved, back_up
 from goclaw_py.app.backup.restore import Backup, Restored, examine, look, restore
 from goclaw_py.app.backup.workspaces import Staging
 from goclaw_py.app.database import Database as AppDatabase
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.config.models import DatabaseSettings as DatabaseSection
@@ -353,6 +354,25 @@ async def test_a_restore_that_fails_leaves_everything_as_it_was(
     monkeypatch.undo()
     await bring_back(home, file, replace=True)
     assert (workspace / "deep" / "file").read_text() == "old"
+
+
+async def test_a_backup_and_a_restore_tell_how_far_they_are(
+    filled: Address, tmp_path: Path
+) -> None:
+    """SPEC OPS-1."""
+    settings, file = settings_of(filled, tmp_path / "a"), tmp_path / "x.tar.gz"
+    saving: list[ProgressStep] = []
+    restoring: list[ProgressStep] = []
+    await back_up(settings, file, files=True, tell=saving.append)
+    backup = examine(file, restoring.append)
+    await restore(settings, backup, replace=True, files=True, tell=restoring.append)
+    for steps in (saving, restoring):
+        shares = {step.what: step.done / step.total for step in steps if step.total}
+        assert all(0 <= share <= 1 for share in shares.values())
+        assert max(shares.values()) > 0.5
+    tables = [step.done for step in saving if step.what.startswith("saving table")]
+    assert tables == sorted(tables)
+    assert {"checking the backup", "emptying the tables"} < {step.what for step in restoring}
 
 
 async def test_a_restore_that_is_interrupted_leaves_everything_as_it_was(

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.schema import Dump, bring_up_to_date
 from goclaw_py.model.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
@@ -49,7 +50,11 @@ async def test_a_database_with_data_is_saved_before_it_changes(
 ) -> None:
     async with connection(address) as one:
         await migrate(one)
-    done = await bring_up_to_date(address, dump=dump, migrations=newer)
+    steps: list[ProgressStep] = []
+    done = await bring_up_to_date(address, dump=dump, migrations=newer, tell=steps.append)
+    assert steps[0].what == "backing up the database before its migration"
+    told = [(step.what, step.done, step.total) for step in steps if step.unit == "migrations"]
+    assert told == [(f"applying {name}", place, len(done)) for place, name in enumerate(done)]
     assert done == [f"{MORE}_pets.up.sql"]
     (file,) = dump.folder.iterdir()
     assert file.name.startswith(f"before-{MORE}-")

@@ -330,13 +330,16 @@ async def _until_full(container: Container, store: _Watched, days: int, tell: Te
     ]
     limit_s = timedelta(days=days).total_seconds()
     full = asyncio.create_task(store.full.wait())
-    await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-    container.job_module.loop.close()
-    container.heartbeats.loop.close()
-    container.dispatcher.interrupt()
-    for task in (*running, full):
-        task.cancel()
-    await asyncio.wait({*running, full})
+    try:
+        await asyncio.wait({full, *running}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        # Also at Ctrl-C: otherwise the end of each run would start the next one.
+        container.job_module.loop.close()
+        container.heartbeats.loop.close()
+        container.dispatcher.interrupt()
+        for task in (*running, full):
+            task.cancel()
+        await asyncio.wait({*running, full})
     for task in running:
         if not task.cancelled():
             task.result()

@@ -6,8 +6,10 @@ are put forward on 29 March.
 
 from __future__ import annotations
 
+import gc
 import logging
 import math
+import signal
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -252,6 +254,23 @@ def test_how_far_it_is_is_told(tmp_path: Path) -> None:
     simulate(played.settings, given, since=SINCE, days=30, tell=steps.append)
     assert [step.done for step in steps][:30] == list(range(30))
     assert {(step.total, step.unit) for step in steps} == {(30, "days")}
+
+
+def test_an_interrupt_ends_it_without_any_task_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    played = case(tmp_path)
+    played.add_many(50)
+
+    def interrupt(step: ProgressStep) -> None:
+        if step.done == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    given = SimulationInput(played.jobs, played.assumed)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(played.settings, given, since=SINCE, days=30, tell=interrupt)
+    gc.collect()
+    assert caplog.records == []
 
 
 def test_it_is_the_same_each_time_and_leaves_the_jobs_as_they_are(tmp_path: Path) -> None:

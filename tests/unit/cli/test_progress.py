@@ -53,7 +53,7 @@ def sit_down(monkeypatch: pytest.MonkeyPatch) -> SitDown:
     def sit() -> Screen:
         monkeypatch.setattr("sys.stderr", made := Screen())
         monkeypatch.setenv("TERM", "xterm")
-        monkeypatch.setattr(shown, "BAR_AFTER_S", 0.0)
+        monkeypatch.setattr(shown, "BAR_AT_ONCE_S", 0.0)
         return made
 
     return sit
@@ -74,7 +74,7 @@ def test_an_amount_has_its_unit(step: ProgressStep, expected: str) -> None:
     assert amount(step) == expected
 
 
-def test_what_ends_within_a_second_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_ends_at_once_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", made := Screen())
     monkeypatch.setenv("TERM", "xterm")
     with progress("counting"):
