@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from goclaw_py.common.text import count
 from goclaw_py.common.time_texts import lasting
+from goclaw_py.model.display_names import short_id
 from goclaw_py.scheduler.models import HOLDING
 from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
 from goclaw_py.scheduler.views import LaneUse, LaneView, RunState, RunView, WaitsFor
@@ -62,7 +63,7 @@ def _use(lane: LaneView, runs: Sequence[RunView]) -> LaneUse:
 def _sentence(use: LaneUse) -> str:
     lane, first = use.lane, use.waiting[0]
     inside = [run for run in use.inside if run.state in HOLDING]
-    names = [_name(run) for run in inside[:MAX_NAMED]]
+    names = [short_id(run.id) for run in inside[:MAX_NAMED]]
     if len(inside) > MAX_NAMED:
         names.append(f"{len(inside) - MAX_NAMED} more")
     if lane.elsewhere:
@@ -75,10 +76,6 @@ def _sentence(use: LaneUse) -> str:
     occupants = f"; in it: {', '.join(names)}" if names else ""
     return (
         f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "
-        f"the first for {lasting(timedelta(seconds=first.for_s))}: {_name(first)}{occupants}; "
+        f"the first for {lasting(timedelta(seconds=first.for_s))}: {short_id(first.id)}{occupants}; "
         "see: goclaw lanes"
     )
-
-
-def _name(run: RunView) -> str:
-    return f"{run.id} ({run.session})"
