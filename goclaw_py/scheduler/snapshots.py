@@ -76,6 +76,6 @@ def _sentence(use: LaneUse) -> str:
     occupants = f"; in it: {', '.join(names)}" if names else ""
     return (
         f"lane {lane.name} {state} and {lane.waiting} wait{'s' if lane.waiting == 1 else ''}, "
-        f"the first for {lasting(timedelta(seconds=first.for_s))}: {short_id(first.id)}{occupants}; "
-        "see: goclaw lanes"
+        f"the first for {lasting(timedelta(seconds=first.for_s))}: {short_id(first.id)}"
+        f"{occupants}; see: goclaw lanes"
     )
