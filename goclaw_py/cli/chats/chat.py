@@ -17,7 +17,8 @@ from goclaw_py.web.sockets import is_answered, socket_path
 if TYPE_CHECKING:
     from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control, Terminals
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.terminals import Terminals
 
 CONSOLE_CHAT: Final = "local"
 

@@ -12,8 +12,9 @@ from uuid import uuid4
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage, Terminals
 
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time quits."""

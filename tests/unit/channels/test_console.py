@@ -17,7 +17,7 @@ from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage, P
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunSignal, RunStarted, RunText
 from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.control import ChatEvent, TerminalMessage, Terminals
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage, Terminals
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 LOCAL = Target("console", "default", "local")

@@ -11,7 +11,7 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import StoredEntry, Unanswered
-from goclaw_py.web.pages.chat import lines_of
+from goclaw_py.web.pages.chat_lines import lines_of
 from goclaw_py.web.pages.markdown import html_of
 from tests.unit.web import fakes
 from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, said
@@ -26,7 +26,12 @@ AS_IT_IS = "<p>{}</p>"
     [
         ("**a** *b*", AS_IT_IS.format("<strong>a</strong> <em>b</em>")),
         ("# A", '<p class="heading">A</p>'),
-        ("```py\n<b>\n```", '<pre><code class="language-py">&lt;b&gt;\n</code></pre>'),
+        ("```x\n<b>\n```", '<pre><code class="language-x">&lt;b&gt;\n</code></pre>'),
+        (
+            "```py\nif '<b>'\n```",
+            '<pre><code class="language-py"><span class="k">if</span> '
+            '<span class="s1">\'&lt;b&gt;\'</span>\n</code></pre>',
+        ),
         ("<script>1</script>", AS_IT_IS.format("&lt;script&gt;1&lt;/script&gt;")),
         ("[a](https://e.org/?a&b)", AS_IT_IS.format(LINK.format("https://e.org/?a&amp;b", "a"))),
         ("<mailto:a@e.org>", AS_IT_IS.format(LINK.format("mailto:a@e.org", "mailto:a@e.org"))),
@@ -93,7 +98,7 @@ async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) ->
     text = await browser.says("/chat?name=local", *told)
     assert "<li>and then?</li>" in text
     assert "<li>count to 30</li>" not in text, "a run answers it"
-    assert 'href="/chat?name=local" aria-current="page"' in text
+    assert 'href="/chat?name=local" title="local" aria-current="page"' in text
     live = await browser.says("/chat?name=local", "The first one waits for a slot of its lane.")
     assert 'href="/sessions/view?key=agent%3Amain%3Aconsole%3Adirect%3Alocal"' in live
 
