@@ -68,7 +68,7 @@ class Seen:
 
     def _asked(self, request: Request) -> None:
         parts = urlsplit(request.url)
-        if parts.netloc != self.home:
+        if parts.netloc != self.home and not request.url.startswith(f"blob:http://{self.home}/"):
             self._noted.append(f"asked another host: {request.url}")
 
     def _answered(self, response: Response) -> None:

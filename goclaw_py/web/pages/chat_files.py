@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -39,8 +38,7 @@ def file_address(run: str, file: OutFile) -> str:
 
 def is_picture(file: OutFile) -> bool:
     """Return whether a page may show a file; ``/chat/file`` looks at its content, too."""
-    kind = file.mime or mimetypes.guess_type(file.name)[0]
-    return file.kind is FileKind.PHOTO or kind in _SHOWN
+    return file.kind is FileKind.PHOTO or file.mime in _SHOWN
 
 
 def routes(service: PageServices, conversations: Conversations) -> list[Route]:

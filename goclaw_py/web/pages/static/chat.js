@@ -16,6 +16,7 @@ const agent = box.dataset.agent;
 
 let isAtEnd = true; // whoever has scrolled back stays there
 log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
+log.addEventListener("load", () => showEnd(), true); // a picture takes its room when it is there
 
 function showEnd() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
@@ -200,7 +201,6 @@ function filesList(files) {
       const image = new Image();
       image.src = address;
       image.alt = name;
-      image.addEventListener("load", showEnd);
       place.append(image);
     }
     const label = document.createElement("bdi");
@@ -411,11 +411,15 @@ const events = {
         growing.set(run_id, null);
       }
       const there = !file && isThere(run_id, words);
-      const answer = there || addAnswer(run_id);
+      // A file stands below the answer that it came with.
+      const last = file && run_id && talk.lastElementChild?.dataset.of === run_id ? talk.lastElementChild : null;
+      const answer = there || last || addAnswer(run_id);
+      if (run_id) answer.dataset.of = run_id;
       if (!there && words) format(answer, words, true);
-      if (!words) answer.querySelector(".words")?.remove();
+      else if (!last && !there) answer.querySelector(".words").remove();
       if (file) answer.append(filesList([fileOf(run_id, file)]));
       addButtons(answer, receipt, buttons);
+      showEnd();
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
@@ -438,7 +442,7 @@ const events = {
 function fileOf(run, { kind, name, mime, path }) {
   if (!run) return { name };
   const link = `/chat/file?${new URLSearchParams({ run, path })}`;
-  const isPicture = kind === "photo" || PICTURES.includes(mime) || /\.(png|jpe?g|gif|webp)$/i.test(name);
+  const isPicture = kind === "photo" || PICTURES.includes(mime);
   return { name, link, address: isPicture ? link : "" };
 }
 

@@ -19,6 +19,10 @@ from tests.unit.web.pages.conftest import Browser
 
 LINK = '<a href="{}" rel="noopener noreferrer" target="_blank">{}</a>'
 AS_IT_IS = "<p>{}</p>"
+PYTHON = (
+    '<pre><code class="language-py"><span class="k">if</span> '
+    '<span class="n">x</span>\n</code></pre>'
+)
 
 
 @pytest.mark.parametrize(
@@ -27,11 +31,7 @@ AS_IT_IS = "<p>{}</p>"
         ("**a** *b*", AS_IT_IS.format("<strong>a</strong> <em>b</em>")),
         ("# A", '<p class="heading">A</p>'),
         ("```x\n<b>\n```", '<pre><code class="language-x">&lt;b&gt;\n</code></pre>'),
-        (
-            "```py\nif '<b>'\n```",
-            '<pre><code class="language-py"><span class="k">if</span> '
-            '<span class="s1">\'&lt;b&gt;\'</span>\n</code></pre>',
-        ),
+        ("```py\nif x\n```", PYTHON),
         ("<script>1</script>", AS_IT_IS.format("&lt;script&gt;1&lt;/script&gt;")),
         ("[a](https://e.org/?a&b)", AS_IT_IS.format(LINK.format("https://e.org/?a&amp;b", "a"))),
         ("<mailto:a@e.org>", AS_IT_IS.format(LINK.format("mailto:a@e.org", "mailto:a@e.org"))),
