@@ -278,7 +278,8 @@ class IngressFilter:
         """Guess the title of a conversation of the console: the first words in it."""
         chat, files = replace(message.target, thread=None), message.attachments
         is_said = not (message.source or message.press or message.text.lstrip().startswith("/"))
-        if message.peer is not PeerKind.DIRECT or not is_said or chat in self._names:
+        has_name = message.sender.name or message.sender.username or chat in self._names
+        if message.peer is not PeerKind.DIRECT or not is_said or has_name:
             return
         words = visible_line(message.text) or (visible_line(files[0].name) if files else "")
         if title := first_words(words, _TITLE_CHARS):

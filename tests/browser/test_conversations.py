@@ -87,8 +87,8 @@ def test_files_go_both_ways_and_are_there_after_a_reload(page: Page) -> None:
     attach(page, file("a <b>.png", picture(), "image/png"), file("page.png", b"<script>1</script>"))
     expect(page.locator("#files small")).to_have_count(2)
     send(page, "look")
-    answer = page.locator("li.assistant .words").last
-    expect(answer).to_contain_text("document “page.png”, 18 bytes")
+    answered = page.locator("li.assistant .words").last
+    expect(answered).to_contain_text("document “page.png”, 18 bytes")
     send(page, "file made of this")
     sent = page.locator("li.assistant .files a")
     expect(sent).to_have_text("note.txt")
