@@ -177,7 +177,7 @@ def live(page: Page) -> None:
 
 def send(page: Page, text: str) -> None:
     """Say something in the chat."""
-    box = page.get_by_label("Message")
+    box = page.get_by_label("Message", exact=True)
     box.fill(text)
     box.press("Enter")
 

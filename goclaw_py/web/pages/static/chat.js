@@ -392,7 +392,7 @@ const events = {
     showTool(run_id, name, ok);
   },
   run_ended: ({ run_id, outcome }) => {
-    doing.textContent = outcome === "completed" ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
+    doing.textContent = ["completed", "interrupted"].includes(outcome) ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
     const item = growing.get(run_id);
     if (item) {
       item.dataset.draft = run_id;
