@@ -12,10 +12,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from goclaw_py.delivery import texts
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import ApprovalClosed, NotFound
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.session_keys import MAX_TITLE_CHARS, is_chat_name
+from goclaw_py.model.messages import Attachment
+from goclaw_py.model.session_keys import FIRST_CHAT, MAX_TITLE_CHARS, is_chat_name
+from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import StoredEntry, Unanswered
 from goclaw_py.web.pages.approvals import LABELS
@@ -28,9 +31,6 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 SHOWN: Final = 50
 EXPORTED: Final = 5000
 """The most entries in an exported conversation: the newest."""
-
-_FIRST: Final = "browser"
-"""The conversation that is shown if none is named."""
 
 
 def routes(service: PageServices, conversations: Conversations) -> list[Route]:
@@ -106,7 +106,7 @@ class _ChatPages:
         return lines_of(history, runs, queue)
 
     async def start(self, request: Request) -> Response:
-        """Begin a conversation under a name of its own; it is stored with its first message."""
+        """Begin a conversation under a made name; it is stored with its first message."""
         name = f"{self._service.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
         query = {"name": name}
         if agent := request.query_params.get("agent"):
@@ -170,7 +170,7 @@ class _ChatPages:
 
 def _name(query: Query) -> str:
     """Return the name of the chat. Raises ``HTTPException`` (422)."""
-    name = query.get("name", _FIRST)
+    name = query.get("name", FIRST_CHAT)
     if not is_chat_name(name):
         raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
     return name
@@ -187,7 +187,14 @@ def _waiting(queue: QueueView | None) -> list[Unanswered]:
 def _markdown(here: StoredConversation, history: list[StoredEntry]) -> str:
     """Return a conversation as a Markdown file."""
     said = (
-        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{one.entry.text}\n"
+        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{_with_files(one.entry)}\n"
         for one in history
     )
     return f"# {here.title or f'Chat {here.name}'}\n" + "".join(said)
+
+
+def _with_files(entry: HistoryEntry) -> str:
+    """Return a text with placeholders for its files; what people have said has them already."""
+    files = entry.files if entry.role is Role.ASSISTANT else ()
+    names = (texts.file_name(Attachment(file.kind, "", file.name)) for file in files)
+    return "\n".join(filter(None, [entry.text, *names]))
