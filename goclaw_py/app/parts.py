@@ -33,8 +33,8 @@ from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules
 from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
-from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
+from goclaw_py.ports.terminals import Terminals, Uploads
 from goclaw_py.ports.tools import ToolboxFactory
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
@@ -64,6 +64,13 @@ class Parts:
         """The console channel, in its role for terminals."""
         console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
         assert isinstance(console, Terminals)
+        return console
+
+    @property
+    def uploads(self) -> Uploads:
+        """The console channel, in its role for uploaded files."""
+        console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
+        assert isinstance(console, Uploads)
         return console
 
     def read(self, message: OutboundMessage) -> str:
@@ -116,7 +123,9 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     Raises ``SettingError`` for an unknown kind of channel or a refused option.
     """
     kinds = channel_kinds()
-    console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {})
+    limits = {"max_bytes": settings.web.upload_mb << 20, "max_files": settings.web.upload_files}
+    folder = settings.state_folder.absolute() / "uploads"
+    console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {"uploads": folder, **limits})
     channels: dict[Place, Channel] = {(console.name, console.account): console}
     for account in accounts(settings):
         if account.channel == CONSOLE:

@@ -20,7 +20,7 @@ from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, 
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.loop import end, unless
-from goclaw_py.app.parts import Parts
+from goclaw_py.app.parts import CONSOLE, Parts
 from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Membership
@@ -34,16 +34,18 @@ from goclaw_py.config.show import shown
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.model.ids import NodeId
+from goclaw_py.model.ids import AgentName, NodeId
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import tcp_server
-from goclaw_py.web.pages import make_site
+from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
 from goclaw_py.web.tcp import url_of
@@ -144,6 +146,7 @@ class Service:
             release=RELEASE,
             health=self._health,
             logs=self._parts.logs,
+            agents=self._settings.agents,
         )
         servers: list[HttpServer] = [ApiServer(app, listener.socket)]
         if web is not None:
@@ -154,10 +157,17 @@ class Service:
                     app,
                     web.access,
                     health=self._health,
-                    read=self._parts.read,
+                    parts=self._site_parts(),
                 )
             servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
         return servers
+
+    def _site_parts(self) -> SiteParts:
+        """Return what the dashboard needs besides the operations."""
+        agents = {AgentName(name): one.model for name, one in self._settings.agents.items()}
+        folders = {name: self._settings.workspace(name) for name in agents}
+        default = self._parts.rules[CONSOLE, DEFAULT_ACCOUNT].agent
+        return SiteParts(self._parts.read, agents, folders, self._parts.uploads, default)
 
     async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.service import Front
     from goclaw_py.ports.channel import Channel
-    from goclaw_py.ports.control import Control, Terminals
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.terminals import Terminals
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection

@@ -12,6 +12,9 @@ from pydantic import AfterValidator, SecretStr
 from goclaw_py.config.types import Flag, HiddenText, Matching, Names, Section, Text, Whole, allowed
 
 TOKEN: Final = HiddenText(r"[!-~]{16,512}", "16 to 512 printable ASCII characters without spaces")
+MAX_UPLOADS: Final = 100
+"""The largest number of files in a message of the dashboard's chat, as in ``web.api.wire``."""
+
 _HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[?[0-9A-Fa-f:.]{2,45}\]?"
 
 
@@ -42,6 +45,11 @@ class Web(Section):
     """the environment variable that contains the token"""
     hosts: Annotated[tuple[str, ...], Names(), AfterValidator(_host_names)] = ()
     """additional host names that clients may use, besides localhost and the address above"""
+
+    upload_mb: Annotated[int, Whole(1, 2000)] = 20
+    """the largest file that people can attach to a message in the dashboard's chat, in MB"""
+    upload_files: Annotated[int, Whole(1, MAX_UPLOADS)] = 10
+    """how many files a message there may have"""
 
     @property
     def has_token(self) -> bool:

@@ -53,6 +53,8 @@
     ├── ApprovalClosed          the question about a tool call is answered or has expired
     ├── WrongDecision           the question about a tool call has other answers
     ├── NotRewindable           a run cannot be replayed, or a session not be forked there
+    ├── BadUpload               an uploaded file cannot be accepted
+    │   └── UploadTooLarge      it is larger than is allowed
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -458,3 +460,14 @@ class WrongDecision(GoclawError):
 
 class NotRewindable(GoclawError):
     """A run cannot be replayed, or a session not be forked there; the text says why."""
+
+
+class BadUpload(GoclawError):
+    """An uploaded file cannot be accepted; ``str()`` says why."""
+
+
+class UploadTooLarge(BadUpload):
+    """An uploaded file is larger than is allowed."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"the file is larger than {max_bytes >> 20} MB")

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 from fastapi import FastAPI
 
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.logs import Logs, NoLogs
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.api.routes import closing_of, make_api
 
 RELEASE = "1.2.3"
@@ -36,6 +37,7 @@ class _Lent:
             cast("Control", self.control),
             terminals,
             release=RELEASE,
+            agents=("main", "coder"),
             logs=cast("Logs", self.logs),
         )
 

@@ -51,7 +51,7 @@ from goclaw_py.ports.store.jobs import (
     JobStore,
 )
 from goclaw_py.ports.store.lanes import LaneGrant, LaneShare, LaneStore
-from goclaw_py.ports.store.names import NameStore, SeenName
+from goclaw_py.ports.store.names import NameKind, NameStore, SeenName
 from goclaw_py.ports.store.nodes import (
     InterruptedRun,
     Node,
@@ -131,6 +131,7 @@ __all__ = [
     "LastActivity",
     "LastTurn",
     "MessageFilter",
+    "NameKind",
     "NameStore",
     "NewApproval",
     "NewInbox",

@@ -12,6 +12,7 @@ from typing import Final
 from goclaw_py.model import errors
 from goclaw_py.model.errors import (
     ApprovalClosed,
+    BadUpload,
     BadUsageQuery,
     ChecklistChanged,
     GoclawError,
@@ -33,6 +34,7 @@ from goclaw_py.model.errors import (
     TooManyJobs,
     UnknownAgent,
     UnknownJob,
+    UploadTooLarge,
     WrongDecision,
 )
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
@@ -59,6 +61,8 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (ApprovalClosed, 409),
     (WrongDecision, 422),
     (NotRewindable, 409),
+    (UploadTooLarge, 413),
+    (BadUpload, 422),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
     (UnknownJob, 404),

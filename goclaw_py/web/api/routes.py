@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Collection
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -17,9 +18,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.logs import Logs, NoLogs
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
@@ -49,10 +51,11 @@ def make_api(
     release: str = "",
     health: Health | None = None,
     logs: Logs | None = None,
+    agents: Collection[str] = (),
 ) -> FastAPI:
     """Create the app. Without ``terminals`` it has no chat routes, without ``health`` no probes.
 
-    ``logs`` are the newest log lines of this process.
+    ``logs`` are the newest log lines of this process. ``agents`` may be chosen in a chat.
     """
     app = FastAPI(
         title="goclaw_py",
@@ -93,7 +96,7 @@ def make_api(
     _include(app, heartbeat_run_routes(control), "/api/heartbeat-runs")
     _include(app, agent_routes(control), "/api/agents")
     if terminals is not None:
-        chat = terminal_routes(terminals, app.state.closing)
+        chat = terminal_routes(terminals, app.state.closing, agents)
         _include(app, chat, "/api/chat")
     _include(app, describe(app), "", responses=None)
     return app

@@ -1,169 +1,179 @@
-"""The chat in the browser: a terminal of the console (CHAN-9)."""
+"""The chat in the browser: conversations of the console (CHAN-9)."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from datetime import datetime
+import secrets
 from typing import Final
+from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.model.errors import NotFound
+from goclaw_py.delivery import texts
+from goclaw_py.model.approvals import Decision
+from goclaw_py.model.errors import ApprovalClosed, NotFound
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.session_keys import is_chat_name
+from goclaw_py.model.messages import Attachment
+from goclaw_py.model.session_keys import FIRST_CHAT, MAX_TITLE_CHARS, is_chat_name
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import QueueView
-from goclaw_py.ports.store import Session, StoredEntry, StoredRun, Unanswered
+from goclaw_py.ports.store import StoredEntry, Unanswered
+from goclaw_py.web.pages.approvals import LABELS
+from goclaw_py.web.pages.chat_files import file_address, is_picture
+from goclaw_py.web.pages.chat_lines import Line, lines_of
+from goclaw_py.web.pages.conversations import Conversations, StoredConversation
 from goclaw_py.web.pages.markdown import html_of
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, form
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
-CHATS: Final = 100
 EXPORTED: Final = 5000
 """The most entries in an exported conversation: the newest."""
 
-_CONSOLE: Final = ":console:direct:"
-_ANSWERED: Final = (None, Outcome.COMPLETED)
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """An entry of the conversation.
-
-    Args:
-        run: At the last entry of a run this run, whose tool calls are shown before it.
-        problem: Why there is no answer, "" if there is one or may come.
-    """
-
-    entry: StoredEntry
-    run: StoredRun | None = None
-    problem: str = ""
-
-
-def lines_of(
-    history: list[StoredEntry], runs: list[StoredRun], queue: QueueView | None
-) -> list[Line]:
-    """Return a conversation: its history, and the messages without an answer.
-
-    A message that ended before the history begins belongs to an earlier conversation.
-    """
-    by_id = {run.id: run for run in runs}
-    last = {one.run_id: one for one in history if one.run_id}
-    found = [
-        _line(one, by_id.get(one.run_id) if one.run_id and last[one.run_id] is one else None)
-        for one in history
+def routes(service: PageServices, conversations: Conversations) -> list[Route]:
+    """Return the page, whose script uses the routes of terminals, and its forms."""
+    pages = _ChatPages(service, conversations)
+    return [
+        Route("/chat", pages.show),
+        service.live_route(pages.page),
+        Route("/chat/new", pages.start),
+        Route("/chat/export", pages.export),
+        Route("/chat/markdown", pages.markdown, methods=["POST"]),
+        Route("/chat/rename", pages.rename, methods=["POST"]),
+        Route("/chat/delete", pages.confirm, methods=["GET"]),
+        Route("/chat/delete", pages.delete, methods=["POST"]),
+        Route("/chat/decide", pages.decide, methods=["POST"]),
     ]
-    if queue is not None:
-        ended = [one for one in queue.unanswered if history and one.received_at >= history[0].at]
-        missing = [one for one in (*ended, *queue.messages) if one.run_id not in last]
-        found += [_missing(one, by_id.get(one.run_id) if one.run_id else None) for one in missing]
-    return sorted(found, key=lambda line: line.entry.at)
 
 
-def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
-    if run is None or run.outcome in _ANSWERED:
-        return Line(entry, run)
-    return Line(entry, run, _problem(run.outcome, run.reason, run.error))
+class _ChatPages:
+    """The responses of these routes."""
 
+    def __init__(self, service: PageServices, conversations: Conversations) -> None:
+        self._service = service
+        self._control = service.control
+        self._conversations = conversations
+        self._parts = conversations.parts
+        self.page = Page("/chat", "chat", "Chat", self._look, ("name", "agent"))
 
-def _missing(one: Unanswered, run: StoredRun | None) -> Line:
-    entry = HistoryEntry(Role.USER, one.message.text)
-    problem = _problem(one.outcome, one.reason, run.error if run else None) if one.outcome else ""
-    return Line(StoredEntry(entry, one.received_at, one.run_id), run, problem)
+    async def _look(self, query: Query) -> Facts:
+        here = await self._conversations.find(_name(query), query.get("agent", ""))
+        key = here.session.key if here.session else None
+        queue = await self._control.queue(key) if key else None
+        return {
+            "here": here,
+            "chats": await self._conversations.all(),
+            "waiting": _waiting(queue),
+            "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
+            "asking": await self._control.approvals(session=key) if key else [],
+            "labels": LABELS,
+            "agents": self._parts.agents,
+            "default_agent": self._parts.default,
+            "max_title": MAX_TITLE_CHARS,
+        }
 
-
-def _problem(outcome: Outcome | None, reason: Reason | None, error: str | None) -> str:
-    words = (outcome or "").replace("_", " "), (reason or "").replace("_", " "), error
-    return ": ".join(filter(None, words))
-
-
-def routes(service: PageServices) -> list[Route]:
-    """Return the page, whose script uses the routes of terminals, its export and its formatter."""
-    control = service.control
-
-    async def look(query: Query) -> Facts:
-        name = _name(query)
-        session, chats = await asyncio.gather(_session(service, name), _chats(service))
-        queue = await control.queue(session.key) if session else None
-        waits_for = queue.waiting[0].waits_for if queue and queue.waiting else None
-        facts = {"chat": name, "session": session, "chats": chats, "waiting": _waiting(queue)}
-        return {**facts, "waits_for": waits_for}
-
-    page = Page("/chat", "chat", "Chat", look, ("name",))
-
-    async def show(request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
         query = {"name": _name(request.query_params)}
+        if agent := request.query_params.get("agent"):
+            query["agent"] = agent[:256]
         facts, lines = await asyncio.gather(
-            service.facts(page, query), _lines(service, query["name"])
+            self._service.facts(self.page, query), self._lines(query["name"])
         )
+        uploads = self._parts.uploads
+        whole = {
+            **facts,
+            "lines": lines,
+            "max_files": uploads.max_files if uploads else 0,
+            "max_bytes": uploads.max_bytes if uploads else 0,
+            "file_address": file_address,
+            "is_picture": is_picture,
+        }
         # Long texts take up to 0.2 s each to format: other work goes on meanwhile.
-        whole = {**facts, "lines": lines}
-        return await asyncio.to_thread(service.answer, request, "chat.html", whole)
+        return await asyncio.to_thread(self._service.answer, request, "chat.html", whole)
 
-    async def export(request: Request) -> Response:
-        name = _name(request.query_params)
-        session = await _session(service, name)
+    async def _lines(self, name: str) -> list[Line]:
+        session = (await self._conversations.find(name)).session
         if session is None:
-            raise NotFound(f"there is no conversation {name}")
-        history = await control.history(session.key, limit=EXPORTED)
+            return []
+        history, runs, queue = await asyncio.gather(
+            self._control.history(session.key, limit=SHOWN),
+            self._control.runs(limit=SHOWN, session=session.key),
+            self._control.queue(session.key),
+        )
+        return lines_of(history, runs, queue)
+
+    async def start(self, request: Request) -> Response:
+        """Begin a conversation under a made name; it is stored with its first message."""
+        name = f"{self._service.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        query = {"name": name}
+        if agent := request.query_params.get("agent"):
+            query["agent"] = (await self._conversations.find(name, agent)).agent
+        return RedirectResponse(f"/chat?{urlencode(query)}", status_code=303)
+
+    async def export(self, request: Request) -> Response:
+        here = await self._stored(request.query_params)
+        history = await self._control.history(here.session.key, limit=EXPORTED)
         return Response(
-            _markdown(name, history),
+            _markdown(here, history),
             media_type="text/markdown",
-            headers={"Content-Disposition": f'attachment; filename="{name}.md"'},
+            headers={"Content-Disposition": f'attachment; filename="{here.name}.md"'},
         )
 
-    async def markdown(request: Request) -> Response:
+    async def markdown(self, request: Request) -> Response:
         text = (await form(request)).get("text", "")
         return HTMLResponse(await asyncio.to_thread(html_of, text))
 
-    return [
-        Route("/chat", show),
-        service.live_route(page),
-        Route("/chat/export", export),
-        Route("/chat/markdown", markdown, methods=["POST"]),
-    ]
+    async def rename(self, request: Request) -> Response:
+        fields = await form(request)
+        here = await self._stored(fields)
+        try:
+            await self._control.rename(here.session.key, fields.get("title", ""))
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+        return back_to("/chat", "saved", name=here.name)
+
+    async def confirm(self, request: Request) -> Response:
+        here = await self._stored(request.query_params)
+        facts = {"title": "Delete a conversation", "path": "/chat", "here": here}
+        return self._service.answer(request, "chat_delete.html", facts)
+
+    async def delete(self, request: Request) -> Response:
+        here = await self._stored(await form(request))
+        await self._control.delete(here.session.key)
+        return back_to("/chat", "deleted")
+
+    async def decide(self, request: Request) -> Response:
+        """Answer a question of a tool in this conversation."""
+        fields = await form(request)
+        here = await self._stored(fields)
+        waiting = await self._control.approvals(session=here.session.key)
+        asked = next((one for one in waiting if one.id == fields.get("id")), None)
+        if asked is None:
+            return back_to("/chat", "late", name=here.name)
+        decision = fields.get("decision", "")
+        if decision not in asked.request.decisions:
+            raise HTTPException(422, "the question has other answers")
+        try:
+            await self._control.decide_approval(asked.id, Decision(decision))
+        except (ApprovalClosed, NotFound):
+            # Another person was faster.
+            return back_to("/chat", "late", name=here.name)
+        return back_to("/chat", "answered", name=here.name)
+
+    async def _stored(self, query: Query) -> StoredConversation:
+        """Return the named conversation. Raises ``NotFound`` if nothing was said in it."""
+        return await self._conversations.stored(_name(query))
 
 
 def _name(query: Query) -> str:
     """Return the name of the chat. Raises ``HTTPException`` (422)."""
-    name = query.get("name", "browser")
+    name = query.get("name", FIRST_CHAT)
     if not is_chat_name(name):
         raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
     return name
-
-
-async def _session(service: PageServices, name: str) -> Session | None:
-    """Return the most recently active session of a chat."""
-    found = await service.control.sessions(limit=CHATS, search=_CONSOLE + name)
-    return next((one for one in found if one.key.endswith(_CONSOLE + name)), None)
-
-
-async def _chats(service: PageServices) -> dict[str, datetime]:
-    """Return when each chat of the console was last active, the most recent one first."""
-    found = await service.control.sessions(limit=CHATS, search=_CONSOLE)
-    chats: dict[str, datetime] = {}
-    for session in found:
-        _, is_console, name = session.key.partition(_CONSOLE)
-        if is_console:
-            chats.setdefault(name, session.last_active_at)
-    return chats
-
-
-async def _lines(service: PageServices, name: str) -> list[Line]:
-    session = await _session(service, name)
-    if session is None:
-        return []
-    history, runs, queue = await asyncio.gather(
-        service.control.history(session.key, limit=SHOWN),
-        service.control.runs(limit=SHOWN, session=session.key),
-        service.control.queue(session.key),
-    )
-    return lines_of(history, runs, queue)
 
 
 def _waiting(queue: QueueView | None) -> list[Unanswered]:
@@ -174,10 +184,17 @@ def _waiting(queue: QueueView | None) -> list[Unanswered]:
     return [one for one in queue.messages if one.run_id not in running]
 
 
-def _markdown(name: str, history: list[StoredEntry]) -> str:
+def _markdown(here: StoredConversation, history: list[StoredEntry]) -> str:
     """Return a conversation as a Markdown file."""
     said = (
-        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{one.entry.text}\n"
+        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{_with_files(one.entry)}\n"
         for one in history
     )
-    return f"# Chat {name}\n" + "".join(said)
+    return f"# {here.title or f'Chat {here.name}'}\n" + "".join(said)
+
+
+def _with_files(entry: HistoryEntry) -> str:
+    """Return a text with placeholders for its files; what people have said has them already."""
+    files = entry.files if entry.role is Role.ASSISTANT else ()
+    names = (texts.file_name(Attachment(file.kind, "", file.name)) for file in files)
+    return "\n".join(filter(None, [entry.text, *names]))

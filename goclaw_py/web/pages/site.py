@@ -6,7 +6,6 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -28,7 +27,7 @@ from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
 from goclaw_py.web.pages import (
     approvals,
-    chat,
+    chat_files,
     deliveries,
     heartbeats,
     job_form,
@@ -41,9 +40,11 @@ from goclaw_py.web.pages import (
     timeline,
     usage,
 )
+from goclaw_py.web.pages import chat as chat_page
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
-from goclaw_py.web.pages.rendering import THEMES, Assets, Pages, Read
+from goclaw_py.web.pages.conversations import Conversations, SiteParts
+from goclaw_py.web.pages.rendering import THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
 
@@ -54,7 +55,8 @@ _POLICY: Final = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self'",
+        # Pictures that are about to be sent.
+        "img-src 'self' blob:",
         "connect-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
@@ -76,7 +78,6 @@ _MODULES: Final = (
     runs,
     timeline,
     sessions,
-    chat,
     # Its paths are also such as those of a job look.
     job_form,
     jobs,
@@ -96,7 +97,7 @@ def make_site(
     access: WebAccess,
     *,
     health: Health | None = None,
-    read: Read = attrgetter("text"),
+    parts: SiteParts | None = None,
 ) -> ASGIApp:
     """Create the app.
 
@@ -105,10 +106,10 @@ def make_site(
         api: Its streams and those of the site end together; both show the same log lines.
         access: The token and names.
         health: For the health page.
-        read: Returns the text of a message as people in its chat read it.
+        parts: None: the chat has one agent, and no files.
     """
-    assets = Assets()
-    pages = Pages(assets, read=read, signs_out=bool(access.token))
+    assets, parts = Assets(), parts or SiteParts()
+    pages = Pages(assets, read=parts.read, signs_out=bool(access.token))
     closing = closing_of(api)
     service = PageServices(control, Hub(closing), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
@@ -116,6 +117,9 @@ def make_site(
     routes.append(Route("/theme", _choose_theme, methods=["POST"]))
     for module in _MODULES:
         routes += module.routes(service)
+    conversations = Conversations(control, parts)
+    routes += chat_page.routes(service, conversations)
+    routes += chat_files.routes(service, conversations)
     routes += health_page.routes(service, health)
     routes += logs_page.routes(service, logs_of(api), closing)
     handlers = _Faults(service)

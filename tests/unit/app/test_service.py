@@ -24,9 +24,10 @@ from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.settings import SettingChange
 from goclaw_py.ports.store import NewSettingEdit, Store
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
