@@ -45,6 +45,8 @@ class World:
 
     def reset(self) -> None:
         """As it was at first."""
+        # A test may have put a function in the place of a method.
+        vars(self.control).clear()
         vars(self.control).update(vars(FakeControl()))
         vars(self.logs).update(vars(LogRing()))
         # An event belongs to the first loop that waits for it, and each test has a loop of its own.
