@@ -29,6 +29,9 @@ for _name, _examples in (("quick", 25), ("thorough", 100), ("deep", 4000)):
     )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+# On a loaded machine a command may take seconds. What it would then write is no part of its result.
+os.environ["GOCLAW_PROGRESS"] = "off"
+
 pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
 
 

@@ -1,7 +1,8 @@
 """The progress of long operations, on standard error (SPEC OPS-1).
 
 Nothing is shown by a command that ends within a second. After that a terminal shows a bar, which is
-removed at the end, and anything else gets a line every few seconds. A process has one display:
+removed at the end, and anything else gets a line every few seconds; with ``GOCLAW_PROGRESS=off``
+nothing is shown. A process has one display:
 whatever runs while it is shown reports to it by ``tell``.
 """
 
@@ -42,7 +43,7 @@ def progress(what: str, *, lines: bool = False) -> Iterator[Tell]:
     that one is shown. With ``lines`` also a terminal gets lines: if log lines are written to it.
     """
     global _display  # noqa: PLW0603  (a terminal has one display)
-    if _display is not None:
+    if _display is not None or os.environ.get("GOCLAW_PROGRESS") == "off":
         tell(ProgressStep(what))
         yield tell
         return

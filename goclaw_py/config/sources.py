@@ -32,8 +32,8 @@ SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
 }
 """Variables with short names. Any other setting is ``GOCLAW_<SECTION>__<KEY>``."""
 
-OWN_NAMES = frozenset({"GOCLAW_HOME", "GOCLAW_CONFIG"})
-"""Variables that say where the settings are; they are not settings themselves."""
+OWN_NAMES = frozenset({"GOCLAW_HOME", "GOCLAW_CONFIG", "GOCLAW_PROGRESS"})
+"""Variables that are not settings: where these are, and whether commands show their progress."""
 
 TEST_PREFIX = "GOCLAW_TEST_"
 """Prefix of variables of the project's own tests, which are ignored."""

@@ -114,7 +114,14 @@ class Home:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.launch: Callable[[list[str], Mapping[str, str], Path], Program] = Program
         self._started: list[Program] = []
-        keep = ("PATH", "LANG", "TMPDIR", "COVERAGE_PROCESS_START", "COVERAGE_FILE")
+        keep = (
+            "GOCLAW_PROGRESS",
+            "PATH",
+            "LANG",
+            "TMPDIR",
+            "COVERAGE_PROCESS_START",
+            "COVERAGE_FILE",
+        )
         self.env = {key: os.environ[key] for key in keep if key in os.environ}
         coverage = {k: v for k, v in os.environ.items() if k.startswith("COVERAGE_")}
         own = {"HOME": str(folder), "GOCLAW_HOME": str(folder), "GOCLAW_WEB__API": "false"}

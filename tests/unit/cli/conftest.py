@@ -67,6 +67,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("GOCLAW_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("GOCLAW_HOME", str(tmp_path))
+    monkeypatch.setenv("GOCLAW_PROGRESS", "off")
     return tmp_path
 
 

@@ -53,6 +53,7 @@ def sit_down(monkeypatch: pytest.MonkeyPatch) -> SitDown:
     def sit() -> Screen:
         monkeypatch.setattr("sys.stderr", made := Screen())
         monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.delenv("GOCLAW_PROGRESS", raising=False)
         monkeypatch.setattr(shown, "BAR_AT_ONCE_S", 0.0)
         return made
 
@@ -77,6 +78,7 @@ def test_an_amount_has_its_unit(step: ProgressStep, expected: str) -> None:
 def test_what_ends_at_once_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", made := Screen())
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("GOCLAW_PROGRESS", raising=False)
     with progress("counting"):
         tell(ProgressStep("counting", 1, 2))
     assert made.getvalue() == ""
@@ -118,6 +120,16 @@ def test_an_inner_operation_uses_the_display_of_the_outer_one(sit_down: SitDown)
         assert [one.name for one in threading.enumerate()].count("progress") == 1
 
 
+def test_it_can_be_turned_off(sit_down: SitDown, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = sit_down()
+    monkeypatch.setenv("GOCLAW_PROGRESS", "off")
+    monkeypatch.setattr(shown, "LINE_EVERY_S", 0.0)
+    for lines in (False, True):
+        with progress("counting", lines=lines):
+            time.sleep(0.05)
+    assert screen.getvalue() == ""
+
+
 def test_a_line_stays_above_the_bar(sit_down: SitDown) -> None:
     screen = sit_down()
     with progress("counting"):
@@ -156,7 +168,7 @@ with progress("saving") as tell:
 
 def test_standard_output_has_only_the_result() -> None:
     ours, theirs = pty.openpty()
-    env = os.environ | {"TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1"}
+    env = os.environ | {"TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1", "GOCLAW_PROGRESS": ""}
     code = [sys.executable, "-c", SHOWING]
     out = subprocess.run(code, stdout=subprocess.PIPE, stderr=theirs, env=env, check=True).stdout
     os.close(theirs)
