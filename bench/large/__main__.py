@@ -146,6 +146,7 @@ def show_pages(served: Served, size: Size, rounds: int, only: str = "") -> Repor
                 Figure("p95", [quantile(took, 95)], "ms"),
                 Figure("at first", [first], "ms", wanted),
                 Figure("whole", [whole], "ms"),
+                Figure("live", [_live(client, text)], "ms", PAGE_MS),
                 Figure("", [len(text) / 1024], "KB"),
             )
             report.lines.append(Line(name, figures))
@@ -157,6 +158,19 @@ def _got(client: httpx.Client, path: str) -> str:
     if answer.status_code != 200:
         raise RuntimeError(f"{path}: {answer.status_code} {answer.text[-300:]}")
     return answer.text
+
+
+def _live(client: httpx.Client, page: str) -> float:
+    """Return the ms until the live part of a page comes; 0 if it has none."""
+    source = re.search(r'data-live="([^"]+)"', page)
+    if source is None:
+        return 0.0
+    begin = time.perf_counter()
+    with client.stream("GET", html.unescape(source[1])) as stream:
+        for piece in stream.iter_text():
+            if "event: part" in piece:
+                return 1000 * (time.perf_counter() - begin)
+    raise RuntimeError(f"{source[1]} has ended")
 
 
 def _first_look(client: httpx.Client, path: str) -> tuple[float, float]:

@@ -89,13 +89,16 @@ ABOUT_FEW = {
     "jobs": {"add", "named", "job", "lock", "with_slug", "with_id", "slugs", "rename_in_log"},
     "moves": {"merge_history", "rename_payers"},
     "occurrences": set(queries("occurrences")),
-    "records": {"spent", "spent_by", "interrupted_subagents"},
+    "records": {
+        "counts", "counts_of_sender", "counts_of_session", "density", "interrupted_subagents",
+        "spent", "spent_by",
+    },
     "runs": {
         "begin", "begun_before", "enter_sessions", "finish", "lock_sessions_of_runs",
         "lost_heartbeat_runs", "lost_times", "pin", "summarize",
     },
     "upkeep": set(queries("upkeep")),
-    "usage": {"usage"},
+    "usage": {"times", "usage"},
 }  # fmt: skip
 
 INDEXES = {
@@ -107,6 +110,9 @@ INDEXES = {
     "occurrences.next_due": "using cron_jobs_due",
     "occurrences.sweep_jobs": "cron_jobs_over",
     "occurrences.sweep_log": "using job_runs_newest",
+    "records.counts": "using runs_used",
+    "records.density": "using runs_used",
+    "usage.times": "using runs_used",
     "upkeep.forget_history": "history_of_session",
     "upkeep.forget_sessions": "sessions_pkey",
     "upkeep.lock_idle_sessions": "sessions_passing",
