@@ -62,10 +62,11 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
 
     async def download(request: Request) -> Response:
         query = request.query_params
-        record = await service.control.run_record(query.get("run", "")[:64])
+        run = query.get("run", "")[:64]
+        record = await service.control.run_record(run)
         file = next((one for one in _files(record) if one.path == query.get("path")), None)
         workspace = workspaces.get(record.run.agent)
-        if file is None or workspace is None:
+        if record.run.id != run or file is None or workspace is None:
             raise NotFound("there is no such file in this run")
         return await asyncio.to_thread(_response, workspace, file)
 
