@@ -2,6 +2,9 @@
 
 One object is the channel for the runtime and distributes messages to terminals. Whoever can reach
 it can also read the state folder, so everybody here is the operator.
+
+The web chat of invited people (SPEC CHAN-13) is a second channel of the same kind, whose terminals
+are the pages in their browsers. They are guests.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ from uuid import uuid4
 from goclaw_py.common.text import is_blank
 from goclaw_py.model.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.model.messages import (
+    InboundMessage,
+    OutboundMessage,
+    OutFile,
+    PeerKind,
+    Sender,
+    Target,
+)
 from goclaw_py.model.run_events import (
     ButtonsUsed,
     PressAnswered,
@@ -29,6 +39,7 @@ from goclaw_py.model.run_events import (
     RunWaits,
 )
 from goclaw_py.model.session_keys import is_chat_name
+from goclaw_py.model.web_links import WEB, guest_of
 from goclaw_py.ports.channel import Channel, InboundHandler, PlainChannel
 from goclaw_py.ports.control import ChatEvent, TerminalMessage
 
@@ -220,7 +231,7 @@ class ConsoleChannel(PlainChannel):
             raise NotSent("the console is closed")
         if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
-        said = TerminalMessage(uuid4().hex, _shown_text(message), message.run_id)
+        said = TerminalMessage(uuid4().hex, self._shown_text(message), message.run_id)
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         sending = _Sending(chat, said, future)
         self._sending[said.receipt] = sending
@@ -317,14 +328,26 @@ class ConsoleChannel(PlainChannel):
             raise StoreUnavailable("the gateway accepts no messages now") from None
         message = InboundMessage(
             external_id=f"{chat}:{message_id}",
-            target=Target(NAME, ACCOUNT, chat),
+            target=Target(self.name, self.account, chat),
             peer=PeerKind.DIRECT,
-            sender=Sender(chat),
+            sender=self._sender(chat),
             text=text,
             sent_at=self._now(),
             message_id=message_id,
         )
         await intake.accept([message])
+
+    def _sender(self, chat: str) -> Sender:
+        return Sender(chat)
+
+    def _shown_text(self, message: OutboundMessage) -> str:
+        if message.file is None:
+            return message.text
+        line = self._file_line(message.file)
+        return f"{message.text}\n{line}" if message.text else line
+
+    def _file_line(self, file: OutFile) -> str:
+        return f"[{file.name}: {file.path}]"
 
     def confirm(self, receipt: str) -> None:
         """Confirm that a message was shown."""
@@ -333,11 +356,19 @@ class ConsoleChannel(PlainChannel):
             sending.shown.set_result(True)
 
 
-def _shown_text(message: OutboundMessage) -> str:
-    if message.file is None:
-        return message.text
-    line = f"[{message.file.name}: {message.file.path}]"
-    return f"{message.text}\n{line}" if message.text else line
+class WebChannel(ConsoleChannel):
+    """The web chat of invited people."""
+
+    name = WEB
+    trusted = False
+
+    def _sender(self, chat: str) -> Sender:
+        person = guest_of(chat)
+        return Sender(person, person)
+
+    def _file_line(self, file: OutFile) -> str:
+        # A guest cannot read the folders of the operator, and is not told of them.
+        return f"[{file.name}]"
 
 
 class ConsoleKind:
@@ -346,11 +377,13 @@ class ConsoleKind:
     name = NAME
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
-        """Create its only account. Raises ``SettingError``: the console has no options."""
+        """Create its only account, or the channel ``web``. Raises ``SettingError``: no options."""
         for key, value in options.items():
             raise SettingError(
                 key, value, "unknown key; remove it: the console has no settings of its own"
             )
+        if account == WEB:
+            return WebChannel()
         if account != ACCOUNT:
             raise SettingError(
                 f"accounts.{account}",

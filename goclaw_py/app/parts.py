@@ -30,6 +30,7 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules
 from goclaw_py.model.targets import TARGET_FORM, parse_target
+from goclaw_py.model.web_links import WEB, WEB_PLACE
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.control import Terminals
@@ -40,6 +41,8 @@ from goclaw_py.web.hooks import collect_hooks
 
 GROUP = "goclaw_py.channels"
 CONSOLE = "console"
+OWN = (CONSOLE, WEB)
+"""The channels that always exist, and have no server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,13 @@ class Parts:
         console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
         assert isinstance(console, Terminals)
         return console
+
+    @property
+    def guest_terminals(self) -> Terminals:
+        """The web chat of invited people, in its role for their browsers."""
+        chat = self.channels[WEB_PLACE]
+        assert isinstance(chat, Terminals)
+        return chat
 
     def read(self, message: OutboundMessage) -> str:
         """The text of a message as people in its chat read it.
@@ -108,15 +118,17 @@ class _Lazy:
 
 
 def build_channels(settings: Settings) -> dict[Place, Channel]:
-    """Create every enabled account, and the console, which is always enabled.
+    """Create every enabled account, the console, and the web chat, which are always enabled.
 
     Raises ``SettingError`` for an unknown kind of channel or a refused option.
     """
     kinds = channel_kinds()
     console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {})
     channels: dict[Place, Channel] = {(console.name, console.account): console}
+    # The same plug-in supplies both.
+    channels[WEB_PLACE] = kinds[CONSOLE].build(WEB, {})
     for account in accounts(settings):
-        if account.channel == CONSOLE:
+        if account.channel in OWN:
             continue
         kind = kinds.get(account.channel)
         if kind is None:
@@ -209,6 +221,7 @@ class _Level:
             listed=self.listed,
             mention=mention[-1] if mention else own.mention,
             trusted=self.is_trusted,
+            invited=account.channel == WEB,
         )
         stop = [each.stop for each in self.own if each.stop is not None]
         within = [each.queue for each in self.own]
@@ -369,7 +382,7 @@ def _target(settings: Settings, agent: AgentName, text: str) -> Target:
         raise settings.error(path, text, f"must have the form {TARGET_FORM}")
     channels = settings.channels
     accounts_of = {
-        CONSOLE: [DEFAULT_ACCOUNT],
+        **{name: [DEFAULT_ACCOUNT] for name in OWN},
         **{name: [DEFAULT_ACCOUNT, *section.accounts] for name, section in channels.items()},
     }
     if target.account not in accounts_of.get(target.channel, ()):

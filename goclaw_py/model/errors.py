@@ -51,6 +51,7 @@
     ├── ApprovalClosed          the question about a tool call is answered or has expired
     ├── WrongDecision           the question about a tool call has other answers
     ├── NotRewindable           a run cannot be replayed, or a session not be forked there
+    ├── AlreadyInvited          a person with this name is invited to the web chat
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -431,3 +432,7 @@ class WrongDecision(GoclawError):
 
 class NotRewindable(GoclawError):
     """A run cannot be replayed, or a session not be forked there; the text says why."""
+
+
+class AlreadyInvited(GoclawError):
+    """A person with this name is invited to the web chat."""

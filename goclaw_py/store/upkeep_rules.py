@@ -30,6 +30,9 @@ UNMENTIONED_KEPT: Final = timedelta(days=1)
 NAMES_KEPT: Final = RUNS_KEPT
 """Names of chats and people after they were seen last: as long as the runs that show them."""
 
+WEB_LINKS_KEPT: Final = timedelta(days=30)
+"""Expired links to the web chat and sign-ins: whoever opens such a link is told why."""
+
 MOST_SWEPT: Final = 250
 """The number of rows that one statement reads or deletes."""
 

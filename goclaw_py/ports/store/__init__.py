@@ -80,6 +80,7 @@ from goclaw_py.ports.store.runs import (
     ToolCall,
 )
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
+from goclaw_py.ports.store.web_links import WebLink, WebLinkStore
 from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
 from goclaw_py.scheduler.views import Backlog
 
@@ -161,6 +162,8 @@ __all__ = [
     "Unmentioned",
     "UnmentionedRow",
     "UpkeepStore",
+    "WebLink",
+    "WebLinkStore",
     "WorkState",
     "WorkStore",
     "unapproved",
@@ -192,6 +195,7 @@ class Store(
     DraftStore,
     OutboxStore,
     PeopleStore,
+    WebLinkStore,
     ChatStore,
     NameStore,
     IncidentStore,

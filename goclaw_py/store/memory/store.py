@@ -30,6 +30,7 @@ from goclaw_py.store.memory.runs import MemoryRuns
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
 from goclaw_py.store.memory.usage import MemoryUsageSums
+from goclaw_py.store.memory.web_links import MemoryWebLinks
 
 
 class MemoryStore(
@@ -46,6 +47,7 @@ class MemoryStore(
     MemoryDrafts,
     MemoryOutbox,
     MemoryPeople,
+    MemoryWebLinks,
     MemoryChats,
     MemoryNames,
     MemoryIncidents,

@@ -11,6 +11,7 @@ from typing import Final
 
 from goclaw_py.model import errors
 from goclaw_py.model.errors import (
+    AlreadyInvited,
     ApprovalClosed,
     BadUsageQuery,
     ChecklistChanged,
@@ -55,6 +56,7 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (ApprovalClosed, 409),
     (WrongDecision, 422),
     (NotRewindable, 409),
+    (AlreadyInvited, 409),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
     (UnknownJob, 404),
@@ -75,6 +77,7 @@ _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "NOT_A_CHAT": NotAChat,
     "APPROVAL_CLOSED": ApprovalClosed,
     "NOT_REWINDABLE": NotRewindable,
+    "ALREADY_INVITED": AlreadyInvited,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {

@@ -27,7 +27,12 @@ from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
-from goclaw_py.web.api.messages import inbox_routes, outbox_routes, people_routes
+from goclaw_py.web.api.messages import (
+    guest_routes,
+    inbox_routes,
+    outbox_routes,
+    people_routes,
+)
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
@@ -77,6 +82,7 @@ def make_api(
     _include(app, gateway_routes(control, settings), "/api")
     _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
+    _include(app, guest_routes(control), "/api/web")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")
     _include(app, outbox_routes(control), "/api/outbox")

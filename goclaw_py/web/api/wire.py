@@ -16,6 +16,7 @@ from goclaw_py.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.model.web_links import GUEST_NAME
 from goclaw_py.ports.control import ChatEvent, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
@@ -125,6 +126,13 @@ class RevokeBody(Body):
     account: Name
     sender_id: Name
     forget: Flag = False
+
+
+class InviteBody(Body):
+    """The name of the person; ``again``: another link for an invited person."""
+
+    name: Annotated[str, Field(pattern=f"^(?:{GUEST_NAME})$")]
+    again: Flag = False
 
 
 class NamesBody(Body):
