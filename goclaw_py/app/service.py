@@ -41,7 +41,8 @@ from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import tcp_server
-from goclaw_py.web.pages import make_site
+from goclaw_py.web.pages import make_guest_site, make_site
+from goclaw_py.web.pages.guests import Guests
 from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
 from goclaw_py.web.tcp import url_of
@@ -85,6 +86,7 @@ class Service:
         self._people = WakeEvent()
         self._lost = asyncio.Event()
         self._ending = False
+        self._guests: Guests | None = None
         self._cluster = Membership(
             store,
             clock,
@@ -136,6 +138,13 @@ class Service:
         if web is not None:
             site = None
             if web.access is not None:
+                self._guests = make_guest_site(
+                    self.control,
+                    self._parts.guest_terminals,
+                    self._store,
+                    web.access,
+                    read=self._parts.read,
+                )
                 site = make_site(
                     self.control,
                     app,
@@ -144,7 +153,9 @@ class Service:
                     settings=settings,
                     read=self._parts.read,
                 )
-            servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
+            servers.append(
+                tcp_server(web.socket, self._parts.hooks, app, web.access, site, self._guests)
+            )
         return servers
 
     async def _come_up(self) -> bool:
@@ -270,6 +281,8 @@ class Service:
             self._people.clear()
             async with _database_may_be_away():
                 await self._container.access_control.refresh()
+                if self._guests is not None:
+                    await self._guests.recheck()
 
     async def _warm_up(self) -> None:
         for name, agent in self._parts.agents.items():

@@ -52,6 +52,7 @@
     ├── WrongDecision           the question about a tool call has other answers
     ├── NotRewindable           a run cannot be replayed, or a session not be forked there
     ├── AlreadyInvited          a person with this name is invited to the web chat
+    ├── TooManyConversations    a guest has the largest number of conversations
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -436,3 +437,7 @@ class NotRewindable(GoclawError):
 
 class AlreadyInvited(GoclawError):
     """A person with this name is invited to the web chat."""
+
+
+class TooManyConversations(GoclawError):
+    """A guest of the web chat has the largest number of conversations."""

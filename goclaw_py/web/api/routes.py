@@ -101,6 +101,16 @@ def make_api(
     return app
 
 
+def make_chat_api(terminals: Terminals, closing: asyncio.Event) -> FastAPI:
+    """Create an app with nothing but the chat routes; ``closing`` ends its streams."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.state.methods = []
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    _handle_errors(app)
+    _include(app, terminal_routes(terminals, closing), "/api/chat")
+    return app
+
+
 def _include(
     app: FastAPI,
     routes: APIRouter,

@@ -109,10 +109,15 @@ def make_site(
     pages = Pages(assets, read=read, signs_out=bool(access.token))
     service = PageServices(control, Hub(closing_of(api)), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
-    routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
+    routes = [Route("/static/{name}", static_files(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
     routes += health_page.routes(service, health, settings)
+    return page_app(service, routes)
+
+
+def page_app(service: PageServices, routes: Sequence[Route]) -> ASGIApp:
+    """Return the app of some pages, with pages for errors, and headers that restrict browsers."""
     handlers = _Faults(service)
     app = Starlette(
         routes=routes,
@@ -180,7 +185,9 @@ class _Sealed:
         await self._app(scope, receive, sealed)
 
 
-def _static(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
+def static_files(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of style, scripts and icon."""
+
     async def serve(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in assets.contents:

@@ -95,9 +95,12 @@ function showTool(run, name, ok) {
     card = document.getElementById("tool").content.firstElementChild.cloneNode(true);
     card.dataset.running = name;
     card.querySelector("strong").textContent = name;
+    // A guest's page has no link to the run.
     const link = card.querySelector("a");
-    link.href = `/runs/${encodeURIComponent(run)}`;
-    link.textContent = run.slice(0, 13);
+    if (link) {
+      link.href = `/runs/${encodeURIComponent(run)}`;
+      link.textContent = run.slice(0, 13);
+    }
     cards.append(card);
   }
   if (ok !== null) {
