@@ -80,7 +80,6 @@ _MODULES: Final = (
     heartbeats,
     deliveries,
     approvals,
-    people,
     usage,
 )
 """Modules of pages that need only the services."""
@@ -112,6 +111,7 @@ def make_site(
     routes = [Route("/static/{name}", static_files(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
+    routes += people.routes(service, access.public_url, has_token=bool(access.token))
     routes += health_page.routes(service, health, settings)
     return page_app(service, routes)
 

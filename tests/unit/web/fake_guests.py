@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from goclaw_py.model.errors import AlreadyInvited, NotFound
+from goclaw_py.model.web_links import NAME_RULE, is_guest_name
 from goclaw_py.ports.control import WebGuest, WebInvitation
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_post import AT
@@ -27,6 +28,8 @@ class FakeGuests(FakeApprovals):
 
     async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
         self._called("invite_web_guest", name, again)
+        if not is_guest_name(name):
+            raise ValueError(NAME_RULE)
         if any(one.name == name for one in self.invited) is not again:
             raise NotFound(f"no {name}") if again else AlreadyInvited(f"{name} is invited already")
         return WebInvitation(name, f"/join/{SECRET}", AT + timedelta(days=7))
