@@ -466,8 +466,9 @@ class Control(Protocol):
     async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
         """Invite a person to the web chat, as guest, by a link that one browser can use.
 
-        ``again``: another link for an invited person, instead of unused ones. Raises
-        ``AlreadyInvited``, ``NotFound`` with ``again``, and ``ValueError`` for a wrong name.
+        ``again``: another link for the same person, instead of unused ones, also after they were
+        removed: they see their earlier conversations. Raises ``AlreadyInvited`` if the name was
+        used before, with ``again`` ``NotFound`` if it was not, and ``ValueError`` for a wrong name.
         """
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:

@@ -34,11 +34,12 @@ async def test_an_invited_person_is_a_guest_with_a_link(world: World) -> None:
     assert await world.b.web_links() == [WebLink("ann", "l1", T0, T0 + DAY)]
 
 
-async def test_a_name_is_invited_once_and_again_only_if_it_is_there(world: World) -> None:
-    assert not await invite(world, "ann", "l0", again=True)
+async def test_a_name_is_invited_once_unless_again(world: World) -> None:
+    assert await invite(world, "bob", "b1", again=True)
     assert await invite(world, "ann", "l1")
     assert not await invite(world, "ann", "l2")
-    assert [link.link_hash for link in await world.b.web_links()] == ["l1"]
+    assert {link.link_hash for link in await world.b.web_links()} == {"b1", "l1"}
+    assert {one.standing for one in await world.b.people()} == {Standing.GUEST}
 
 
 async def test_another_link_replaces_unused_ones_and_keeps_browsers(world: World) -> None:
@@ -96,7 +97,21 @@ async def test_a_removed_person_has_no_links_and_no_browsers(world: World) -> No
     assert await world.a.web_link_of_cookie("cookie of ann", now=at(2)) is None
     assert await use(world, "ann 2", "c") is None
     assert {link.link_hash for link in await world.a.web_links()} == {"bob 1", "bob 2"}
-    assert not await invite(world, "ann", "ann 3", again=True)
+    assert await invite(world, "ann", "ann 3", again=True)
+    assert await world.a.web_link_of_cookie("cookie of ann", now=at(2)) is None
+
+
+async def test_an_invitation_and_a_removal_at_once_leave_no_link_without_a_person(
+    world: World,
+) -> None:
+    for number in range(20):
+        await invite(world, "ann", f"first {number}", again=True)
+        await asyncio.gather(
+            world.b.revoke("web", "default", "ann"),
+            invite(world, "ann", f"second {number}", again=True),
+        )
+        people = {one.sender.id for one in await world.a.people()}
+        assert {link.name for link in await world.a.web_links()} == people
 
 
 async def test_expired_links_are_deleted_after_thirty_days(world: World) -> None:

@@ -38,9 +38,9 @@ class WebLinkStore(Protocol):
     ) -> bool:
         """Approve a person of channel ``web`` as guest, and store a link for them.
 
-        With ``again`` the person must be approved already; the new link replaces their unused
-        ones, and their browsers stay signed in. Returns False, and changes nothing, if the person
-        is approved already, or with ``again`` is not. Sends ``Notice.PEOPLE``.
+        With ``again`` the person may be approved already; the new link then replaces their unused
+        ones, and their browsers stay signed in. Without, it returns False and changes nothing if
+        the person is approved already. Sends ``Notice.PEOPLE``.
         """
 
     async def web_links(self) -> list[WebLink]:

@@ -18,15 +18,14 @@ class MemoryWebLinks(MemoryPart):
         self, name: str, link_hash: str, *, again: bool, now: datetime, expires_at: datetime
     ) -> bool:
         key = (*WEB_PLACE, name)
-        if (key in self._db.people) is not again:
+        if key in self._db.people and not again:
             return False
         links = self._db.web_links
         for link in list(links.values()):
             if link.name == name and link.used_at is None:
                 del links[link.link_hash]
-        if not again:
-            sender = Sender(name, name)
-            self._db.people[key] = Person(*WEB_PLACE, sender, Standing.GUEST, now)
+        person = Person(*WEB_PLACE, Sender(name, name), Standing.GUEST, now)
+        self._db.people.setdefault(key, person)
         links[link_hash] = WebLink(name, link_hash, now, expires_at)
         self._db.notify(Notice.PEOPLE)
         return True

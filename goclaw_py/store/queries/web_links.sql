@@ -7,12 +7,13 @@ values ($1, $2, $3, $3, 'guest', $4)
 on conflict (channel, account, sender_id) do nothing
 returning sender_id;
 
--- name: lock_guest
--- Return and lock an approved person, so that they are not removed meanwhile.
-select sender_id
-from people
-where channel = $1 and account = $2 and sender_id = $3
-for update;
+-- name: keep_guest
+-- Approve a person as guest unless they are approved, and lock them: they are not removed meanwhile.
+insert into people as p (channel, account, sender_id, name, role, approved_at)
+values ($1, $2, $3, $3, 'guest', $4)
+on conflict (channel, account, sender_id) do update
+set role = p.role
+returning sender_id;
 
 -- name: replace_unused
 -- Delete the unused links of a person.

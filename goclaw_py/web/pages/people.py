@@ -22,6 +22,7 @@ from goclaw_py.ports.store import Chat, unapproved
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 _ROLES = ("owner", "guest")
+_TAKEN: Final = "{} is, or was, invited: take another name, or choose “the same person”."
 _LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 
@@ -85,15 +86,16 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
         name, again = fields.get("name", "").strip(), fields.get("again") == "yes"
         try:
             made = await service.control.invite_web_guest(name, again=again)
-        except (ValueError, AlreadyInvited) as error:
-            # The page has a button for another link; a command would help nobody there.
-            said = str(error) if isinstance(error, ValueError) else f"{name} is invited already."
+        except (ValueError, AlreadyInvited, NotFound) as error:
+            # Their texts name commands, which would help nobody here.
+            status, said = 422, str(error)
+            if isinstance(error, AlreadyInvited):
+                status, said = 409, _TAKEN.format(name)
+            elif isinstance(error, NotFound):
+                status, said = 404, f"nobody called {name} was invited before"
             facts = await service.facts(page, {})
             typed = {"error": said, "name": name}
-            status = 422 if isinstance(error, ValueError) else 409
             return service.answer(request, "people.html", {**facts, **typed}, status)
-        except NotFound:
-            return back_to("/people", "nothing")
         # A form comes with its origin: by that we know of a proxy's name and TLS.
         base = public_url or request.headers.get("origin") or str(request.base_url).rstrip("/")
         facts = {"title": "Personal link", "path": "/people", "invitation": made}

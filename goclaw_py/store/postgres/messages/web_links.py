@@ -21,13 +21,10 @@ class PostgresWebLinks(PostgresPart):
     ) -> bool:
         person = (*WEB_PLACE, name)
         async with self._pool.transaction() as connection:
-            if again:
-                found = await connection.row(_SQL["lock_guest"], *person)
-                await connection.fetch(_SQL["replace_unused"], *person)
-            else:
-                found = await connection.row(_SQL["add_guest"], *person, now)
-            if found is None:
+            approve = _SQL["keep_guest" if again else "add_guest"]
+            if await connection.row(approve, *person, now) is None:
                 return False
+            await connection.fetch(_SQL["replace_unused"], *person)
             await connection.fetch(_SQL["add"], link_hash, *person, now, expires_at)
             await notify(connection, [Notice.PEOPLE])
         return True

@@ -299,7 +299,7 @@ async def test_a_personal_link_is_shown_once_with_the_address_of_the_page(
 
 
 @pytest.mark.parametrize(("name", "status", "words"), [
-    ("ben", 409, "ben is invited already."), ("a b", 422, "1 to 32 characters"), ("", 422, "1 to"),
+    ("ben", 409, "ben is, or was, invited"), ("a b", 422, "1 to 32 characters"), ("", 422, "1 to"),
     ("<b>", 422, "1 to 32 characters"), ("x" * 4096, 422, "1 to 32 characters"),
 ])  # fmt: skip
 async def test_a_person_is_not_invited_by_a_wrong_name(
@@ -307,6 +307,11 @@ async def test_a_person_is_not_invited_by_a_wrong_name(
 ) -> None:
     page = await browser.refuses("/people/invite", status, words, name=name)
     assert "<b>" not in page
+
+
+async def test_nobody_is_invited_again_who_was_not_before(browser: Browser) -> None:
+    words = "nobody called ann was invited before"
+    await browser.refuses("/people/invite", 404, words, name="ann", again="yes")
 
 
 async def test_people_of_the_web_chat_are_listed(browser: Browser, control: FakeControl) -> None:
