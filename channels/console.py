@@ -11,19 +11,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
+from channels.uploads import UploadFolder
+from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import is_blank
-from goclaw_py.model.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.model.ids import RunId
+from goclaw_py.model.errors import (
+    BadUpload,
+    MaybeSent,
+    NotSent,
+    SettingError,
+    StoreUnavailable,
+    Undeliverable,
+)
+from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.model.messages import (
+    Attachment,
     InboundMessage,
     OutboundMessage,
-    OutFile,
     PeerKind,
     Sender,
     Target,
@@ -41,7 +51,7 @@ from goclaw_py.model.run_events import (
 from goclaw_py.model.session_keys import is_chat_name
 from goclaw_py.model.web_links import WEB, guest_of
 from goclaw_py.ports.channel import Channel, InboundHandler, PlainChannel
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
+from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 
 NAME: Final = "console"
 ACCOUNT: Final = "default"
@@ -55,11 +65,16 @@ INTAKE_S: Final = 5.0
 BUFFER_CHARS: Final = 64 * 1024
 """Characters of streamed text that wait for a slow terminal; then it gets no more of that run."""
 
+_ASKED: Final = 200
+"""The number of messages whose buttons can still be shown to terminals that attach."""
+
+_OPTIONS: Final = ("uploads", "max_bytes", "max_files")
+
 SIGNALS: Final = 256
 """The number of signals that wait for a slow terminal."""
 
 
-_Shown = RunStarted | RunText | RunTool | RunEnded
+_Shown = RunStarted | RunText | RunTool | RunEnded | OpenButtons | ButtonsUsed | PressAnswered
 """Signals that terminals get."""
 
 
@@ -178,7 +193,7 @@ class _Terminal:
 
 
 class ConsoleChannel(PlainChannel):
-    """Implements ``Channel`` for the runtime and ``Terminals`` for the terminals."""
+    """Implements ``Channel`` for the runtime; ``Terminals`` and ``Uploads`` for the terminals."""
 
     name = NAME
     account = ACCOUNT
@@ -186,9 +201,18 @@ class ConsoleChannel(PlainChannel):
     trusted = True
     handle = None
 
-    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        uploads: UploadFolder | None = None,
+        max_files: int = 10,
+    ) -> None:
         """``now`` returns the wall time, timezone-aware in UTC."""
         self._now = now
+        self._uploads = uploads
+        self._max_files = max_files
+        self._asked: LruCache[str, tuple[str, TerminalMessage]] = LruCache(_ASKED)
+        """Messages with unused buttons, with their chats, by receipt."""
         self._terminals: dict[str, list[_Terminal]] = {}
         self._live: dict[RunId, _Live] = {}
         self._sending: dict[str, _Sending] = {}
@@ -221,7 +245,7 @@ class ConsoleChannel(PlainChannel):
 
         A suspended terminal (Ctrl-Z, a pager) has the message and will show it later, so this waits
         for it without limit; sending it again would show it twice. A terminal that attaches
-        meanwhile gets it too, after at most ``TAKE_S``. For a file, its name and path are shown.
+        meanwhile gets it too, after at most ``TAKE_S``.
 
         Raises ``NotSent`` without a terminal, or if none took the message within ``TAKE_S``;
         ``MaybeSent`` if one took it, did not confirm it and has detached.
@@ -231,7 +255,9 @@ class ConsoleChannel(PlainChannel):
             raise NotSent("the console is closed")
         if chat not in self._terminals:
             raise NotSent(f"no terminal is attached to chat {chat}")
-        said = TerminalMessage(uuid4().hex, self._shown_text(message), message.run_id)
+        said = TerminalMessage(
+            uuid4().hex, message.text, message.run_id, message.file, message.buttons
+        )
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         sending = _Sending(chat, said, future)
         self._sending[said.receipt] = sending
@@ -247,6 +273,8 @@ class ConsoleChannel(PlainChannel):
             raise MaybeSent("no terminal confirmed that it showed the message")
         if not shown:
             raise NotSent("the terminal did not take the message")
+        if said.buttons:
+            self._asked[said.receipt] = chat, said
         return said.receipt
 
     async def _shown(self, sending: _Sending) -> bool:
@@ -268,8 +296,10 @@ class ConsoleChannel(PlainChannel):
     def signal(self, signal: RunSignal) -> None:
         """Show a run, and keep its text for terminals that attach while it is running."""
         match signal:
-            case RunWaits() | ButtonsUsed() | PressAnswered():
+            case RunWaits():
                 return
+            case ButtonsUsed(message=receipt):
+                self._asked.pop(receipt, None)
             case RunStarted(run_id):
                 self._live[run_id] = _Live(signal)
             case RunText(run_id, _, text):
@@ -292,6 +322,9 @@ class ConsoleChannel(PlainChannel):
         for live in self._live.values():
             if live.started.target.chat == chat:
                 live.replay(terminal)
+        for asked_in, said in self._asked.values():
+            if asked_in == chat:
+                terminal.put_signal(OpenButtons(said))
         self._terminals.setdefault(chat, []).append(terminal)
         try:
             while True:
@@ -314,40 +347,83 @@ class ConsoleChannel(PlainChannel):
             else:
                 sending.shown.set_result(False)
 
-    async def say(self, chat: str, message_id: str, text: str) -> None:
+    async def say(
+        self,
+        chat: str,
+        message_id: str,
+        text: str,
+        *,
+        agent: AgentName | None = None,
+        files: Sequence[UploadedFile] = (),
+    ) -> None:
         """Accept a line. Raises ``StoreUnavailable`` if the runtime does not accept it in time."""
+        message = replace(
+            self._message(chat, message_id, text),
+            message_id=message_id,
+            attachments=await self._attachments(files),
+            agent=agent,
+        )
+        await self._accept(message)
+
+    async def press(self, chat: str, press_id: str, *, receipt: str, data: str) -> None:
+        """Accept a press. Raises ``StoreUnavailable`` if the runtime does not accept it in time."""
+        message = self._message(chat, f"press:{press_id}", data)
+        await self._accept(replace(message, press=data, reply_to=receipt))
+
+    def _message(self, chat: str, own_id: str, text: str) -> InboundMessage:
         if not is_chat_name(chat):
             raise ValueError(
                 f"a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -, not {chat!r}"
             )
+        return InboundMessage(
+            external_id=f"{chat}:{own_id}",
+            target=Target(self.name, self.account, chat),
+            peer=PeerKind.DIRECT,
+            sender=self._sender(chat),
+            text=text,
+            sent_at=self._now(),
+        )
+
+    async def _attachments(self, files: Sequence[UploadedFile]) -> tuple[Attachment, ...]:
+        if not files:
+            return ()
+        if self._uploads is None or len(files) > self._max_files:
+            raise BadUpload(f"a message may have at most {self._max_files} files")
+        return tuple([await self._uploads.attachment(one.ref, one.name) for one in files])
+
+    async def _accept(self, message: InboundMessage) -> None:
         try:
             async with asyncio.timeout(INTAKE_S):
                 while (intake := self._intake) is None:
                     await self._ready.wait()
         except TimeoutError:
             raise StoreUnavailable("the gateway accepts no messages now") from None
-        message = InboundMessage(
-            external_id=f"{chat}:{message_id}",
-            target=Target(self.name, self.account, chat),
-            peer=PeerKind.DIRECT,
-            sender=self._sender(chat),
-            text=text,
-            sent_at=self._now(),
-            message_id=message_id,
-        )
         await intake.accept([message])
 
     def _sender(self, chat: str) -> Sender:
         return Sender(chat)
 
-    def _shown_text(self, message: OutboundMessage) -> str:
-        if message.file is None:
-            return message.text
-        line = self._file_line(message.file)
-        return f"{message.text}\n{line}" if message.text else line
+    @property
+    def max_files(self) -> int:
+        """The largest number of files in a message."""
+        return self._max_files
 
-    def _file_line(self, file: OutFile) -> str:
-        return f"[{file.name}: {file.path}]"
+    @property
+    def max_bytes(self) -> int:
+        """The size of the largest file; 0 if there are no uploads."""
+        return 0 if self._uploads is None else self._uploads.max_bytes
+
+    async def upload(self, name: str, body: AsyncIterator[bytes]) -> Attachment:
+        """Store a file for a message. Raises ``BadUpload``."""
+        if self._uploads is None:
+            raise BadUpload("this gateway accepts no files")
+        return await self._uploads.save(name, body, now=self._now())
+
+    async def fetch(self, attachment: Attachment, to: Path) -> None:
+        """Move an uploaded file. Raises ``Undeliverable`` if it is gone, ``NotSent`` otherwise."""
+        if self._uploads is None:
+            raise Undeliverable("this gateway accepts no files")
+        await self._uploads.move(attachment.ref, to)
 
     def confirm(self, receipt: str) -> None:
         """Confirm that a message was shown."""
@@ -366,10 +442,6 @@ class WebChannel(ConsoleChannel):
         person = guest_of(chat)
         return Sender(person, person)
 
-    def _file_line(self, file: OutFile) -> str:
-        # A guest cannot read the folders of the operator, and is not told of them.
-        return f"[{file.name}]"
-
 
 class ConsoleKind:
     """Creates the console."""
@@ -377,20 +449,28 @@ class ConsoleKind:
     name = NAME
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
-        """Create its only account, or the channel ``web``. Raises ``SettingError``: no options."""
+        """Create its only account, or the channel ``web``.
+
+        Its options are ``[web]``'s: ``uploads`` (the folder), ``max_bytes`` and ``max_files``.
+        Raises ``SettingError`` for other ones.
+        """
         for key, value in options.items():
-            raise SettingError(
-                key, value, "unknown key; remove it: the console has no settings of its own"
-            )
-        if account == WEB:
-            return WebChannel()
-        if account != ACCOUNT:
+            if key not in _OPTIONS:
+                raise SettingError(
+                    key, value, "unknown key; remove it: the console has no settings of its own"
+                )
+        if account not in (ACCOUNT, WEB):
             raise SettingError(
                 f"accounts.{account}",
                 account,
                 "unknown key; remove it: the console has only one account",
             )
-        return ConsoleChannel()
+        channel = WebChannel if account == WEB else ConsoleChannel
+        folder, max_bytes, max_files = map(options.get, _OPTIONS)
+        if not (isinstance(folder, Path) and isinstance(max_bytes, int)):
+            return channel()
+        assert isinstance(max_files, int)
+        return channel(uploads=UploadFolder(folder, max_bytes), max_files=max_files)
 
 
 factory = ConsoleKind()

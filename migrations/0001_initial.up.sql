@@ -142,6 +142,7 @@ create table history (
     run_id    text        collate "C",
     at        timestamptz not null,
     undone_at timestamptz,
+    files     jsonb,
     constraint history_role check (role in ('user', 'assistant'))
 );
 comment on table history is 'What was said in sessions, as the agent reads it again.';
@@ -151,6 +152,7 @@ comment on column history.native is 'As the agent library stores it, with tool c
 comment on column history.format is 'Name and version of the encoding of native.';
 comment on column history.run_id is 'The run that wrote it. In the copy of a fork: the run that wrote the original.';
 comment on column history.undone_at is 'When /undo removed it from the conversation; null: it was not undone.';
+comment on column history.files is 'Files of the workspace that came or went with it: kind, path, name, mime. Null: none.';
 create index history_of_session on history (session, epoch, id);
 comment on index history_of_session is 'History of a session, in order.';
 create index history_of_run on history (run_id, id) where run_id is not null;
@@ -598,13 +600,16 @@ create table names (
     username    text,
     search_text text        not null,
     seen_at     timestamptz not null,
-    primary key (channel, account, id)
+    kind        text        not null default 'seen',
+    primary key (channel, account, id),
+    constraint names_kind check (kind in ('seen', 'guessed', 'given'))
 );
 comment on table names is 'Names of chats and people, for display only.';
 comment on column names.id is 'The id of a chat or a person in the channel.';
 comment on column names.search_text is 'Name and user name, in small letters.';
 comment on column names.seen_at is 'When it was seen last, within a day; old names are deleted.';
-create index names_by_age on names (seen_at);
+comment on column names.kind is 'seen: of a message. guessed, given: title of a conversation, from its first message or by a person; kept.';
+create index names_by_age on names (seen_at) where kind = 'seen';
 comment on index names_by_age is 'Deletion of old names.';
 
 -- == People and access ==

@@ -17,7 +17,8 @@ from goclaw_py.app.service import RELEASE, Front, Service
 from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
 from goclaw_py.config.models import Settings
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.sockets import listen_unix, socket_path
 
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -33,8 +33,8 @@ from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.model.web_links import WEB, WEB_PLACE
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
-from goclaw_py.ports.control import Terminals
 from goclaw_py.ports.store import Place
+from goclaw_py.ports.terminals import Terminals, Uploads
 from goclaw_py.ports.tools import ToolboxFactory
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
@@ -71,6 +71,20 @@ class Parts:
         """The web chat of invited people, in its role for their browsers."""
         chat = self.channels[WEB_PLACE]
         assert isinstance(chat, Terminals)
+        return chat
+
+    @property
+    def uploads(self) -> Uploads:
+        """The console channel, in its role for uploaded files."""
+        console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
+        assert isinstance(console, Uploads)
+        return console
+
+    @property
+    def guest_uploads(self) -> Uploads:
+        """The web chat, in its role for uploaded files."""
+        chat = self.channels[WEB_PLACE]
+        assert isinstance(chat, Uploads)
         return chat
 
     def read(self, message: OutboundMessage) -> str:
@@ -123,10 +137,13 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     Raises ``SettingError`` for an unknown kind of channel or a refused option.
     """
     kinds = channel_kinds()
-    console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {})
+    limits = {"max_bytes": settings.web.upload_mb << 20, "max_files": settings.web.upload_files}
+    folder = settings.state_folder.absolute() / "uploads"
+    console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {"uploads": folder, **limits})
     channels: dict[Place, Channel] = {(console.name, console.account): console}
     # The same plug-in supplies both.
-    channels[WEB_PLACE] = kinds[CONSOLE].build(WEB, {})
+    own = folder.with_name("guest-uploads")
+    channels[WEB_PLACE] = kinds[CONSOLE].build(WEB, {"uploads": own, **limits})
     for account in accounts(settings):
         if account.channel in OWN:
             continue

@@ -18,7 +18,7 @@ from goclaw_py.app.database import Database
 from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.loop import end, unless
-from goclaw_py.app.parts import Parts
+from goclaw_py.app.parts import CONSOLE, Parts
 from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Membership
@@ -32,17 +32,20 @@ from goclaw_py.config.show import shown
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.model.ids import NodeId
+from goclaw_py.model.ids import AgentName, NodeId
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import tcp_server
-from goclaw_py.web.pages import make_guest_site, make_site
-from goclaw_py.web.pages.guests import Guests
+from goclaw_py.web.guests import Guests, make_guest_site
+from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
 from goclaw_py.web.tcp import url_of
@@ -132,7 +135,12 @@ class Service:
         settings = self._shown
         terminals = self._parts.terminals
         app = make_api(
-            self.control, terminals, release=RELEASE, settings=settings, health=self._health
+            self.control,
+            terminals,
+            release=RELEASE,
+            settings=settings,
+            health=self._health,
+            agents=self._settings.agents,
         )
         servers: list[HttpServer] = [ApiServer(app, listener.socket)]
         if web is not None:
@@ -143,7 +151,7 @@ class Service:
                     self._parts.guest_terminals,
                     self._store,
                     web.access,
-                    read=self._parts.read,
+                    parts=self._site_parts(guests=True),
                 )
                 site = make_site(
                     self.control,
@@ -151,12 +159,21 @@ class Service:
                     web.access,
                     health=self._health,
                     settings=settings,
-                    read=self._parts.read,
+                    parts=self._site_parts(),
                 )
             servers.append(
                 tcp_server(web.socket, self._parts.hooks, app, web.access, site, self._guests)
             )
         return servers
+
+    def _site_parts(self, *, guests: bool = False) -> SiteParts:
+        """Return what the pages of the operator or of guests need besides the operations."""
+        agents = {AgentName(name): one.model for name, one in self._settings.agents.items()}
+        folders = {name: self._settings.workspace(name) for name in agents}
+        parts = self._parts
+        uploads = parts.guest_uploads if guests else parts.uploads
+        default = parts.rules[WEB_PLACE if guests else (CONSOLE, DEFAULT_ACCOUNT)].agent
+        return SiteParts(parts.read, agents, folders, uploads, default)
 
     async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""

@@ -13,6 +13,7 @@ import unicodedata
 ELLIPSIS = "…"
 
 _ZERO_WIDTH_JOINER = "\u200d"
+_JOINERS = (_ZERO_WIDTH_JOINER, "\u200c")
 _LONGEST_CHARACTER = 64
 """The longest character in code points; keeps splitting linear."""
 
@@ -51,6 +52,20 @@ def first_words(text: str, limit_chars: int) -> str:
     A longer word is cut like any text.
     """
     return cut_text(" ".join(text.split()), limit_chars)
+
+
+def visible_line(text: str) -> str:
+    """Return a text on one line, without characters that are invisible or change its direction.
+
+    Joiners within emoji and words are kept.
+    """
+    kept = (
+        " " if char.isspace() else char
+        for char in well_formed(text)
+        if char.isspace() or char in _JOINERS or unicodedata.category(char) not in ("Cc", "Cf")
+    )
+    line = " ".join("".join(kept).split())
+    return "" if is_blank(line) else line
 
 
 def cut_text(text: str, limit_chars: int) -> str:

@@ -12,6 +12,9 @@ from pydantic import AfterValidator, SecretStr
 from goclaw_py.config.types import Flag, HiddenText, Matching, Names, Section, Text, Whole, allowed
 
 TOKEN: Final = HiddenText(r"[!-~]{16,512}", "16 to 512 printable ASCII characters without spaces")
+MAX_UPLOADS: Final = 100
+"""The largest number of files in a message of the dashboard's chat, as in ``web.api.wire``."""
+
 _HOST: Final = r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[?[0-9A-Fa-f:.]{2,45}\]?"
 
 
@@ -52,6 +55,10 @@ class Web(Section):
     ] = None
     """the address by which people reach the web server from outside, through a reverse proxy;
     links to the web chat begin with it; clients may use its host name, as those in hosts"""
+    upload_mb: Annotated[int, Whole(1, 2000)] = 20
+    """the largest file that people can attach to a message in the dashboard's chat, in MB"""
+    upload_files: Annotated[int, Whole(1, MAX_UPLOADS)] = 10
+    """how many files a message there may have"""
 
     @property
     def has_token(self) -> bool:

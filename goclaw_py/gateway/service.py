@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
-from goclaw_py.gateway import forks, web_guests
+from goclaw_py.gateway import conversations, forks, web_guests
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.session_messages import Submissions
@@ -76,6 +76,9 @@ T = TypeVar("T")
 
 _WAITING_SHOWN = 50
 _UNANSWERED_SHOWN = 20
+_ENDS_WITHIN_S = 15.0
+"""How long the deletion of a conversation waits for its runs: longer than ``cancel_grace``."""
+
 _NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
 
 
@@ -150,6 +153,16 @@ class StoreControl(GatewayQueries):
         run = None if at is None else await self.run(at)
         console = self._chat_rules().get(forks.CONSOLE)
         return await forks.fork(self._store, self._clock, session, run, console)
+
+    async def rename(self, key: SessionKey, title: str) -> str:
+        """See ``Control``."""
+        session = await self.session(key)
+        return await conversations.rename(self._store, self._clock, session.key, title)
+
+    async def delete(self, key: SessionKey) -> None:
+        """See ``Control``."""
+        session = await self.session(key)
+        await conversations.delete(self._store, session.key, wait_s=0.0)
 
     async def why(self, about: str | None = None) -> Explanation:
         """See ``Control``."""
@@ -421,6 +434,14 @@ class GatewayControl(StoreControl):
     async def reset(self, key: SessionKey) -> None:
         """See ``Control``."""
         await self._commands.start_new_session_anywhere(key)
+
+    async def delete(self, key: SessionKey) -> None:
+        """See ``Control``."""
+        session = await self.session(key)
+        chat = conversations.console_chat(session.key)
+        await self.reset(session.key)
+        await conversations.delete(self._store, session.key, wait_s=_ENDS_WITHIN_S)
+        self._container.gateway.forget_title(chat)
 
     async def replay(
         self, prefix: str, *, from_step: int | None = None, dry_run: bool = False

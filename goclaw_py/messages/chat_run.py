@@ -239,7 +239,7 @@ class ChatRunExecutor:
         taken = [step for step in begun.steps or () if isinstance(step, TakenStep)]
         replayed = {row for step in taken for row in step.rows}
         rows = [row for row in turn.rows if row.id not in replayed]
-        files = await self._received.fetch(rows)
+        files = turn.progress.take_files(await self._received.fetch(rows))
         sender = turn.rows[0].message.of_whom
         asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender, asks=_asked_chat(turn))
         job = AgentTask(

@@ -122,7 +122,7 @@ class HeartbeatCommands:
             return words.NOT_AN_OWNER
         zone = await self._zone_of(owner_of(message.target, message.peer))
         try:
-            return await act(_Asked(self._service, rules.agent, row, text, zone))
+            return await act(_Asked(self._service, row.agent, row, text, zone))
         except HeartbeatError as error:
             return words.refused(error)
 

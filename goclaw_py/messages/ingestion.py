@@ -31,7 +31,14 @@ from goclaw_py.model.chat_commands import (
 )
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import ExternalId, Inbound, InboundMessage, PeerKind, external_id
+from goclaw_py.model.messages import (
+    ExternalId,
+    Inbound,
+    InboundMessage,
+    PeerKind,
+    Target,
+    external_id,
+)
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
@@ -91,7 +98,8 @@ class MessageIngestor:
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
             self._canceller.rights.look(message)
-            if (entry := self._entry(message, rules.agent)) is not None:
+            chosen = message.agent if rules.access.trusted else None
+            if (entry := self._entry(message, chosen or rules.agent)) is not None:
                 entry = self._mailboxes.enter(entry)
                 entries.append(entry)
                 self._stops.act_at_once(entry)
@@ -114,6 +122,10 @@ class MessageIngestor:
             self._ingress.entered(sorted_batch)
         finally:
             self._mailboxes.leave(entries, committed=committed)
+
+    def forget_title(self, chat: Target) -> None:
+        """Let the next message of a deleted conversation give it a title again."""
+        self._ingress.forget_title(chat)
 
     async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
         """Store messages that no channel delivered, such as the result of a subagent.

@@ -12,6 +12,7 @@ from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.access_requests import AccessRequests
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.common.lru import LruCache
+from goclaw_py.common.text import first_words, visible_line
 from goclaw_py.model.messages import (
     ChatMigrated,
     ChatReached,
@@ -36,6 +37,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
     BackgroundStore,
     ChatStore,
+    NameKind,
     NameStore,
     NewInbox,
     NewPairing,
@@ -52,6 +54,7 @@ _NOTED_AGAIN = timedelta(hours=1)
 """How often an undecided chat is stored again, with its name."""
 _NAMED_AGAIN = timedelta(days=1)
 """How often an unchanged name is stored again, so that it is not deleted as an old one."""
+_TITLE_CHARS = 60
 _UNMENTIONED_AGAIN = timedelta(seconds=10)
 """How often the time of a message that was not for the bot is stored."""
 
@@ -227,6 +230,8 @@ class IngressFilter:
                     result.events.append(ChatReached(chat, message.peer))
                 self._note_topic_of(message, result)
                 self._note_names(message, result)
+                if rules.access.trusted:
+                    self._note_title(message, result)
                 result.admitted.append((message, rules))
             case AccessDecision.PAIR:
                 result.asking.append(message)
@@ -268,6 +273,21 @@ class IngressFilter:
             is_known = one == stored and self._clock.now() - at < _NAMED_AGAIN
             if (one.name or one.username) and not is_known:
                 result.names.append(one)
+
+    def _note_title(self, message: InboundMessage, result: ClassifiedMessages) -> None:
+        """Guess the title of a conversation of the console: the first words in it."""
+        chat, files = replace(message.target, thread=None), message.attachments
+        is_said = not (message.source or message.press or message.text.lstrip().startswith("/"))
+        has_name = message.sender.name or message.sender.username or chat in self._names
+        if message.peer is not PeerKind.DIRECT or not is_said or has_name:
+            return
+        words = visible_line(message.text) or (visible_line(files[0].name) if files else "")
+        if title := first_words(words, _TITLE_CHARS):
+            result.names.append(SeenName(chat, title, kind=NameKind.GUESSED))
+
+    def forget_title(self, chat: Target) -> None:
+        """Handle that a conversation was deleted, with its title."""
+        self._names.pop(chat, None)
 
     def _note_talk(
         self,

@@ -53,6 +53,8 @@
     ├── NotRewindable           a run cannot be replayed, or a session not be forked there
     ├── AlreadyInvited          a person with this name is invited to the web chat
     ├── TooManyConversations    a guest has the largest number of conversations
+    ├── BadUpload               an uploaded file cannot be accepted
+    │   └── UploadTooLarge      it is larger than is allowed
     └── ChannelError
         ├── ChannelRefused      the server refuses the account (wrong token); the channel stops
         ├── NotSent             a retry cannot show anything twice
@@ -441,3 +443,14 @@ class AlreadyInvited(GoclawError):
 
 class TooManyConversations(GoclawError):
     """A guest of the web chat has the largest number of conversations."""
+
+
+class BadUpload(GoclawError):
+    """An uploaded file cannot be accepted; ``str()`` says why."""
+
+
+class UploadTooLarge(BadUpload):
+    """An uploaded file is larger than is allowed."""
+
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"the file is larger than {max_bytes >> 20} MB")

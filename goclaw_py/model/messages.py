@@ -7,7 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
+from goclaw_py.model.ids import AgentName, HeartbeatRunId, OccurrenceId, RunId
 
 
 class PeerKind(StrEnum):
@@ -102,6 +102,8 @@ class InboundMessage:
         topic_name: The topic's name at its creation, "" if the channel does not tell it.
         source: The program that created it, if no person did: ``subagent``.
         asker: The sender whose task created it then, "" if unknown.
+        agent: The agent that answers in place of that of the settings. Only a channel whose people
+            are all operators may choose it; it is ignored on others.
     """
 
     external_id: str
@@ -127,6 +129,7 @@ class InboundMessage:
     topic_name: str = ""
     source: str = ""
     asker: str = ""
+    agent: AgentName | None = None
 
     @property
     def of_whom(self) -> str:

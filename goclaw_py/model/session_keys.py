@@ -21,6 +21,10 @@ CHAT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """The pattern of a chat name that a person chooses; the whole name must match."""
 
 
+MAX_TITLE_CHARS: Final = 80
+"""The longest title of a conversation."""
+
+
 def is_chat_name(text: str) -> bool:
     """Return whether a person may use this chat name; it becomes part of a session key (IO-7)."""
     return re.fullmatch(CHAT_NAME, text) is not None

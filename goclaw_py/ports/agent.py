@@ -30,13 +30,14 @@ class HistoryEntry:
 
     ``text`` is readable by every loop and by people. ``native`` is the same in the format of the
     loop that wrote it (JSON bytes), which that loop reads without loss; ``format`` names this
-    format, for example ``"pydantic-ai"``.
+    format, for example ``"pydantic-ai"``. ``files`` of the workspace came or went with it.
     """
 
     role: Role
     text: str
     native: bytes | None = None
     format: str | None = None
+    files: tuple[OutFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,16 @@ and, when no gateway runs, the database alone. A command needs to know none of t
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from goclaw_py.model.approvals import Approval, Decision, ToolGrant
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import (
@@ -172,15 +171,6 @@ class WebInvitation:
 
 
 @dataclass(frozen=True, slots=True)
-class TerminalMessage:
-    """A message for a terminal, which confirms it by ``receipt`` once it is shown."""
-
-    receipt: str
-    text: str
-    run_id: RunId | None
-
-
-@dataclass(frozen=True, slots=True)
 class RunRecord:
     """A run with its history entries, its messages and its steps.
 
@@ -194,30 +184,6 @@ class RunRecord:
     entries: tuple[StoredEntry, ...]
     said: tuple[OutboxRow, ...]
     steps: tuple[StepView, ...] = ()
-
-
-ChatEvent = RunStarted | RunText | RunTool | RunEnded | TerminalMessage
-
-
-@runtime_checkable
-class Terminals(Protocol):
-    """The console channel, seen from the terminal's side (SPEC CHAN-9)."""
-
-    def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
-        """Yield the events for a terminal until the iterator is closed.
-
-        ``TerminalMessage`` events of ``chat`` go to the terminal that attached last, and wait while
-        none is attached. An event that a terminal did not confirm is sent to the next one.
-        """
-
-    async def say(self, chat: str, message_id: str, text: str) -> None:
-        """Store a line from the terminal; a ``message_id`` that is stored already is ignored.
-
-        Raises ``StoreUnavailable``.
-        """
-
-    def confirm(self, receipt: str) -> None:
-        """Confirm that a message was shown. An unknown receipt is ignored."""
 
 
 class Control(Protocol):
@@ -285,6 +251,20 @@ class Control(Protocol):
 
     async def reset(self, key: SessionKey) -> None:
         """Cancel the running and waiting runs of a session, and start a new history."""
+
+    async def rename(self, key: SessionKey, title: str) -> str:
+        """Give a conversation of the console a title; return it without invisible characters.
+
+        "" removes the title. Raises ``NotFound``, ``NotAChat`` for any other session, and
+        ``ValueError`` for a title of more than ``MAX_TITLE_CHARS``.
+        """
+
+    async def delete(self, key: SessionKey) -> None:
+        """Stop a conversation of the console, and delete what was said in it, with its title.
+
+        The usage of its runs is kept. Raises ``NotFound``, ``NotAChat`` for any other session, and
+        ``SessionBusy`` if a run does not end in time, or nothing can stop it here.
+        """
 
     async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
         """Copy a session's history, summary and pinned facts into a new session of the console.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -19,7 +19,16 @@ from goclaw_py.model.run_events import (
     ToolStarted,
     Usage,
 )
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, RequestSent, Role
+from goclaw_py.ports.agent import (
+    AgentResult,
+    FilePart,
+    HistoryEntry,
+    LoopEvent,
+    MessagePart,
+    ModelStep,
+    RequestSent,
+    Role,
+)
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
 from goclaw_py.scheduler.views import RunProgress
@@ -43,6 +52,8 @@ class RunRecorder:
     compacted: Compacted | None = None
     files: list[OutFile] = field(default_factory=list)
     """Files that tools attach to the reply."""
+    received: tuple[OutFile, ...] = ()
+    """The files of the messages that it answers."""
     result: AgentResult | None = None
     over: BudgetReached | None = None
     """The budget for which the runtime has stopped it, if any."""
@@ -93,6 +104,15 @@ class RunRecorder:
                 uncertain=event.uncertain,
             )
 
+    def take_files(
+        self, files: Mapping[int, Sequence[MessagePart]]
+    ) -> Mapping[int, Sequence[MessagePart]]:
+        """Record and return the files of its messages, for the history."""
+        parts = [part for row in files.values() for part in row if isinstance(part, FilePart)]
+        found = [OutFile(part.kind, str(part.path), part.name, part.mime) for part in parts]
+        self.received = tuple(found)
+        return files
+
     @property
     def has_side_effects(self) -> bool:
         """Return whether repeating it may repeat a side effect (SPEC CRON-7)."""
@@ -135,6 +155,14 @@ class RunRecorder:
 
     def history(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
         """Return its history entries. An interrupted run leaves readable entries."""
+        entries = list(self._entries(prompt, outcome))
+        if entries and entries[0].role is Role.USER:
+            entries[0] = replace(entries[0], files=self.received)
+        if self.result is not None and outcome is Outcome.COMPLETED:
+            entries[-1] = replace(entries[-1], files=self.result.files)
+        return tuple(entries)
+
+    def _entries(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
         result = self.result
         if outcome is Outcome.COMPLETED and result is not None:
             asked = HistoryEntry(Role.USER, prompt)

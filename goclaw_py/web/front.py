@@ -19,7 +19,7 @@ from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
 
 if TYPE_CHECKING:
-    from goclaw_py.web.pages.guests import Guests
+    from goclaw_py.web.guests.entrance import Guests
 
 _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")
 

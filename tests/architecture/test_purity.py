@@ -45,8 +45,8 @@ READS_THE_WALL_CLOCK = {
 PURE = {
     "chats": "access_texts",
     "common": (
-        "datetimes dst durations formatting histogram jitter lru markdown redaction text "
-        "time_texts timezones"
+        "datetimes dst durations formatting histogram jitter lru markdown rasters redaction "
+        "text time_texts timezones"
     ),
     "delivery": "approval_texts help_text ok_token rate_limit texts",
     "heartbeat": (

@@ -131,3 +131,21 @@ def test_a_page_whose_sign_in_has_ended_leads_back(locked: Locked, chromium: Bro
             sign_in(page)
             title(page, name)
             context.clear_cookies()
+
+
+def test_what_was_typed_outlives_a_new_sign_in(locked: Locked, chromium: Browser) -> None:
+    with visit(chromium, locked.url, DESK) as (context, seen):
+        page = context.new_page()
+        page.goto("/chat?name=typed")
+        sign_in(page)
+        live(page)
+        context.clear_cookies()
+        send(page, "echo a long thought")
+        # Here and in the heading, whose stream may have noticed it, too.
+        page.locator("#doing").get_by_role("link", name="Signed out: sign in again").click()
+        sign_in(page)
+        live(page)
+        expect(page.get_by_label("Message")).to_have_value("echo a long thought")
+        page.get_by_label("Message").press("Enter")
+        expect(page.locator("li.assistant .words")).to_have_text("a long thought")
+        seen.expect("401")

@@ -152,30 +152,6 @@ def test_messages_that_wait_are_listed_in_their_order(page: Page) -> None:
     expect(waiting).to_have_count(0)
 
 
-def test_conversations_are_listed_made_and_exported(page: Page, dash: Dashboard) -> None:
-    dash.say("echo before", chat="earlier")
-    dash.run_of("earlier", ended=True)
-    page.goto("/chat")
-    page.get_by_label("New conversation").fill("new one")
-    press(page, "Open")
-    assert "new" not in page.url  # the browser refuses a blank in a name
-    page.get_by_label("New conversation").fill("later")
-    page.get_by_label("New conversation").press("Enter")
-    live(page)
-    send(page, "echo I am new")
-    others = page.get_by_role("complementary", name="Conversations")
-    expect(others.get_by_role("link", name="later", exact=True)).to_have_attribute(
-        "aria-current", "page"
-    )
-    others.get_by_role("link", name="earlier", exact=True).click()
-    expect(answers(page)).to_have_text("before")
-    with page.expect_download() as download:
-        page.get_by_role("link", name="Export").click()
-    assert download.value.suggested_filename == "earlier.md"
-    page.get_by_role("link", name="Session", exact=True).click()
-    title(page, "Session")
-
-
 @pytest.mark.parametrize("way", ["button", "command"])
 def test_what_the_agent_does_is_stopped_in_the_chat(page: Page, dash: Dashboard, way: str) -> None:
     """CMD-1."""

@@ -9,7 +9,7 @@ import pytest
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import SeenName
+from goclaw_py.ports.store import NameKind, SeenName
 from tests.support.store_jobs import a_job, added
 from tests.support.stores import T0, World
 
@@ -49,3 +49,16 @@ async def test_a_name_is_forgotten_on_request_and_when_it_is_old(world: World) -
     assert await world.a.names([ANN, CREW]) == KnownNames({CREW: "x"})
     await world.a.forget_name(CREW)
     assert await world.a.names([ANN, CREW]) == KnownNames()
+
+
+async def test_a_title_is_guessed_once_given_by_a_person_and_kept(world: World) -> None:
+    chat = Target("console", "default", "x")
+    for name, kind, expected in (
+        ("first words", NameKind.GUESSED, "first words"),
+        ("other words", NameKind.GUESSED, "first words"),
+        ("Plans", NameKind.GIVEN, "Plans"),
+        ("more words", NameKind.GUESSED, "Plans"),
+    ):
+        await world.a.note_names([SeenName(chat, name, kind=kind)], now=T0)
+        assert await world.b.names([chat]) == KnownNames({chat: expected})
+    assert await world.a.sweep_names(now=T0 + timedelta(days=400)) == 0

@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -16,8 +17,10 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     InboxRow,
     LastTurn,
+    NameKind,
     RunBasis,
     RunSoFar,
+    SeenName,
     StoredStep,
     Summary,
     ToolCall,
@@ -281,3 +284,32 @@ async def test_a_fork_before_a_summary_has_the_entries_instead(world: World) -> 
     run = replace(new_run("r4", started_at=at(13)), session=FORK, target=CONSOLE)
     begun = await world.a.begin_run(run, node=A)
     assert (begun.summary, begun.history) == ("", said("r1"))
+
+
+async def test_a_conversation_is_deleted_once_nothing_runs_or_waits_in_it(world: World) -> None:
+    """The usage of its runs stays, and so do other conversations."""
+    (row,) = await world.accept(ANN)
+    await world.accept(BOB)
+    assert not await world.b.delete_session(KEY), "a message waits"
+    await world.a.begin_run(new_run("r1", row), node=A)
+    await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY)), node=A)
+    assert not await world.b.delete_session(KEY), "a run is in progress"
+    ended = replace(end("r1"), history=said("r1"), say=(say("answer"),), tools=(PAID,))
+    await world.a.finish_run(replace(ended, usage=Usage(1, 10, 5)), node=A)
+    title = SeenName(ANN, "Plans", kind=NameKind.GIVEN)
+    await world.a.note_names([title, SeenName(BOB, "Bob")], now=T0)
+    await world.stay_alive(at(60))
+    sent = await world.claimed(now=at(60))
+    await world.a.mark_sent(sent, "7", now=at(60))
+    assert await world.b.delete_session(KEY)
+    assert await world.a.session(KEY) is None
+    assert await world.a.history(KEY) == []
+    assert await world.a.run_steps(RunId("r1")) == ()
+    assert await world.a.outbox() == []
+    assert await world.a.names([ANN, BOB]) == KnownNames({BOB: "Bob"})
+    (run,) = await world.a.runs()
+    assert (run.tools, run.usage) == ((), Usage(1, 10, 5))
+    assert await world.a.session(key_of(BOB)) is not None
+    assert await world.a.delete_session(KEY), "there is none"
+    (again,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r2", again), node=A)

@@ -17,8 +17,9 @@ from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.config import Settings, load
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Store
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.tools import Registry

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 from fastapi import FastAPI
 
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.api.routes import closing_of, make_api
 
 RELEASE = "1.2.3"

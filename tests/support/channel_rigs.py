@@ -23,7 +23,7 @@ from goclaw_py.model.errors import (
     Undeliverable,
 )
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
-from goclaw_py.ports.control import TerminalMessage
+from goclaw_py.ports.terminals import TerminalMessage
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from goclaw_py.testing.conformance import Offer, Rig, SeenMessage, Trouble
 

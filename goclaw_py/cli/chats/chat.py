@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from goclaw_py.cli import completion
 from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.model.session_keys import is_chat_name
@@ -17,7 +18,9 @@ from goclaw_py.web.sockets import is_answered, socket_path
 if TYPE_CHECKING:
     from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control, Terminals
+    from goclaw_py.model.ids import AgentName
+    from goclaw_py.ports.control import Control
+    from goclaw_py.ports.terminals import Terminals
 
 CONSOLE_CHAT: Final = "local"
 
@@ -36,6 +39,13 @@ def chat(
     chat: Annotated[
         str, typer.Option(callback=_chat, help="Name of the chat. Each chat has its own session.")
     ] = CONSOLE_CHAT,
+    agent: Annotated[
+        str | None,
+        typer.Option(
+            autocompletion=completion.agents,
+            help="Agent of a new chat. A chat keeps its agent (default: that of the settings).",
+        ),
+    ] = None,
     wait: Annotated[
         float,
         typer.Option(min=0, help="Seconds to wait for answers after the end of piped input."),
@@ -48,11 +58,15 @@ def chat(
     """
     settings = cli(ctx).settings()
 
+    if agent is not None and agent not in settings.agents:
+        names = ", ".join(settings.agents)
+        raise typer.BadParameter(f"there is no agent {agent!r}; there are: {names}")
     path = socket_path(settings.state_folder)
+    here = LocalChat(settings.state_folder, chat, wait, agent)
     if is_answered(path):
-        answered = waited_for(_talk(path, LocalChat(settings.state_folder, chat, wait)))
+        answered = waited_for(_talk(path, here))
     else:
-        answered = _talk_to_ourselves(settings, LocalChat(settings.state_folder, chat, wait))
+        answered = _talk_to_ourselves(settings, here)
     if not answered:
         typer.echo(f"goclaw: some messages got no answer within {wait:g} s (see --wait)", err=True)
         raise typer.Exit(ExitCode.FAILED)
@@ -79,33 +93,43 @@ def _talk_to_ourselves(settings: Settings, here: LocalChat) -> bool:
 class LocalChat:
     """A chat in this terminal, which a gateway runs in its foreground.
 
-    ``folder`` is where the history of the input line is kept. ``answered`` says afterwards whether
-    all piped input was answered.
+    ``folder`` is where the history of the input line is kept. ``agent`` is the choice for a new
+    chat. ``answered`` says afterwards whether all piped input was answered.
     """
 
-    def __init__(self, folder: Path, chat: str = CONSOLE_CHAT, wait_s: float = WAIT_S) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        chat: str = CONSOLE_CHAT,
+        wait_s: float = WAIT_S,
+        agent: str | None = None,
+    ) -> None:
         self._folder = folder
         self._chat = chat
         self._wait_s = wait_s
+        self._agent = agent
         self.answered = True
 
     async def __call__(self, control: Control, terminals: Terminals) -> None:
         """Chat until the user quits."""
-        from goclaw_py.cli.chats.conversation import settled  # noqa: PLC0415
+        from goclaw_py.cli.chats.conversation import agent_for, settled  # noqa: PLC0415
 
-        with self._conversation(terminals) as conversation:
+        agent = await agent_for(control, self._chat, self._agent)
+        with self._conversation(terminals, agent) as conversation:
             self.answered = await conversation.run(
                 lambda: settled(control, self._chat), self._wait_s
             )
 
     @contextmanager
-    def _conversation(self, terminals: Terminals) -> Iterator[TerminalConversation]:
+    def _conversation(
+        self, terminals: Terminals, agent: AgentName | None
+    ) -> Iterator[TerminalConversation]:
         from goclaw_py.cli.chats.conversation import TerminalConversation  # noqa: PLC0415
         from goclaw_py.cli.terminal import is_full_terminal, standard_terminal  # noqa: PLC0415
 
         if not is_full_terminal():
             with standard_terminal() as terminal:
-                yield TerminalConversation(terminals, terminal, self._chat)
+                yield TerminalConversation(terminals, terminal, self._chat, agent=agent)
             return
         # Both take long to import.
         from goclaw_py.cli.chats.editor import HISTORY_FILE, editor_terminal  # noqa: PLC0415
@@ -113,4 +137,4 @@ class LocalChat:
 
         with editor_terminal(self._folder / HISTORY_FILE) as editor:
             transcript = MarkdownTranscript(editor.show_draft)
-            yield TerminalConversation(terminals, editor, self._chat, transcript)
+            yield TerminalConversation(terminals, editor, self._chat, transcript, agent)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage, Terminals
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.model.errors import NotFound, StoreUnavailable
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import OutboxState, Session
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage, Terminals
 
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time quits."""
@@ -35,10 +37,12 @@ class TerminalConversation:
         terminal: Terminal,
         chat: str,
         transcript: ChatDisplay | None = None,
+        agent: AgentName | None = None,
     ) -> None:
         self._terminals = terminals
         self._terminal = terminal
         self._chat = chat
+        self._agent = agent
         self._transcript = transcript or Transcript(interactive=terminal.interactive)
         self._prefix = uuid4().hex[:12]
         self._count = 0
@@ -109,7 +113,7 @@ class TerminalConversation:
         message_id = f"{self._prefix}-{self._count}"
         for attempt in range(1_000_000):
             try:
-                await self._terminals.say(self._chat, message_id, text)
+                await self._terminals.say(self._chat, message_id, text, agent=self._agent)
             except StoreUnavailable as error:
                 if attempt == 0:
                     note = f"not sent yet, retrying: {error}"
@@ -152,6 +156,24 @@ class TerminalConversation:
             yield
         finally:
             loop.remove_signal_handler(signal.SIGINT)
+
+
+async def agent_for(control: Control, chat: str, wanted: str | None) -> AgentName | None:
+    """Return the agent of a console chat: it keeps the one that it has; None: the default.
+
+    Raises ``NotFound`` if another one is wanted.
+    """
+    ending = f":console:direct:{chat}"
+    found: list[Session] = []
+    with suppress(StoreUnavailable):  # what is typed waits for the database, as ever
+        found = await control.sessions(limit=SEEN_ROWS, search=ending)
+    present = next((one.agent for one in found if one.key.endswith(ending)), None)
+    if wanted is not None and present not in (None, wanted):
+        raise NotFound(
+            f"chat {chat} is a conversation with agent {present}; "
+            f"choose another name with --chat to talk to {wanted}"
+        )
+    return present if wanted is None else AgentName(wanted)
 
 
 async def settled(control: Control, chat: str) -> bool:

@@ -10,12 +10,19 @@ from typing import Final
 from rich.console import Console
 from rich.markdown import Markdown
 
-from goclaw_py.cli.chats.transcript import DIM, NORMAL
+from goclaw_py.cli.chats.transcript import DIM, NORMAL, file_line
 from goclaw_py.cli.output import plain
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunStarted,
+    RunText,
+    RunTool,
+)
+from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 _DRAFT_CHARS: Final = 4000
 """Only the end of a draft is shown, so that a long one is not formatted again and again."""
@@ -80,8 +87,11 @@ class MarkdownTranscript:
                 return "" if ok else self.note(f"⚙ {plain(name)}{failed}")
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
-            case TerminalMessage(_, text, run_id):
-                return self._said(text, run_id)
+            case TerminalMessage(_, text, run_id, file):
+                said = self._said(text, run_id) if text or file is None else ""
+                return said + (self.note(plain(file_line(file))) if file else "")
+            case OpenButtons() | ButtonsUsed() | PressAnswered():
+                return ""
 
     def _stream(self, run_id: RunId, text: str) -> str:
         # The message of a run that is over may be late, or have gone to another terminal.

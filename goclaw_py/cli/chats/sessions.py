@@ -1,4 +1,4 @@
-"""``goclaw sessions`` and ``send``: list, show, reset, fork conversations; send to one."""
+"""``goclaw sessions`` and ``send``: list, show, change conversations; send to one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ from typing import Annotated
 import typer
 
 from goclaw_py.cli import completion
-from goclaw_py.cli.context import AsJson, Limit, SessionName, answer, maybe_named, with_wide
+from goclaw_py.cli.context import (
+    AsJson,
+    Limit,
+    SessionName,
+    answer,
+    cli,
+    maybe_named,
+    with_wide,
+)
+from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
 from goclaw_py.common.text import count
 from goclaw_py.ports.control import Control, SessionFork, Submitted
 from goclaw_py.ports.store import Session, StoredEntry
+from goclaw_py.web.api.error_json import NotAccepted
 
-app = typer.Typer(help="List, show, reset and fork sessions (conversations).", no_args_is_help=True)
+app = typer.Typer(
+    help="List, show, rename, reset, fork and delete sessions (conversations).",
+    no_args_is_help=True,
+)
 
 
 _COLUMNS = (
@@ -104,6 +117,59 @@ def reset(ctx: typer.Context, session: SessionName, *, as_json: AsJson = False) 
 
     def show(done: dict[str, str]) -> None:
         typer.echo(f"reset {plain(done['reset'])}")
+
+    answer(ctx, ask, Printer(dict[str, str], show, as_json))
+
+
+@app.command()
+def rename(
+    ctx: typer.Context,
+    session: SessionName,
+    title: Annotated[str, typer.Argument(help='New title, at most 80 characters; "" removes it.')],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Give a conversation of the console a title.
+
+    Works for conversations of goclaw chat and of the dashboard.
+    """
+
+    async def ask(control: Control) -> dict[str, str]:
+        found = await control.session(session)
+        try:
+            given = await control.rename(found.key, title)
+        except (ValueError, NotAccepted) as error:
+            raise typer.BadParameter(str(error), param_hint="TITLE") from error
+        return {"session": found.key, "title": given}
+
+    def show(done: dict[str, str]) -> None:
+        said = f"is now called {plain(done['title'])}" if done["title"] else "has no title now"
+        typer.echo(f"{plain(done['session'])} {said}")
+
+    answer(ctx, ask, Printer(dict[str, str], show, as_json))
+
+
+@app.command()
+def rm(
+    ctx: typer.Context, session: SessionName, *, yes: Yes = False, as_json: AsJson = False
+) -> None:
+    """Delete a conversation of the console.
+
+    Stops what runs in it, and deletes its history, its messages and the tool calls of its runs.
+    Their usage is kept.
+    """
+    found = cli(ctx).ask(lambda control: control.session(session))
+    if not yes and sys.stdin.isatty():
+        # Ask between two connections, so that none stays open while the person decides.
+        said = count(found.entries, "entry", "entries")
+        typer.confirm(f"Delete {plain(found.key)} with {said}?", abort=True, err=True)
+
+    async def ask(control: Control) -> dict[str, str]:
+        await control.delete(found.key)
+        return {"deleted": found.key}
+
+    def show(done: dict[str, str]) -> None:
+        typer.echo(f"deleted {plain(done['deleted'])}")
 
     answer(ctx, ask, Printer(dict[str, str], show, as_json))
 

@@ -7,9 +7,17 @@ from typing import Final, Protocol
 
 from goclaw_py.cli.output import plain
 from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunStarted,
+    RunText,
+    RunTool,
+)
+from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"
@@ -84,8 +92,11 @@ class Transcript:
                 return self._tool(plain(name), ok)
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
-            case TerminalMessage(_, text, run_id):
-                return self._said(plain(text), run_id) + self.prompt()
+            case TerminalMessage(_, text, run_id, file):
+                said = "\n".join(filter(None, [text, file_line(file)]))
+                return self._said(plain(said), run_id) + self.prompt()
+            case OpenButtons() | ButtonsUsed() | PressAnswered():
+                return ""
 
     def _stream(self, run_id: RunId, text: str) -> str:
         if run_id in self._hidden or (self._open is not None and self._open != run_id):
@@ -144,3 +155,8 @@ class Transcript:
     def _end_line(self) -> str:
         self._open = None
         return "\n"
+
+
+def file_line(file: OutFile | None) -> str:
+    """Return the line that names a sent file and its path; "" if there is none."""
+    return "" if file is None else f"[{file.name}: {file.path}]"

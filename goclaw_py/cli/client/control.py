@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,7 +15,9 @@ import httpx
 
 from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
 from goclaw_py.model.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
-from goclaw_py.ports.control import ChatEvent, Control, Submitted
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.control import Control, Submitted
+from goclaw_py.ports.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
@@ -97,6 +100,8 @@ class RemoteControl(Remote):
     queue = call(Control.queue, "GET /api/sessions/{key}/queue")
     stop = call(Control.stop, "POST /api/sessions/{session}/stop")
     reset = call(Control.reset, "POST /api/sessions/{key}/reset")
+    rename = call(Control.rename, "PUT /api/sessions/{key}/title", key="title")
+    delete = call(Control.delete, "DELETE /api/sessions/{key}")
     fork = call(Control.fork, "POST /api/sessions/{key}/fork")
     runs = call(Control.runs, "GET /api/runs")
     run_density = call(Control.run_density, "GET /api/runs/density")
@@ -193,7 +198,15 @@ class RemoteControl(Remote):
                     self._attached[chat].clear()
         raise NoGateway("the gateway has shut down or closed the connection")
 
-    async def say(self, chat: str, message_id: str, text: str) -> None:
+    async def say(
+        self,
+        chat: str,
+        message_id: str,
+        text: str,
+        *,
+        agent: AgentName | None = None,
+        files: Sequence[UploadedFile] = (),
+    ) -> None:
         """Send a line once the terminal is attached, because otherwise the answer could be lost."""
         try:
             async with asyncio.timeout(ATTACH_S):
@@ -201,7 +214,14 @@ class RemoteControl(Remote):
         except TimeoutError:
             raise StoreUnavailable("this terminal is not connected to the gateway yet") from None
         path = f"/api/chat/{segment(chat)}/messages"
-        await self.send("POST", path, {"message_id": message_id, "text": text})
+        body: dict[str, object] = {"message_id": message_id, "text": text}
+        if agent is not None:
+            body["agent"] = agent
+        if files:
+            body["files"] = [asdict(one) for one in files]
+        await self.send("POST", path, body)
+
+    press = call(Terminals.press, "POST /api/chat/{chat}/press")
 
     def confirm(self, receipt: str) -> None:
         """Confirm that a message was shown; ``async with`` waits for that at the end."""

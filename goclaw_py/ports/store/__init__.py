@@ -42,7 +42,7 @@ from goclaw_py.ports.store.jobs import (
     JobStore,
 )
 from goclaw_py.ports.store.lanes import LaneGrant, LaneShare, LaneStore
-from goclaw_py.ports.store.names import NameStore, SeenName
+from goclaw_py.ports.store.names import NameKind, NameStore, SeenName
 from goclaw_py.ports.store.nodes import (
     InterruptedRun,
     Node,
@@ -114,6 +114,7 @@ __all__ = [
     "LaneStore",
     "LastActivity",
     "LastTurn",
+    "NameKind",
     "NameStore",
     "NewApproval",
     "NewInbox",

@@ -107,3 +107,11 @@ class RewindStore(Protocol):
         what the run read, and its own entries. Summary and pinned facts are copied if they belong
         to the copied entries. The original is unchanged.
         """
+
+    async def delete_session(self, key: SessionKey) -> bool:
+        """Delete a conversation: its history, messages, grants, title, and what its runs did.
+
+        Its runs stay as rows of the usage, without prompts, steps and tool calls. Returns False and
+        changes nothing while a run is in progress or a message waits; True if there is no such
+        session.
+        """

@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import SeenName
+from goclaw_py.ports.store import NameKind, SeenName
 from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 
@@ -19,6 +19,8 @@ class MemoryNames(MemoryPart):
 
     async def note_names(self, seen: Sequence[SeenName], *, now: datetime) -> None:
         for one in map(storable, seen):
+            if one.kind is NameKind.GUESSED and one.target in self._db.names:
+                continue
             self._db.names[one.target] = one, now
 
     async def names(self, targets: Collection[Target], jobs: Collection[JobId] = ()) -> KnownNames:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.messages import OutboundMessage, Target, external_id
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import Role
-from goclaw_py.ports.store import LastTurn, RunBasis, StoredStep, ToolCall
+from goclaw_py.ports.store import LastTurn, NameKind, RunBasis, StoredStep, ToolCall
 from goclaw_py.store import rules
-from goclaw_py.store.memory.tables import HistoryRecord, MemoryPart, RunRow, SessionRecord
+from goclaw_py.store.memory.tables import (
+    HistoryRecord,
+    InboxRecord,
+    MemoryPart,
+    RunRow,
+    SessionRecord,
+)
 from goclaw_py.store.text import storable
 
 
@@ -105,6 +112,40 @@ class MemoryRewind(MemoryPart):
             fork.summary, fork.summaries = session.summary, session.summaries
             fork.summarized_upto = fork.history[summarized - 1].id
         return len(copied)
+
+    async def delete_session(self, key: SessionKey) -> bool:
+        session = self._db.sessions.get(storable(key))
+        if session is None:
+            return True
+        received = [row for row in self._db.inbox.values() if row.session == session.key]
+        if session.active or any(row.outcome is None for row in received):
+            return False
+        del self._db.sessions[session.key]
+        self._forget_said(session, received)
+        for run in self._db.runs.values():
+            if run.new.session == session.key and run.end is not None:
+                run.steps.clear()
+                run.known = replace(run.known, tools=(), steps=())
+                run.end = replace(run.end, tools=(), error=None, history=())
+        return True
+
+    def _forget_said(self, session: SessionRecord, received: Sequence[InboxRecord]) -> None:
+        """Delete title, grants, questions and messages of a deleted session."""
+        db, key = self._db, session.key
+        if session.target in db.names and db.names[session.target][0].kind is not NameKind.SEEN:
+            del db.names[session.target]
+        grants, questions = db.approvals.grants, db.approvals.questions
+        db.approvals.grants = {one: grant for one, grant in grants.items() if one[1] != key}
+        db.approvals.questions = {
+            id_: asked for id_, asked in questions.items() if asked.approval.session != key
+        }
+        for row in received:
+            del db.inbox[row.id]
+            db.known.pop(external_id(row.message), None)
+        for sent in list(db.outbox.values()):
+            is_of_log = sent.message.occurrence or sent.message.heartbeat_run
+            if sent.session == key and sent.finished_at is not None and not is_of_log:
+                del db.outbox[sent.id]
 
     def _read_by(
         self, session: SessionRecord, run: RunRow, *, with_own: bool = False

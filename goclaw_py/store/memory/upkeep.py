@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.store import NameKind, OutboxState
 from goclaw_py.ports.store.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
 from goclaw_py.store.memory.tables import (
@@ -106,7 +106,11 @@ class MemoryUpkeep(MemoryPart):
 
     async def sweep_names(self, *, now: datetime) -> int:
         before = now - upkeep_rules.NAMES_KEPT
-        old = [key for key, (_, at) in self._db.names.items() if at < before]
+        old = [
+            key
+            for key, (name, at) in self._db.names.items()
+            if at < before and name.kind is NameKind.SEEN
+        ]
         for key in old[: upkeep_rules.MOST_SWEPT]:
             del self._db.names[key]
         return len(old[: upkeep_rules.MOST_SWEPT])

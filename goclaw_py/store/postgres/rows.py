@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from functools import cache
 from typing import TypeVar, get_args, get_type_hints
@@ -39,7 +39,13 @@ from goclaw_py.ports.store import (
     Unanswered,
 )
 from goclaw_py.scheduler.models import Mode
-from goclaw_py.store.postgres.messages.message_json import inbound, outbound, packed
+from goclaw_py.store.postgres.messages.message_json import (
+    files_json,
+    inbound,
+    outbound,
+    packed,
+    sent_files,
+)
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.postgres.runs.tools import calls
 from goclaw_py.store.text import storable
@@ -193,7 +199,8 @@ def entry(row: Row) -> HistoryEntry:
 
 def stored_entry(row: Row) -> StoredEntry:
     """Convert a row of ``history``."""
-    return from_row(StoredEntry, row, entry=entry(row))
+    said = replace(entry(row), files=sent_files(row["files"]))
+    return from_row(StoredEntry, row, entry=said)
 
 
 def outbox_row(row: Row) -> OutboxRow:
@@ -289,4 +296,5 @@ def entry_columns(entries: Sequence[HistoryEntry]) -> tuple[object, ...]:
         [entry.text for entry in entries],
         [entry.native for entry in entries],
         [entry.format for entry in entries],
+        [files_json(entry.files) for entry in entries],
     )

@@ -54,8 +54,8 @@ with taken as (
     where (session = $1 and epoch = $2) or (session = $3 and epoch = $4)
     returning *, id <= case session when $1 then $6::bigint else $7::bigint end as summarized
 ), put as (
-    insert into history (session, epoch, role, text, native, format, run_id, at)
-    select $3, $5, role, text, native, format, run_id, at
+    insert into history (session, epoch, role, text, native, format, run_id, at, files)
+    select $3, $5, role, text, native, format, run_id, at, files
     from taken
     order by
         summarized desc, max(at) over (partition by coalesce(run_id, id::text)), id

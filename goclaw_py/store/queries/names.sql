@@ -1,15 +1,16 @@
 -- Names of chats, topics, people and jobs, for people who read about them.
 
 -- name: note
--- Store names, in the order of their keys.
-insert into names as n (channel, account, id, name, username, search_text, seen_at)
-select s.channel, s.account, s.id, s.name, s.username, s.search_text, $7
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-    as s (channel, account, id, name, username, search_text)
+-- Store names, in the order of their keys. A guessed one replaces none.
+insert into names as n (channel, account, id, name, username, search_text, seen_at, kind)
+select s.channel, s.account, s.id, s.name, s.username, s.search_text, $7, s.kind
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $8::text[])
+    as s (channel, account, id, name, username, search_text, kind)
 order by s.channel collate "C", s.account collate "C", s.id collate "C"
 on conflict (channel, account, id) do update
 set name = excluded.name, username = excluded.username, search_text = excluded.search_text,
-    seen_at = excluded.seen_at;
+    seen_at = excluded.seen_at, kind = excluded.kind
+where excluded.kind <> 'guessed';
 
 -- name: names
 -- Return the names of chats and people, and of topics where a thread ($4) is given.
@@ -40,12 +41,12 @@ delete from names
 where channel = $1 and account = $2 and id = $3;
 
 -- name: sweep
--- Delete names that were last seen before an instant.
+-- Delete names that were last seen before an instant; titles are kept.
 delete from names
 where (channel, account, id) in (
     select channel, account, id
     from names
-    where seen_at < $1
+    where seen_at < $1 and kind = 'seen'
     order by seen_at
     limit $2
     for update skip locked

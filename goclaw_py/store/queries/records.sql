@@ -165,7 +165,7 @@ limit $3;
 
 -- name: history_of_run
 -- Return the history entries of a run, in order; without the copies in forks of its session.
-select role, text, native, format, run_id, at
+select role, text, native, format, run_id, at, files
 from history
 where run_id = $1 and session = (select session from runs where id = $1)
 order by id;
@@ -224,7 +224,7 @@ where s.key = $1;
 
 -- name: history
 -- Return the newest entries since the last reset, the newest first.
-select h.role, h.text, h.native, h.format, h.run_id, h.at
+select h.role, h.text, h.native, h.format, h.run_id, h.at, h.files
 from sessions as s
 join history as h on h.session = s.key and h.epoch = s.epoch
 where s.key = $1

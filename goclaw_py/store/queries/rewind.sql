@@ -122,8 +122,8 @@ with origin as (
             and coalesce(w.finished_at, h.at) <= o.started_at
     end
 ), put as (
-    insert into history (session, epoch, role, text, native, format, run_id, at)
-    select $2, 0, role, text, native, format, run_id, at
+    insert into history (session, epoch, role, text, native, format, run_id, at, files)
+    select $2, 0, role, text, native, format, run_id, at, files
     from source
     order by id
     returning id
@@ -149,3 +149,51 @@ select
 from origin as o
 join kept using (key)
 returning (select count(*) from put) as entries;
+
+-- name: lock_deletable
+-- Lock a session in which nothing is in progress or waits.
+select s.key
+from sessions as s
+where s.key = $1
+  and not exists (select from runs where session = s.key and outcome is null)
+  and not exists (select from inbox where session = s.key and state <> 'done')
+for update of s;
+
+-- name: delete
+-- Delete a locked session with everything that was said in it. Its runs stay for the usage; messages
+-- to which the log of a job or a heartbeat refers stay with that log.
+with gone as (
+    delete from sessions
+    where key = $1
+    returning channel, account, chat
+), titles as (
+    delete from names as n
+    using gone
+    where n.channel = gone.channel and n.account = gone.account and n.id = gone.chat
+      and n.kind <> 'seen'
+), grants as (
+    delete from tool_grants
+    where session = $1
+), received as (
+    delete from inbox
+    where session = $1 and state = 'done'
+), sent as (
+    delete from outbox
+    where session = $1 and state in ('sent', 'dropped', 'dead')
+      and occurrence is null and heartbeat_run is null
+), asked as (
+    delete from approvals
+    where session = $1
+), steps as (
+    delete from run_steps
+    where run_id in (select id from runs where session = $1)
+)
+update runs
+set tools = null, error = null
+where session = $1;
+
+-- name: has_session
+-- Return a session if it is stored.
+select key
+from sessions
+where key = $1;

@@ -417,7 +417,7 @@ with asked as (
         coalesce(r.submitted_at, r.started_at) as asked_at
 ), messages as (
     select *
-    from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
+    from unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::jsonb[])
         with ordinality as m (run_id, channel, account, chat, message, ordinal)
 ), ends_of_drafts as (
     select
@@ -457,12 +457,12 @@ with asked as (
     where i.id = row_id and i.id = any ($3::bigint[]) and i.state = 'pending' and i.run_id is null
       and ended.outcome <> 'interrupted'
 ), remembered as (
-    insert into history (session, epoch, role, text, native, format, run_id, at)
+    insert into history (session, epoch, role, text, native, format, run_id, at, files)
     select
         ended.session, ended.epoch, e.role, e.text, e.native, e.format, ended.id,
-        case e.role when 'user' then ended.asked_at else ended.finished_at end
-    from unnest($4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[])
-        with ordinality as e (run_id, role, text, native, format, ordinal)
+        case e.role when 'user' then ended.asked_at else ended.finished_at end, e.files
+    from unnest($4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::jsonb[])
+        with ordinality as e (run_id, role, text, native, format, files, ordinal)
     join ended on ended.id = e.run_id
     order by e.ordinal
 ), said as (
@@ -479,7 +479,7 @@ with asked as (
     returning id
 )
 select
-    case when exists (select from said) then pg_notify($14, '') end,
+    case when exists (select from said) then pg_notify($15, '') end,
     exists (select from ends_of_drafts where left_over and not waits) as left_over;
 
 -- name: summarize
@@ -498,10 +498,10 @@ where r.id = $1 and r.outcome is null and s.key = r.session and s.epoch = r.epoc
 
 -- name: remember
 -- Appends to a session's history outside of any run, in the given order.
-insert into history (session, epoch, role, text, native, format, at)
-select $1, $2, e.role, e.text, e.native, e.format, $3
-from unnest($4::text[], $5::text[], $6::bytea[], $7::text[])
-    with ordinality as e (role, text, native, format, ordinal)
+insert into history (session, epoch, role, text, native, format, at, files)
+select $1, $2, e.role, e.text, e.native, e.format, $3, e.files
+from unnest($4::text[], $5::text[], $6::bytea[], $7::text[], $8::jsonb[])
+    with ordinality as e (role, text, native, format, files, ordinal)
 order by e.ordinal;
 
 -- name: reset

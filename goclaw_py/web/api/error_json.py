@@ -13,6 +13,7 @@ from goclaw_py.model import errors
 from goclaw_py.model.errors import (
     AlreadyInvited,
     ApprovalClosed,
+    BadUpload,
     BadUsageQuery,
     ChecklistChanged,
     GoclawError,
@@ -33,6 +34,7 @@ from goclaw_py.model.errors import (
     TooManyJobs,
     UnknownAgent,
     UnknownJob,
+    UploadTooLarge,
     WrongDecision,
 )
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
@@ -59,6 +61,8 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (NotRewindable, 409),
     (AlreadyInvited, 409),
     (TooManyConversations, 409),
+    (UploadTooLarge, 413),
+    (BadUpload, 422),
     (NodeSilent, 504),
     (StoreUnavailable, 503),
     (UnknownJob, 404),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -18,9 +18,10 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
 from goclaw_py.ports.settings import Setting
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
@@ -53,10 +54,12 @@ def make_api(
     release: str = "",
     settings: Sequence[Setting] = (),
     health: Health | None = None,
+    agents: Collection[str] = (),
 ) -> FastAPI:
     """Create the app. Without ``terminals`` it has no chat routes, without ``health`` no probes.
 
-    ``settings`` are shown unchanged: they must be without secrets.
+    ``settings`` are shown unchanged: they must be without secrets. ``agents`` may be chosen in a
+    chat.
     """
     app = FastAPI(
         title="goclaw_py",
@@ -95,7 +98,7 @@ def make_api(
     _include(app, heartbeat_run_routes(control), "/api/heartbeat-runs")
     _include(app, agent_routes(control), "/api/agents")
     if terminals is not None:
-        chat = terminal_routes(terminals, app.state.closing)
+        chat = terminal_routes(terminals, app.state.closing, agents)
         _include(app, chat, "/api/chat")
     _include(app, describe(app), "", responses=None)
     return app

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.exceptions import RequestValidationError
 from pydantic import AwareDatetime
+from starlette.exceptions import HTTPException
 
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
@@ -16,7 +17,14 @@ from goclaw_py.ports.store import RunDensity, RunFilter, RunSpan, Session, Store
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Limit, Page
-from goclaw_py.web.api.wire import ForkBody, ReplayBody, RunCounts, StopBody
+from goclaw_py.web.api.wire import (
+    ForkBody,
+    Renamed,
+    ReplayBody,
+    RunCounts,
+    StopBody,
+    TitleBody,
+)
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000
@@ -215,6 +223,36 @@ def session_routes(control: Control) -> APIRouter:
         """Cancel the running and waiting runs of a session, and start a new history."""
         await control.reset(SessionKey(key))
 
+    _conversation_routes(api, control)
+
+    @api.get("/{key:path}")
+    async def session(key: KeyPath) -> Session:
+        """Get a session by its key or a unique part of it."""
+        return await control.session(key)
+
+    return api
+
+
+def _conversation_routes(api: APIRouter, control: Control) -> None:
+    @api.put("/{key:path}/title")
+    async def rename(key: KeyPath, body: TitleBody) -> Renamed:
+        """Give a conversation of the console a title of at most 80 characters.
+
+        "" removes it. Invisible characters are left out.
+        """
+        try:
+            return Renamed(await control.rename(SessionKey(key), body.title))
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+
+    @api.delete("/{key:path}", status_code=204)
+    async def delete(key: KeyPath) -> None:
+        """Stop a conversation of the console, and delete what was said in it, with its title.
+
+        The usage of its runs is kept. 409 if a run does not end within 15 seconds.
+        """
+        await control.delete(SessionKey(key))
+
     @api.post("/{key:path}/fork")
     async def fork(key: KeyPath, body: ForkBody) -> SessionFork:
         """Copy the history of a session into a new session of the console.
@@ -223,10 +261,3 @@ def session_routes(control: Control) -> APIRouter:
         the code `NOT_REWINDABLE` says why there is nothing to copy.
         """
         return await control.fork(SessionKey(key), at=body.at)
-
-    @api.get("/{key:path}")
-    async def session(key: KeyPath) -> Session:
-        """Get a session by its key or a unique part of it."""
-        return await control.session(key)
-
-    return api

@@ -10,8 +10,11 @@ from fastapi import APIRouter, Header, Path, Query
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from goclaw_py.model.errors import UnknownAgent
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.session_keys import CHAT_NAME
-from goclaw_py.ports.control import ChatEvent, Control, Terminals
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.api.wire import (
     ATTACHED,
@@ -19,6 +22,7 @@ from goclaw_py.web.api.wire import (
     PING,
     PING_S,
     ConfirmBody,
+    PressBody,
     SayBody,
     encode_event,
 )
@@ -172,8 +176,13 @@ def live_routes(control: Control, closing: asyncio.Event) -> APIRouter:
     return api
 
 
-def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
-    """Return the routes below ``/api/chat``; ``closing`` ends the streams."""
+def terminal_routes(
+    terminals: Terminals, closing: asyncio.Event, agents: Collection[str] = ()
+) -> APIRouter:
+    """Return the routes below ``/api/chat``; ``closing`` ends the streams.
+
+    ``agents`` are those that a message may choose.
+    """
     api = APIRouter()
 
     @api.get("/{chat}/events", response_class=StreamingResponse)
@@ -183,8 +192,24 @@ def terminal_routes(terminals: Terminals, closing: asyncio.Event) -> APIRouter:
 
     @api.post("/{chat}/messages", status_code=204)
     async def say(chat: Chat, body: SayBody) -> None:
-        """Send a line; it is committed when this responds."""
-        await terminals.say(chat, body.message_id, body.text)
+        """Send a line; it is committed when this responds.
+
+        Each agent has a conversation of its own in a chat. `files` are uploads of the dashboard.
+        """
+        if body.agent is not None and body.agent not in agents:
+            raise UnknownAgent(body.agent)
+        await terminals.say(
+            chat,
+            body.message_id,
+            body.text,
+            agent=None if body.agent is None else AgentName(body.agent),
+            files=[UploadedFile(one.ref, one.name) for one in body.files],
+        )
+
+    @api.post("/{chat}/press", status_code=204)
+    async def press(chat: Chat, body: PressBody) -> None:
+        """Press a button of a message; the answer comes as an event."""
+        await terminals.press(chat, body.press_id, receipt=body.receipt, data=body.data)
 
     @api.post("/{chat}/confirm", status_code=204)
     async def confirm(chat: Chat, body: ConfirmBody) -> None:  # noqa: ARG001  (part of the path)

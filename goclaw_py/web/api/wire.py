@@ -15,9 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from goclaw_py.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunStarted,
+    RunText,
+    RunTool,
+)
 from goclaw_py.model.web_links import GUEST_NAME
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
+from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
@@ -27,6 +34,8 @@ MAX_BODY_BYTES = 12 * MAX_TEXT_CHARS + 64 * 1024
 """Room for the longest text: JSON may need twelve bytes for a character."""
 
 MAX_LIMIT = 1_000
+MAX_UPLOADS = 100
+"""The largest number of files in a message, whatever the settings say."""
 PING_S = 15.0
 """Seconds between pings of an idle event stream."""
 
@@ -62,6 +71,12 @@ class StopBody(Body):
     """``everything``: ``/stopall`` instead of ``/stop``."""
 
     everything: Flag = False
+
+
+class TitleBody(Body):
+    """``title``: the title of a conversation; "" removes it."""
+
+    title: ShortText
 
 
 class ForkBody(Body):
@@ -149,6 +164,13 @@ class NamesAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class Renamed:
+    """The title of a conversation, as it is stored."""
+
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunCounts:
     """The number of runs by outcome; those in progress are ``running``."""
 
@@ -177,11 +199,31 @@ class GrantBody(Body):
     session: Key | None = None
 
 
+class FileBody(Body):
+    """An uploaded file, with its name for people."""
+
+    ref: Name
+    name: ShortText = ""
+
+
 class SayBody(Body):
-    """A line from a terminal; a repeated ``message_id`` is ignored."""
+    """A line from a terminal; a repeated ``message_id`` is ignored.
+
+    ``agent``: the agent that answers, null for that of the settings. ``files``: uploaded files.
+    """
 
     message_id: OneLine
     text: Text
+    agent: Name | None = None
+    files: Annotated[list[FileBody], Field(max_length=MAX_UPLOADS)] = []
+
+
+class PressBody(Body):
+    """A press of a button below the message with this receipt."""
+
+    press_id: OneLine
+    receipt: Name
+    data: Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class ConfirmBody(Body):
@@ -225,6 +267,9 @@ CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
     "run_tool": RunTool,
     "run_ended": RunEnded,
     "said": TerminalMessage,
+    "open_buttons": OpenButtons,
+    "buttons_used": ButtonsUsed,
+    "press_answered": PressAnswered,
 }
 """The events of a chat, by the names of server-sent events."""
 

@@ -5,7 +5,7 @@ part once for everyone who watches it, ``rendering`` is the only door to the tem
 page is a module with its routes; its templates have its name.
 """
 
-from goclaw_py.web.pages.guest_site import make_guest_site
+from goclaw_py.web.pages.conversations import SiteParts
 from goclaw_py.web.pages.site import make_site
 
-__all__ = ["make_guest_site", "make_site"]
+__all__ = ["SiteParts", "make_site"]

@@ -19,7 +19,7 @@ from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_
 SHOWN: Final = 50
 _MOST_WAITING: Final = 200
 
-_LABELS: Final = {
+LABELS: Final = {
     Decision.ONCE: "Allow once",
     Decision.SESSION: "Allow for this session",
     Decision.ALWAYS: "Always allow",
@@ -47,7 +47,7 @@ def routes(service: PageServices) -> list[Route]:
             "next": newest[SHOWN - 1].cursor if len(newest) > SHOWN else None,
             "grants": grants,
             "named": named | {grant.session for grant in grants if grant.session},
-            "labels": _LABELS,
+            "labels": LABELS,
             "said": approval_texts.answer,
         }
 

@@ -11,6 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from goclaw_py.common.markdown import Token, make_parser, parse
+from goclaw_py.web.pages.highlighting import highlighted
 
 log = logging.getLogger(__name__)
 
@@ -53,3 +54,4 @@ def _is_safe(url: str) -> bool:
 
 
 _parser = make_parser(_is_safe).disable("image")
+_parser.options["highlight"] = highlighted

@@ -51,6 +51,7 @@ NOTICES: Final = {
     "retried": "It will be retried.",
     "dropped": "Dropped.",
     "removed": "Removed.",
+    "deleted": "The conversation was deleted.",
     "approved": "Approved.",
     "answered": "Answered.",
     "late": "It has been answered already, or its time is over.",

@@ -6,7 +6,6 @@ import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,7 +28,7 @@ from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
 from goclaw_py.web.pages import (
     approvals,
-    chat,
+    chat_files,
     deliveries,
     heartbeats,
     job_form,
@@ -41,8 +40,10 @@ from goclaw_py.web.pages import (
     timeline,
     usage,
 )
+from goclaw_py.web.pages import chat as chat_page
 from goclaw_py.web.pages import health as health_page
-from goclaw_py.web.pages.rendering import Assets, Pages, Read
+from goclaw_py.web.pages.conversations import Conversations, SiteParts
+from goclaw_py.web.pages.rendering import Assets, Pages
 from goclaw_py.web.pages.services import Hub, PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
 
@@ -53,7 +54,8 @@ _POLICY: Final = "; ".join(
         "default-src 'none'",
         "script-src 'self'",
         "style-src 'self'",
-        "img-src 'self'",
+        # Pictures that are about to be sent.
+        "img-src 'self' blob:",
         "connect-src 'self'",
         "form-action 'self'",
         "frame-ancestors 'none'",
@@ -73,7 +75,6 @@ _MODULES: Final = (
     runs,
     timeline,
     sessions,
-    chat,
     # Its paths are also such as those of a job look.
     job_form,
     jobs,
@@ -92,7 +93,7 @@ def make_site(
     *,
     health: Health | None = None,
     settings: Sequence[Setting] = (),
-    read: Read = attrgetter("text"),
+    parts: SiteParts | None = None,
 ) -> ASGIApp:
     """Create the app.
 
@@ -102,16 +103,19 @@ def make_site(
         access: The token and names.
         health: For the health page.
         settings: For the health page, without secrets.
-        read: Returns the text of a message as people in its chat read it.
+        parts: None: the chat has one agent, and no files.
     """
-    assets = Assets()
-    pages = Pages(assets, read=read, signs_out=bool(access.token))
+    assets, parts = Assets(), parts or SiteParts()
+    pages = Pages(assets, read=parts.read, signs_out=bool(access.token))
     service = PageServices(control, Hub(closing_of(api)), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
     routes = [Route("/static/{name}", static_files(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
     routes += people.routes(service, access.public_url, has_token=bool(access.token))
+    conversations = Conversations(control, parts)
+    routes += chat_page.routes(service, conversations)
+    routes += chat_files.routes(service, conversations)
     routes += health_page.routes(service, health, settings)
     return page_app(service, routes)
 

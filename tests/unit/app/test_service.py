@@ -24,8 +24,9 @@ from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Store
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.tools import Registry

@@ -5,19 +5,52 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
 from channels import console
 from channels.console import ConsoleChannel, factory
-from goclaw_py.model.errors import MaybeSent, NotSent, SettingError, StoreUnavailable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Inbound, InboundMessage, OutboundMessage, PeerKind, Target
+from goclaw_py.model.errors import (
+    BadUpload,
+    MaybeSent,
+    NotFound,
+    NotSent,
+    SettingError,
+    StoreUnavailable,
+    Undeliverable,
+)
+from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.model.messages import (
+    Attachment,
+    Button,
+    FileKind,
+    Inbound,
+    InboundMessage,
+    OutboundMessage,
+    PeerKind,
+    Target,
+)
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunSignal, RunStarted, RunText
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunSignal,
+    RunStarted,
+    RunText,
+)
 from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.control import ChatEvent, TerminalMessage, Terminals
+from goclaw_py.ports.terminals import (
+    ChatEvent,
+    OpenButtons,
+    TerminalMessage,
+    Terminals,
+    UploadedFile,
+    Uploads,
+)
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
 LOCAL = Target("console", "default", "local")
@@ -358,3 +391,65 @@ def test_the_console_has_no_settings(account: str, options: dict[str, object], k
     with pytest.raises(SettingError) as caught:
         factory.build(account, options)
     assert caught.value.key == key
+
+
+@pytest.mark.real_time
+async def test_a_message_has_its_agent_and_its_files(tmp_path: Path) -> None:
+    options = {"uploads": tmp_path / "up", "max_bytes": 9, "max_files": 1}
+    channel = factory.build("default", options)
+    assert isinstance(channel, ConsoleChannel)
+    assert isinstance(channel, Uploads)
+    assert (channel.max_bytes, channel.max_files) == (9, 1)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"text"
+
+    stored = await channel.upload("a.txt", body())
+    async with receiving(channel) as inbox:
+        one = UploadedFile(stored.ref, "b.txt")
+        await channel.say("local", "m1", "look", agent=AgentName("coder"), files=[one])
+        with pytest.raises(BadUpload, match="at most 1 files"):
+            await channel.say("local", "m2", "look", files=[one, one])
+        with pytest.raises(NotFound):
+            await channel.say("local", "m3", "look", files=[UploadedFile("0" * 32, "c")])
+    (got,) = inbox.messages
+    assert got.agent == "coder"
+    assert got.attachments == (Attachment(FileKind.DOCUMENT, stored.ref, "b.txt", "text/plain", 4),)
+    await channel.fetch(got.attachments[0], tmp_path / "there")
+    assert (tmp_path / "there").read_text() == "text"
+
+
+async def test_without_a_folder_there_are_no_files(tmp_path: Path) -> None:
+    channel = ConsoleChannel()
+    with pytest.raises(BadUpload):
+        await channel.say("local", "m1", "x", files=[UploadedFile("0" * 32, "a")])
+    with pytest.raises(Undeliverable):
+        await channel.fetch(Attachment(FileKind.DOCUMENT, "0" * 32), tmp_path / "there")
+    assert channel.max_bytes == 0
+
+
+async def test_a_button_is_pressed_and_goes_from_every_terminal(channel: ConsoleChannel) -> None:
+    buttons = ((Button("Done", "job:done:1"),),)
+    asked = replace(message("Tea!"), buttons=buttons)
+    async with receiving(channel) as inbox, attached(channel) as first:
+        receipt = await channel.send(asked)
+        await channel.press("local", "p1", receipt=receipt, data="job:done:1")
+        (got,) = inbox.messages
+        assert (got.external_id, got.press, got.reply_to) == (
+            "local:press:p1",
+            "job:done:1",
+            receipt,
+        )
+        async with attached(channel) as late, attached(channel, "other") as other:
+            said = TerminalMessage(receipt, "Tea!", None, None, buttons)
+            assert (first.events, late.events) == ([said], [OpenButtons(said)])
+            ends: list[ButtonsUsed | PressAnswered] = [
+                PressAnswered(LOCAL, "local:press:p1", "Done"),
+                ButtonsUsed(LOCAL, receipt),
+            ]
+            for signal in ends:
+                channel.signal(signal)
+            await settle()
+            assert (first.events[1:], late.events[1:], other.events) == (ends, ends, [])
+        async with attached(channel) as last:
+            assert last.events == []

@@ -19,7 +19,8 @@ from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import ChatEvent, Control, TerminalMessage
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.web.server import ApiServer
 from goclaw_py.web.sockets import listen_unix, socket_path
@@ -76,8 +77,8 @@ def goclaw(home: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
 class Echo(FakeTerminals):
     """Answers every line by streaming it back."""
 
-    async def say(self, chat: str, message_id: str, text: str) -> None:
-        await super().say(chat, message_id, text)
+    async def say(self, chat: str, message_id: str, text: str, **more: Any) -> None:
+        await super().say(chat, message_id, text, **more)
         for event in (
             RunStarted(fakes.RUN_ID, fakes.LOCAL),
             RunText(fakes.RUN_ID, fakes.LOCAL, "you said: "),

@@ -25,7 +25,7 @@ from goclaw_py.cli.chats.editor import (
 )
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
 from tests.unit.cli.conftest import ThreadGateway
 from tests.unit.cli.processes import PATIENCE_S, Viewer, viewer_at
 from tests.unit.web import fakes

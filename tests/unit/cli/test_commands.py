@@ -19,7 +19,8 @@ from goclaw_py.config import Settings
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import LaneName, NodeId
 from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.control import Control, Terminals
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway

@@ -23,8 +23,8 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
 from goclaw_py.ports.store import OutboxState
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -203,7 +203,7 @@ class Desk:
 
 
 class Gone(FakeTerminals):
-    async def say(self, chat: str, message_id: str, text: str) -> None:
+    async def say(self, chat: str, message_id: str, text: str, **more: object) -> None:
         raise NoGateway("the gateway has shut down or closed the connection")
 
 

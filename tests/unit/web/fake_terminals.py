@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.ports.control import ChatEvent
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.terminals import ChatEvent, UploadedFile
 
 
 class FakeTerminals:
@@ -14,6 +15,9 @@ class FakeTerminals:
 
     def __init__(self) -> None:
         self.said: list[tuple[str, str, str]] = []
+        self.more: list[tuple[AgentName | None, tuple[UploadedFile, ...]]] = []
+        """Of each message its agent and its files."""
+        self.pressed: list[tuple[str, str, str, str]] = []
         self.confirmed: list[str] = []
         self.attached: list[str] = []
         self.detached = 0
@@ -29,12 +33,24 @@ class FakeTerminals:
         finally:
             self.detached += 1
 
-    async def say(self, chat: str, message_id: str, text: str) -> None:
+    async def say(
+        self,
+        chat: str,
+        message_id: str,
+        text: str,
+        *,
+        agent: AgentName | None = None,
+        files: Sequence[UploadedFile] = (),
+    ) -> None:
         if self.refusals:
             self.refusals -= 1
             raise StoreUnavailable("the database does not answer")
         self.said.append((chat, message_id, text))
+        self.more.append((agent, tuple(files)))
         self.heard.set()
+
+    async def press(self, chat: str, press_id: str, *, receipt: str, data: str) -> None:
+        self.pressed.append((chat, press_id, receipt, data))
 
     def confirm(self, receipt: str) -> None:
         self.confirmed.append(receipt)

@@ -312,6 +312,17 @@ class FakeControl(FakeGuests):
     async def reset(self, key: SessionKey) -> None:
         self._called("reset", key)
 
+    async def rename(self, key: SessionKey, title: str) -> str:
+        self._called("rename", key, title)
+        if len(title) > 80:
+            raise ValueError(f"a title has at most 80 characters, not {len(title)}")
+        return title
+
+    async def delete(self, key: SessionKey) -> None:
+        self._called("delete", key)
+        if key == BARE.key:
+            raise NotAChat("it belongs to no chat")
+
     async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
         await self.session(key)
         self._called("fork", key, at)

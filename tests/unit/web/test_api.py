@@ -13,6 +13,7 @@ from goclaw_py.model.errors import (
     GoclawError,
     NodeSilent,
     NoGateway,
+    NotAChat,
     NotFound,
     NotRewindable,
     StoreUnavailable,
@@ -23,7 +24,7 @@ from goclaw_py.ports.control import NodesView, SessionFork
 from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
-from goclaw_py.web.api.error_json import Refused
+from goclaw_py.web.api.error_json import NotAccepted, Refused
 from tests.unit.web import fake_nodes, fake_post, fakes
 from tests.unit.web.harness import Api, Gateway, app_client, connected
 
@@ -71,6 +72,12 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     stopped = await remote.stop(fakes.SESSION, everything=True)
     again = await remote.stop(fakes.SESSION, everything=False)
     await remote.reset(fakes.SESSION)
+    assert await remote.rename(fakes.SESSION, "Plans") == "Plans"
+    with pytest.raises(NotAccepted, match="a title has at most 80 characters, not 81"):
+        await remote.rename(fakes.SESSION, "x" * 81)
+    await remote.delete(fakes.SESSION)
+    with pytest.raises(NotAChat):
+        await remote.delete(fakes.BARE_KEY)
     fork = await remote.fork(fakes.SESSION)
     with pytest.raises(NotRewindable, match="run 0190-zzzz added nothing"):
         await remote.fork(fakes.SESSION, at="0190-zzzz")
@@ -94,6 +101,7 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     assert made.control.calls[-1] == ("revoke", "telegram", "default", "42")
     for call in (
         *(("reset", fakes.SESSION), ("resize_lane", "main", 4)),
+        *(("rename", fakes.SESSION, "Plans"), ("delete", fakes.SESSION)),
         *(("replay", "0190-a", 4, False), ("replay", fakes.ACTIVE.id, None, True)),
         *(("fork", fakes.SESSION, None), ("fork", fakes.SESSION, "0190-zzzz")),
         ("retry_outbox", (fakes.DEAD.id, 1)),

@@ -12,7 +12,7 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.model.errors import NoGateway, StoreUnavailable
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.control import ChatEvent, TerminalMessage
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
 from goclaw_py.web.api import streams, wire
 from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.sockets import listen_unix, short_path

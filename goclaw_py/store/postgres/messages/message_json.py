@@ -6,7 +6,7 @@ old rows. Unknown fields are ignored, because a newer release may use the same d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any, TypeAlias, TypeVar
@@ -103,6 +103,7 @@ def inbound(text: str) -> InboundMessage:
         topic_name=get("topic_name", ""),
         source=get("source", ""),
         asker=get("asker", ""),
+        agent=get("agent"),
     )
 
 
@@ -127,6 +128,16 @@ def outbound(text: str) -> OutboundMessage:
         alert=get("alert", ""),
         album=get("album", ""),
     )
+
+
+def files_json(files: Sequence[OutFile]) -> str | None:
+    """Return files as JSON, for the column ``history.files``; None: there are none."""
+    return orjson.dumps(storable(tuple(files))).decode() if files else None
+
+
+def sent_files(text: str | None) -> tuple[OutFile, ...]:
+    """Parse the output of ``files_json``."""
+    return () if text is None else tuple(map(_file, orjson.loads(text)))
 
 
 def _person(given: _Json) -> Sender:

@@ -33,6 +33,7 @@ class PostgresNames(PostgresPart):
                 [one.username for one in last],
                 [f"{one.name}\n@{one.username or ''}".lower() for one in last],
                 now,
+                [one.kind for one in last],
             )
 
     async def names(self, targets: Collection[Target], jobs: Collection[JobId] = ()) -> KnownNames:

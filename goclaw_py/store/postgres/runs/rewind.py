@@ -88,3 +88,10 @@ class PostgresRewind(PostgresPart):
                 _SQL["fork"], key, new, run, place.channel, place.account, place.chat, now
             )
         return 0 if row is None else row["entries"]
+
+    async def delete_session(self, key: SessionKey) -> bool:
+        async with self._pool.transaction() as connection:
+            if not await connection.fetch(_SQL["lock_deletable"], key):
+                return not await connection.fetch(_SQL["has_session"], key)
+            await connection.fetch(_SQL["delete"], key)
+        return True

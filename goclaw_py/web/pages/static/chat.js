@@ -10,9 +10,14 @@ const text = document.getElementById("text");
 const link = document.getElementById("link");
 const growing = new Map(); // run id → the element in which its words arrive
 const shown = new Set(); // receipts that were shown, for those that are said again
+const asked = new Map(); // id of a message from here → its element
+const questions = new Map(); // run id → the element of what it answers
+const agent = box.dataset.agent;
+const isGuest = box.dataset.guest === "yes"; // chooses no agent, and has no links into the dashboard
 
 let isAtEnd = true; // whoever has scrolled back stays there
 log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
+log.addEventListener("load", () => showEnd(), true); // a picture takes its room when it is there
 
 function showEnd() {
   if (isAtEnd) log.scrollTop = log.scrollHeight;
@@ -24,14 +29,29 @@ function add(role, content) {
   item.className = role;
   const head = document.createElement("p");
   const who = document.createElement("strong");
-  who.textContent = role;
+  who.textContent = { user: "You", assistant: agent }[role] ?? role;
   const body = document.createElement(role === "assistant" ? "div" : "pre");
   if (role === "assistant") body.className = "words plain";
   body.textContent = content;
   head.append(who);
-  item.append(head, body);
+  item.append(head);
+  if (content || role === "assistant") item.append(body);
   talk.append(item);
   showEnd();
+  return item;
+}
+
+// An answer; it says what it answers if other messages stand between.
+function addAnswer(run) {
+  const question = questions.get(run);
+  const last = [...talk.querySelectorAll("li.user")].at(-1);
+  const item = add("assistant", "");
+  if (question && question !== last) {
+    const quote = document.createElement("blockquote");
+    quote.className = "question";
+    quote.textContent = question.dataset.said;
+    item.firstElementChild.after(quote);
+  }
   return item;
 }
 
@@ -120,28 +140,234 @@ async function post(path, body) {
   });
   if (!answer.ok) {
     const { error } = await answer.json().catch(() => ({ error: answer.statusText }));
-    throw new Error(error);
+    throw Object.assign(new Error(error), { status: answer.status });
   }
 }
 
-async function say(line) {
+const newId = () => crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
+
+// Sends a message; what is refused comes back to where it was typed. Returns whether it was taken.
+async function say(line, files = []) {
   isAtEnd = true;
-  add("user", line);
-  const id = crypto.randomUUID?.() ?? String(Math.random()).slice(2) + Date.now();
+  const item = add("user", line);
+  item.dataset.said = line || files.map(({ name }) => name).join(", ");
+  if (files.length) item.append(filesList(files.map(({ name, file }) => ({ name, address: picture(file) }))));
+  const id = newId();
+  asked.set(id, item);
+  const body = isGuest ? { message_id: id, text: line } : { message_id: id, text: line, agent };
+  if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
   for (let attempt = 0; ; attempt += 1) {
     try {
       // The same id again is harmless, so a line whose answer was lost is said once.
-      await post("/messages", { message_id: id, text: line });
-      return;
+      await post("/messages", body);
+      return true;
     } catch (error) {
-      if (attempt >= 5) {
-        add("problem", `Not taken: ${error.message}`);
-        return;
+      const isFinal = error.status >= 400 && error.status < 500;
+      if (isFinal || attempt >= 5) {
+        item.remove();
+        if (line !== "/stop") text.value = [line, text.value].filter(Boolean).join("\n");
+        keepDraft();
+        if (error.status === 401) await refused(doing);
+        else doing.textContent = `Not sent: ${error.message}`;
+        return false;
       }
       await new Promise((go) => setTimeout(go, 500 * 2 ** attempt));
     }
   }
 }
+
+// ---------------------------------------------------------------- files
+
+const attached = new Set(); // what the next message gets: {name, file, ref, chip, request}
+const tray = document.getElementById("files");
+const picked = document.getElementById("picked");
+const PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+const picture = (file) => (PICTURES.includes(file?.type) ? URL.createObjectURL(file) : "");
+
+function size(bytes) {
+  return bytes < 1 << 20 ? `${Math.ceil(bytes / 1024)} KB` : `${(bytes / (1 << 20)).toFixed(1)} MB`;
+}
+
+// The files of a message; those with an address are pictures, with a link they can be saved.
+function filesList(files) {
+  const list = document.createElement("ul");
+  list.className = "files";
+  list.ariaLabel = "Files";
+  for (const { name, address, link } of files) {
+    const place = document.createElement(link ? "a" : "span");
+    if (link) {
+      place.href = link;
+      if (address) place.target = "_blank";
+      else place.download = "";
+    }
+    if (address) {
+      const image = new Image();
+      image.src = address;
+      image.alt = name;
+      place.append(image);
+    }
+    const label = document.createElement("bdi");
+    label.textContent = name;
+    place.append(label);
+    const item = document.createElement("li");
+    item.append(place);
+    list.append(item);
+  }
+  return list;
+}
+
+function attach(files) {
+  const most = Number(box.dataset.maxFiles);
+  const largest = Number(box.dataset.maxBytes);
+  for (const file of files) {
+    if (!most) doing.textContent = "This chat takes no files.";
+    else if (attached.size >= most) doing.textContent = `A message may have at most ${most} files.`;
+    else if (!file.size) doing.textContent = `${file.name} is empty.`;
+    else if (file.size > largest) doing.textContent = `${file.name} has ${size(file.size)}; the most is ${size(largest)}.`;
+    else upload(file);
+  }
+  text.focus();
+}
+
+function upload(file) {
+  const chip = document.createElement("li");
+  const label = document.createElement("bdi");
+  label.textContent = file.name;
+  const how = document.createElement("progress");
+  how.max = file.size;
+  how.value = 0;
+  how.ariaLabel = `Upload of ${file.name}`;
+  const away = document.createElement("button");
+  away.type = "button";
+  away.textContent = "✕";
+  away.ariaLabel = `Remove ${file.name}`;
+  if (PICTURES.includes(file.type)) {
+    const image = new Image();
+    image.src = URL.createObjectURL(file);
+    image.alt = "";
+    chip.append(image);
+  }
+  chip.append(label, how, away);
+  const request = new XMLHttpRequest();
+  const one = { file, name: file.name, ref: "", chip, request };
+  attached.add(one);
+  tray.append(chip);
+  const drop = () => {
+    request.abort();
+    attached.delete(one);
+    chip.remove();
+  };
+  away.addEventListener("click", () => {
+    drop();
+    text.focus();
+  });
+  one.done = new Promise((resolve) => {
+    const failed = (why) => {
+      if (attached.has(one) && why) doing.textContent = `${file.name} was not attached: ${why}`;
+      drop();
+      resolve(false);
+    };
+    request.upload.addEventListener("progress", ({ loaded }) => (how.value = loaded));
+    request.addEventListener("load", () => {
+      if (request.status === 200) {
+        const stored = JSON.parse(request.responseText);
+        one.ref = stored.ref;
+        one.name = stored.name;
+        const note = document.createElement("small");
+        note.textContent = size(file.size);
+        how.replaceWith(note);
+        resolve(true);
+        return;
+      }
+      failed(request.status === 401 ? "" : reason(request));
+      if (request.status === 401) refused(doing);
+    });
+    request.addEventListener("error", () => failed("the connection was lost"));
+    request.addEventListener("abort", () => resolve(false));
+  });
+  request.open("POST", `/chat/files?${new URLSearchParams({ name: file.name.slice(-1000) })}`);
+  request.send(file);
+}
+
+function reason({ responseText, statusText }) {
+  try {
+    return JSON.parse(responseText).error;
+  } catch {
+    return statusText || "no answer";
+  }
+}
+
+document.getElementById("attach")?.addEventListener("click", () => picked.click());
+picked?.addEventListener("change", () => {
+  attach(picked.files);
+  picked.value = "";
+});
+text.addEventListener("paste", (event) => {
+  if (!event.clipboardData.files.length) return;
+  event.preventDefault();
+  attach(event.clipboardData.files);
+});
+box.addEventListener("dragover", (event) => {
+  if (!event.dataTransfer.types.includes("Files")) return;
+  event.preventDefault();
+  box.classList.add("drop");
+});
+box.addEventListener("dragleave", ({ relatedTarget }) => box.contains(relatedTarget) || box.classList.remove("drop"));
+box.addEventListener("drop", (event) => {
+  box.classList.remove("drop");
+  if (!event.dataTransfer.files.length) return;
+  event.preventDefault();
+  attach(event.dataTransfer.files);
+});
+
+// ---------------------------------------------------------------- buttons
+
+// The buttons below a message. What an approval asks stands above the input line, with its own.
+function addButtons(item, receipt, rows) {
+  const all = rows.flat().filter(({ data }) => !data.startsWith("approval:"));
+  if (!all.length) return;
+  const place = document.createElement("div");
+  place.className = "actions buttons";
+  place.dataset.receipt = receipt;
+  for (const { text: label, data } of all) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label;
+    button.addEventListener("click", () => {
+      button.disabled = true;
+      post("/press", { press_id: newId(), receipt, data }).catch((error) => {
+        button.disabled = false;
+        doing.textContent = `Not pressed: ${error.message}`;
+      });
+    });
+    place.append(button);
+  }
+  item.append(place);
+  showEnd();
+}
+
+const buttonsOf = (receipt) => [...talk.querySelectorAll("[data-receipt]")].filter((one) => one.dataset.receipt === receipt);
+
+// The answer to a question of a tool; the live part then has one less.
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.getAttribute("action") !== "/chat/decide") return;
+  event.preventDefault();
+  for (const button of form.parentElement.querySelectorAll("button")) button.disabled = true;
+  const answer = await fetch(form.action, {
+    method: "POST",
+    headers: { accept: "application/json" },
+    body: new URLSearchParams(new FormData(form)),
+    redirect: "manual",
+  }).catch(() => null);
+  if (answer?.type === "opaqueredirect") return;
+  for (const button of form.parentElement.querySelectorAll("button")) button.disabled = false;
+  if (answer?.status === 401) refused(doing);
+  else doing.textContent = "The answer was not taken. Try again.";
+});
+
+// ---------------------------------------------------------------- events
 
 // Whether an answer stands in the history already: it was stored before it could be shown.
 function isThere(run, words) {
@@ -150,17 +376,19 @@ function isThere(run, words) {
   );
   // Each stands for one message.
   if (found) delete found.dataset.run;
-  return Boolean(found);
+  return found;
 }
 
 const events = {
-  run_started: ({ run_id }) => {
+  run_started: ({ run_id, messages }) => {
     doing.textContent = "The agent is working…";
+    const item = messages.map((id) => asked.get(id)).findLast(Boolean);
+    if (item) questions.set(run_id, item);
     growing.set(run_id, null);
   },
   run_text: ({ run_id, text: words }) => {
     let item = growing.get(run_id);
-    if (!item) growing.set(run_id, (item = add("assistant", "")));
+    if (!item) growing.set(run_id, (item = addAnswer(run_id)));
     format(item, (item.dataset.text ?? "") + words, false);
   },
   run_tool: ({ run_id, name, ok }) => {
@@ -168,7 +396,7 @@ const events = {
     showTool(run_id, name, ok);
   },
   run_ended: ({ run_id, outcome }) => {
-    doing.textContent = outcome === "completed" ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
+    doing.textContent = ["completed", "interrupted"].includes(outcome) ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
     const item = growing.get(run_id);
     if (item) {
       item.dataset.draft = run_id;
@@ -176,7 +404,7 @@ const events = {
     }
     growing.delete(run_id);
   },
-  said: ({ receipt, text: words, run_id }) => {
+  said: ({ receipt, text: words, run_id, file, buttons }) => {
     if (!shown.has(receipt)) {
       shown.add(receipt);
       // The message replaces what was streamed of it.
@@ -186,11 +414,41 @@ const events = {
         item.remove();
         growing.set(run_id, null);
       }
-      if (!isThere(run_id, words)) format(add("assistant", ""), words, true);
+      const there = !file && isThere(run_id, words);
+      // A file stands below the answer that it came with.
+      const last = file && run_id && talk.lastElementChild?.dataset.of === run_id ? talk.lastElementChild : null;
+      const answer = there || last || addAnswer(run_id);
+      if (run_id) answer.dataset.of = run_id;
+      if (!there && words) format(answer, words, true);
+      else if (!last && !there) answer.querySelector(".words").remove();
+      if (file) answer.append(filesList([fileOf(run_id, file)]));
+      addButtons(answer, receipt, buttons);
+      showEnd();
     }
     post("/confirm", { receipt }).catch(() => shown.delete(receipt));
   },
+  open_buttons: ({ message: { receipt, text: words, run_id, buttons } }) => {
+    if (buttonsOf(receipt).length || !buttons.flat().some(({ data }) => !data.startsWith("approval:"))) return;
+    const items = [...talk.querySelectorAll("li.assistant")];
+    let item = items.findLast((one) => one.dataset.text === words && (!run_id || !one.dataset.run || one.dataset.run === run_id));
+    if (!item) format((item = add("assistant", "")), words, true);
+    addButtons(item, receipt, buttons);
+  },
+  buttons_used: ({ message }) => {
+    for (const place of buttonsOf(message)) place.remove();
+  },
+  press_answered: ({ text: words }) => {
+    if (words) doing.textContent = words;
+  },
 };
+
+// How a sent file is shown: a picture, or something to save.
+function fileOf(run, { kind, name, mime, path }) {
+  if (!run) return { name };
+  const link = `/chat/file?${new URLSearchParams({ run, path })}`;
+  const isPicture = kind === "photo" || PICTURES.includes(mime);
+  return { name, link, address: isPicture ? link : "" };
+}
 
 let source = null;
 let again = 0;
@@ -229,13 +487,45 @@ window.addEventListener("pageshow", ({ persisted }) => persisted && listen());
 listen();
 
 const form = document.getElementById("say");
-form.addEventListener("submit", (event) => {
+form.addEventListener("submit", async (event) => {
   event.preventDefault();
+  const waiting = [...attached].filter(({ ref }) => !ref);
+  if (waiting.length) {
+    doing.textContent = "The message is sent when its files are uploaded…";
+    const done = await Promise.all(waiting.map((one) => one.done));
+    if (done.includes(false)) return;
+    doing.textContent = "";
+  }
   const line = text.value.trim();
-  if (!line) return;
+  const files = [...attached];
+  if (!line && !files.length) return;
   text.value = "";
-  say(line);
+  attached.clear();
+  tray.replaceChildren();
+  keepDraft();
+  if (await say(line, files)) return;
+  for (const one of files) {
+    attached.add(one);
+    tray.append(one.chip);
+  }
 });
+
+// What is typed outlives a reload and a new sign-in.
+const draft = `draft:${box.dataset.chat}`;
+function keepDraft() {
+  try {
+    if (text.value) sessionStorage.setItem(draft, text.value);
+    else sessionStorage.removeItem(draft);
+  } catch {
+    // A browser may have no room for it, or forbid it.
+  }
+}
+try {
+  text.value = text.value || (sessionStorage.getItem(draft) ?? "");
+} catch {
+  // As above.
+}
+text.addEventListener("input", keepDraft);
 text.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
   event.preventDefault();

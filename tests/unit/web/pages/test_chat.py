@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import AsyncIterator, Collection
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.ids import RunId
+from goclaw_py.model.approvals import Decision
+from goclaw_py.model.errors import BadUpload
+from goclaw_py.model.ids import AgentName, RunId
+from goclaw_py.model.messages import Attachment, FileKind, OutFile
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.ports.control import RunRecord
 from goclaw_py.ports.store import StoredEntry, Unanswered
-from goclaw_py.web.pages.chat import lines_of
+from goclaw_py.web.api.routes import make_api
+from goclaw_py.web.front import WebAccess
+from goclaw_py.web.pages import SiteParts, make_site
+from goclaw_py.web.pages.chat_lines import lines_of
 from goclaw_py.web.pages.markdown import html_of
 from tests.unit.web import fakes
+from tests.unit.web.fake_approvals import PAY, WIPE
 from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, said
-from tests.unit.web.pages.conftest import Browser
+from tests.unit.web.pages.conftest import ORIGIN, Browser
 
 LINK = '<a href="{}" rel="noopener noreferrer" target="_blank">{}</a>'
 AS_IT_IS = "<p>{}</p>"
+PYTHON = (
+    '<pre><code class="language-py"><span class="k">if</span> '
+    '<span class="n">x</span>\n</code></pre>'
+)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +41,8 @@ AS_IT_IS = "<p>{}</p>"
     [
         ("**a** *b*", AS_IT_IS.format("<strong>a</strong> <em>b</em>")),
         ("# A", '<p class="heading">A</p>'),
-        ("```py\n<b>\n```", '<pre><code class="language-py">&lt;b&gt;\n</code></pre>'),
+        ("```x\n<b>\n```", '<pre><code class="language-x">&lt;b&gt;\n</code></pre>'),
+        ("```py\nif x\n```", PYTHON),
         ("<script>1</script>", AS_IT_IS.format("&lt;script&gt;1&lt;/script&gt;")),
         ("[a](https://e.org/?a&b)", AS_IT_IS.format(LINK.format("https://e.org/?a&amp;b", "a"))),
         ("<mailto:a@e.org>", AS_IT_IS.format(LINK.format("mailto:a@e.org", "mailto:a@e.org"))),
@@ -93,7 +109,7 @@ async def test_the_page_shows_tools_problems_and_what_waits(browser: Browser) ->
     text = await browser.says("/chat?name=local", *told)
     assert "<li>and then?</li>" in text
     assert "<li>count to 30</li>" not in text, "a run answers it"
-    assert 'href="/chat?name=local" aria-current="page"' in text
+    assert 'href="/chat?name=local" title="local" aria-current="page"' in text
     live = await browser.says("/chat?name=local", "The first one waits for a slot of its lane.")
     assert 'href="/sessions/view?key=agent%3Amain%3Aconsole%3Adirect%3Alocal"' in live
 
@@ -116,3 +132,200 @@ async def test_a_conversation_is_exported(browser: Browser, control: FakeControl
     )
     await browser.says("/chat/export?name=none", "there is no conversation none", status=404)
     await browser.says("/chat/export?name=%2F", "a chat name has", status=422)
+
+
+# ---------------------------------------------------------------------------- conversations
+
+
+async def test_a_conversation_is_renamed(browser: Browser, control: FakeControl) -> None:
+    await browser.says("/chat?name=local", '<input id="title" name="title" value=""')
+    place = "/chat?name=local&notice=saved"
+    await browser.leads("/chat/rename", place, name="local", title="<b>Plans")
+    assert ("rename", fakes.SESSION, "<b>Plans") in control.calls
+    long = "a title has at most 80 characters, not 4096"
+    await browser.refuses("/chat/rename", 422, long, name="local", title="x" * 4096)
+    gone = "there is no conversation none"
+    await browser.refuses("/chat/rename", 404, gone, name="none", title="x")
+
+
+async def test_a_conversation_has_its_title_as_text(
+    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def names(keys: Collection[str]) -> dict[str, str]:
+        return dict.fromkeys(keys, "<b>Plans</b>")
+
+    monkeypatch.setattr(control, "names", names)
+    answer = await browser.get("/chat?name=local")
+    assert answer.text.count("<bdi>&lt;b&gt;Plans&lt;/b&gt;</bdi>") == 2
+    export = await browser.get("/chat/export?name=local")
+    assert export.text.startswith("# <b>Plans</b>\n")
+
+
+async def test_a_conversation_is_deleted_after_a_question(
+    browser: Browser, control: FakeControl
+) -> None:
+    told = ("deletes its 2 entries", 'href="/chat/export?name=local"', "It cannot be undone.")
+    await browser.says("/chat/delete?name=local", *told)
+    assert not any(call[0] == "delete" for call in control.calls)
+    await browser.leads("/chat/delete", "/chat?notice=deleted", name="local")
+    assert ("delete", fakes.SESSION) in control.calls
+    await browser.says("/chat/delete?name=none", "there is no conversation none", status=404)
+
+
+async def test_a_new_conversation_has_an_agent_and_a_name_of_its_own(settled: Browser) -> None:
+    agents = '<option value="main" selected>main (offline)</option>'
+    await settled.says(
+        "/chat?name=local", agents, '<option value="coder">coder (openai:x)</option>'
+    )
+    answer = await settled.get("/chat/new?agent=coder")
+    place = answer.headers["location"]
+    assert re.fullmatch(r"/chat\?name=20260102-030405-[0-9a-f]{4}&agent=coder", place)
+    await settled.says(place, 'data-agent="coder"', "coder · openai:x")
+    await settled.says("/chat?name=local&agent=coder", 'data-agent="main"')
+    await settled.says("/chat?name=x&agent=none", "there is no agent 'none'", status=404)
+    await settled.says("/chat/new?agent=none", "there is no agent 'none'", status=404)
+
+
+# ---------------------------------------------------------------------------- approvals
+
+
+async def test_a_question_is_answered_in_its_conversation_only(
+    browser: Browser, control: FakeControl
+) -> None:
+    mine = replace(PAY, session=fakes.SESSION)
+    control.asked = [mine, WIPE]
+    text = await browser.says("/chat?name=local", "May the agent do this?", "<code>pay</code>")
+    assert "wipe" not in text
+    decide = {"name": "local", "id": mine.id}
+    await browser.refuses("/chat/decide", 422, "other answers", decision="again", **decide)
+    late = "/chat?name=local&notice=late"
+    for other in (WIPE.id, "", "nonsense"):
+        await browser.leads("/chat/decide", late, name="local", id=other, decision="deny")
+    answered = "/chat?name=local&notice=answered"
+    await browser.leads("/chat/decide", answered, decision="once", **decide)
+    assert ("decide_approval", mine.id, Decision.ONCE) in control.calls
+    await browser.leads("/chat/decide", late, decision="once", **decide)
+
+
+# ---------------------------------------------------------------------------- files
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+class FakeUploads:
+    max_files, max_bytes = 3, 100
+
+    async def upload(self, name: str, body: AsyncIterator[bytes]) -> Attachment:
+        content = b"".join([chunk async for chunk in body])
+        if not content:
+            raise BadUpload("the file is empty")
+        return Attachment(FileKind.DOCUMENT, f"{len(content)}", name)
+
+
+@pytest.fixture
+async def settled(control: FakeControl, tmp_path: Path) -> AsyncIterator[Browser]:
+    """A dashboard with two agents and files."""
+    main = AgentName("main")
+    agents = {main: "offline", AgentName("coder"): "openai:x"}
+    parts = SiteParts(agents=agents, workspaces={main: tmp_path}, uploads=FakeUploads())
+    site = make_site(
+        control, make_api(control), WebAccess("127.0.0.1", now_s=NOW.timestamp), parts=parts
+    )
+    async with Browser(site) as made:
+        yield made
+
+
+async def test_a_file_is_uploaded(settled: Browser, browser: Browser) -> None:
+    await settled.says("/chat?name=local", 'data-max-files="3" data-max-bytes="100"')
+    json = {"accept": "application/json"}
+    for content, name, status, answer in (
+        (b"abc", "../a.txt", 200, {"ref": "3", "name": "../a.txt", "kind": "document"}),
+        (b"", "a", 422, {"error": "the file is empty"}),
+        (bytes(101), "a", 413, {"error": "the file is larger than 0 MB"}),
+        (b"abc", "x" * 1025, 422, {"error": "the name has more than 1024 characters"}),
+    ):
+        got = await settled.post(
+            "/chat/files", params={"name": name}, content=content, headers=json
+        )
+        assert (got.status_code, got.json()) == (status, answer)
+    assert (await browser.post("/chat/files", content=b"x", headers=ORIGIN)).status_code == 422
+    assert 'id="attach"' not in await browser.says("/chat?name=local")
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    ("content", "kind", "shown"),
+    [
+        (PNG, "image/png", "inline"),
+        (b"<script>1</script>", "application/octet-stream", "attachment"),
+        (b"<svg onload='1'/>", "application/octet-stream", "attachment"),
+        (b"", "application/octet-stream", "attachment"),
+    ],
+)
+async def test_only_pictures_are_shown_and_nothing_in_them_runs(
+    settled: Browser, control: FakeControl, tmp_path: Path, content: bytes, kind: str, shown: str
+) -> None:
+    (tmp_path / "a.png").write_bytes(content)
+    file = OutFile(FileKind.PHOTO, str(tmp_path / "a.png"), 'a"\r\nX: 1\u202e.png', "image/png")
+    give(control, file)
+    got = await settled.get("/chat/file", params={"run": RUN_ID, "path": file.path})
+    assert (got.status_code, got.content) == (200, content)
+    assert got.headers["content-type"] == kind
+    name = "filename*=UTF-8''a%22%0D%0AX%3A%201%E2%80%AE.png"
+    assert got.headers["content-disposition"] == f"{shown}; {name}"
+    assert "default-src 'none'; sandbox" in got.headers["content-security-policy"]
+    assert got.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.real_time
+async def test_only_files_of_a_run_that_are_in_the_workspace_are_given(
+    settled: Browser, control: FakeControl, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("x")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "a.txt").write_text("a")
+    paths = [str(tmp_path / name) for name in ("a.txt", "link", "gone", "..")]
+    give(control, *(OutFile(FileKind.DOCUMENT, path, "x") for path in (*paths, "/etc/passwd")))
+    statuses = {}
+    for path in (*paths, "/etc/passwd", str(tmp_path / "secret"), "", "\0"):
+        got = await settled.get("/chat/file", params={"run": RUN_ID, "path": path})
+        statuses[path.removeprefix(str(tmp_path))] = got.status_code
+    assert statuses.pop("/a.txt") == 200
+    assert set(statuses.values()) == {404}
+
+
+def give(control: FakeControl, *files: OutFile) -> None:
+    """Let the run of the fakes have sent files."""
+
+    async def run_record(prefix: str) -> RunRecord:
+        assert prefix == RUN_ID
+        said = HistoryEntry(Role.ASSISTANT, "here", files=files)
+        return RunRecord(ENDED, (StoredEntry(said, NOW, RUN_ID),), ())
+
+    vars(control)["run_record"] = run_record
+
+
+def test_an_answer_says_what_it_answers_where_other_messages_stand_between() -> None:
+    first, second = RunId("r1"), RunId("r2")
+    history = [
+        entry(Role.USER, "one?", 1, first), entry(Role.USER, "two?", 2, second),
+        entry(Role.ASSISTANT, "one.", 3, first), entry(Role.ASSISTANT, "two.", 4, second),
+        entry(Role.USER, "three?", 5), entry(Role.ASSISTANT, "three.", 6),
+    ]  # fmt: skip
+    lines = lines_of(history, [], None)
+    assert [line.question for line in lines] == ["", "", "one?", "two?", "", ""]
+
+
+async def test_files_stand_beside_the_text_of_a_message(
+    settled: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = OutFile(FileKind.PHOTO, "/w/1-<b>.png", "<b>.png", "image/png")
+    paper = OutFile(FileKind.DOCUMENT, "/w/2.pdf", "a b.pdf")
+    text = "look\n[photo “<b>.png”]\n[document “a b.pdf”]"
+    said = StoredEntry(HistoryEntry(Role.USER, text, files=(photo, paper)), NOW, RUN_ID)
+    monkeypatch.setattr(fakes, "HISTORY", [said])
+    page = (await settled.get("/chat?name=local")).text
+    assert "<pre>look</pre>" in page
+    assert f'<img src="/chat/file?run={RUN_ID}&amp;path=%2Fw%2F1-%3Cb%3E.png"' in page
+    assert 'alt="&lt;b&gt;.png"' in page
+    assert "download><bdi>a b.pdf</bdi>" in page

@@ -7,6 +7,8 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,26 +16,35 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from goclaw_py.model.approvals import Approval
 from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.messages import FileKind, OutFile
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
 from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import QueueView
-from goclaw_py.ports.store import Session, StoredEntry
+from goclaw_py.ports.control import QueueView, RunRecord
+from goclaw_py.ports.store import Session, StoredEntry, StoredRun
+from goclaw_py.ports.terminals import TerminalMessage
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
-from goclaw_py.web.pages import make_guest_site, make_site
-from goclaw_py.web.pages.guest_site import MOST_CONVERSATIONS
-from goclaw_py.web.pages.guests import WRONG_LINKS
+from goclaw_py.web.guests import make_guest_site
+from goclaw_py.web.guests.entrance import WRONG_LINKS
+from goclaw_py.web.guests.site import MOST_CONVERSATIONS
+from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.signin import GUEST_COOKIE
+from tests.unit.web.fake_approvals import PAY
 from tests.unit.web.fake_terminals import FakeTerminals
-from tests.unit.web.fakes import FULL, NOW, QUEUE, FakeControl
+from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeControl
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
-OWN_PATHS = {"/", "/chat", "/live/chat", "/chat/export", "/chat/markdown", "/logout"}
+OWN_PATHS = {
+    *("/", "/chat", "/live/chat", "/chat/new", "/chat/export", "/chat/markdown", "/logout"),
+    *("/chat/file", "/chat/files"),
+}
 
 
 def link(name: str) -> str:
@@ -51,6 +62,9 @@ class GuestControl(FakeControl):
 
     def __init__(self) -> None:
         super().__init__()
+        self.files: tuple[OutFile, ...] = ()
+        self.session_of_run = SESSION
+        self.failed = False
         self.known = [session(chat) for chat in ("ann", "ann.trip", "bob", "anna", "bob.ann")]
 
     async def sessions(
@@ -61,7 +75,21 @@ class GuestControl(FakeControl):
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         self._called("history", key, limit)
-        return [StoredEntry(HistoryEntry(Role.ASSISTANT, f"said in {key}."), NOW, None)]
+        entry = HistoryEntry(Role.ASSISTANT, f"said in {key}.", files=self.files)
+        return [StoredEntry(entry, NOW, RUN_ID)]
+
+    async def run_record(self, prefix: str) -> RunRecord:
+        made = await super().run_record(prefix)
+        run = replace(made.run, session=self.session_of_run)
+        return replace(made, run=run, entries=tuple(await self.history(SESSION)))
+
+    async def runs(self, **_asked: Any) -> list[StoredRun]:
+        error = "cannot open /home/op/secret"
+        failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error=error)
+        return [failed] if self.failed else [ENDED]
+
+    async def approvals(self, **_asked: Any) -> list[Approval]:
+        return [PAY]
 
     async def queue(self, key: str) -> QueueView:
         self._called("queue", key)
@@ -79,7 +107,9 @@ class House:
         access = WebAccess("127.0.0.1", (), token, lambda: self.now_s)
         self.api: FastAPI = make_api(self.control, FakeTerminals())
         self.site = make_site(self.control, self.api, access)
-        self.guests = make_guest_site(self.control, self.terminals, self.store, access)
+        self.workspaces: dict[AgentName, Path] = {}
+        parts = SiteParts(workspaces=self.workspaces)
+        self.guests = make_guest_site(self.control, self.terminals, self.store, access, parts=parts)
         halves = ApiOrDashboard(self.api, self.site)
         options = {"address": "127.0.0.1", "token": token, "guests": self.guests}
         self.app = Guard(halves, now_s=access.now_s, **options)  # type: ignore[arg-type]
@@ -303,7 +333,7 @@ async def test_the_page_of_a_guest_has_no_way_into_the_dashboard(house: House) -
     page = (await (await house.guest("ann")).get("/chat")).text
     found = set(re.findall(r'(?:href|action)="(/[^"?#]*)', page))
     assert {path for path in found if not path.startswith("/static/")} == {
-        "/", "/chat", "/chat/export", "/logout",
+        "/", "/chat", "/chat/new", "/chat/export", "/logout",
     }  # fmt: skip
 
 
@@ -419,3 +449,65 @@ async def test_the_operator_of_the_same_browser_may_use_the_token(locked: House)
     for wrong in ("Bearer ", "Bearer x", "Basic x"):
         answer = await browser.get("/api/runs", headers={"authorization": wrong})
         assert answer.status_code == 404
+
+
+# ---------------------------------------------------------------------------- files
+
+
+@pytest.mark.real_time
+async def test_a_guest_gets_files_of_their_own_runs_only(house: House, tmp_path: Path) -> None:
+    """And is told of no folder of the operator's machine."""
+    browser = await house.guest("ann")
+    (tmp_path / "plan.txt").write_text("a plan", "utf-8")
+    file = OutFile(FileKind.DOCUMENT, str(tmp_path / "plan.txt"), "plan.txt", "text/plain")
+    house.workspaces[AgentName("main")] = tmp_path
+    house.control.files = (file,)
+    for conversation, status in (("ann", 200), ("ann.trip", 200), ("bob", 404), ("anna", 404)):
+        house.control.session_of_run = SessionKey(f"agent:main:web:direct:{conversation}")
+        answer = await browser.get("/chat/file", params={"run": RUN_ID, "path": "plan.txt"})
+        assert (answer.status_code, answer.text == "a plan") == (status, status == 200)
+        whole = {"run": RUN_ID, "path": file.path}
+        assert (await browser.get("/chat/file", params=whole)).status_code == 404
+    answer = await browser.get("/chat/file", params={"run": "0", "path": "plan.txt"})
+    assert "there is no such file in this run" in answer.text
+    page = (await browser.get("/chat")).text
+    assert "path=plan.txt" in page
+    assert str(tmp_path) not in page
+
+
+async def test_a_file_is_told_to_a_guest_without_its_folder(house: House) -> None:
+    browser = await house.guest("ann")
+    file = OutFile(FileKind.DOCUMENT, "/home/op/plan.txt", "plan.txt", "text/plain")
+    house.terminals.events.put_nowait(TerminalMessage("r1", "here", RUN_ID, file))
+    house.terminals.events.put_nowait(None)
+    said = (await browser.get("/api/chat/trip/events")).text
+    assert '"path":"plan.txt"' in said
+    assert "/home/op" not in said
+    assert house.terminals.attached == ["ann.trip"]
+
+
+async def test_a_guest_chooses_no_agent(house: House) -> None:
+    browser = await house.guest("ann")
+    body = {"message_id": "1", "text": "hi", "agent": "main"}
+    answer = await browser.post("/api/chat/chat/messages", json=body, headers=ORIGIN)
+    assert (answer.status_code, house.terminals.said) == (404, [])
+    assert (await browser.get("/chat?name=new&agent=main")).status_code == 404
+
+
+async def test_a_button_is_pressed_in_the_chat_of_the_guest(house: House) -> None:
+    browser = await house.guest("ann")
+    body = {"press_id": "1", "receipt": "r1", "data": "retry:x"}
+    answer = await browser.post("/api/chat/bob/press", json=body, headers=ORIGIN)
+    assert answer.status_code == 204
+    assert [chat for chat, *_ in house.terminals.pressed] == ["ann.bob"]
+
+
+async def test_a_guest_sees_no_question_about_a_tool_and_no_text_of_an_error(house: House) -> None:
+    """AGENT-11: the owners are asked. A text may name files of the operator's machine."""
+    house.control.failed = True
+    browser = await house.guest("ann")
+    page = (await browser.get("/chat")).text
+    assert "May the agent do this?" not in page
+    assert "failed" in page
+    assert "/home/op" not in page
+    assert "/why" not in page

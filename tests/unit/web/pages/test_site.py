@@ -15,7 +15,7 @@ from goclaw_py.model.messages import OutboundMessage, Sender, Target
 from goclaw_py.ports.store import OutboxState, Person, RunSpan, Standing
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
-from goclaw_py.web.pages import make_site
+from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from goclaw_py.web.pages.services import MAX_FORM_BYTES
 from tests.support.apps import lend_api
@@ -225,7 +225,7 @@ async def test_a_message_is_shown_as_it_is_read_in_its_chat(control: FakeControl
     def read(message: OutboundMessage) -> str:
         return message.text.replace("<b>", "").replace("</b>", "")
 
-    site = make_site(control, lend_api(control), WebAccess("127.0.0.1"), read=read)
+    site = make_site(control, lend_api(control), WebAccess("127.0.0.1"), parts=SiteParts(read))
     async with Browser(site) as browser:
         text = (await browser.get("/deliveries")).text
     assert "<summary>wet</summary><pre>wet</pre>" in "".join(text.split("\n"))

@@ -1,0 +1,56 @@
+"""Conversations of the console: their titles, and their deletion (SPEC CHAN-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+
+from goclaw_py.common.text import visible_line
+from goclaw_py.gateway.forks import CONSOLE
+from goclaw_py.model.errors import NotAChat, SessionBusy
+from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.session_keys import MAX_TITLE_CHARS, chat_of
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import NameKind, SeenName, Store
+
+log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.1
+"""Seconds between two attempts to delete, while runs end."""
+
+
+def console_chat(key: SessionKey) -> Target:
+    """Return the chat of a conversation of the console. Raises ``NotAChat`` for others."""
+    chat = chat_of(key)
+    if chat is None or (chat.channel, chat.account) != CONSOLE:
+        raise NotAChat(f"session {key} is no conversation of the console")
+    return chat
+
+
+async def rename(store: Store, clock: Clock, key: SessionKey, title: str) -> str:
+    """Store the title of a conversation, or remove it; see ``Control.rename``."""
+    chat, line = console_chat(key), visible_line(title)
+    if len(line) > MAX_TITLE_CHARS:
+        raise ValueError(f"a title has at most {MAX_TITLE_CHARS} characters, not {len(line)}")
+    if line:
+        named = SeenName(chat, line, kind=NameKind.GIVEN)
+        await store.note_names([named], now=clock.now())
+    else:
+        await store.forget_name(chat)
+    return line
+
+
+async def delete(store: Store, key: SessionKey, *, wait_s: float) -> None:
+    """Delete a stopped conversation, waiting for the end of its runs; see ``Control.delete``."""
+    console_chat(key)
+    deadline = asyncio.get_running_loop().time() + wait_s
+    while not await store.delete_session(key):
+        if asyncio.get_running_loop().time() >= deadline:
+            raise SessionBusy(
+                f"session {key} still has a run or a message that waits, so it was not deleted; "
+                "try again in a moment"
+            )
+        await asyncio.sleep(_LOOK_S)
+    log.info("session_deleted", extra={"session": key})

@@ -1,0 +1,209 @@
+"""The conversations that the chat shows: those of the console, or of a guest (SPEC CHAN-9).
+
+The page takes conversations, agents and files only from here, so that this is the one place which
+decides what a person may see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+from starlette.exceptions import HTTPException
+
+from goclaw_py.model.errors import NotFound
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, SessionKey
+from goclaw_py.model.messages import Target
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, chat_of, is_chat_name
+from goclaw_py.model.web_links import (
+    FIRST_CONVERSATION,
+    WEB,
+    WEB_PLACE,
+    chat_of_guest,
+    conversation_of,
+)
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import Session
+from goclaw_py.ports.terminals import Uploads
+from goclaw_py.web.pages.rendering import Read
+
+LISTED: Final = 100
+
+FIRST: Final = "browser"
+"""The operator's conversation that is shown if none is named."""
+
+_CHANNEL: Final = "console"
+_MOST: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SiteParts:
+    """What the pages need besides the operations.
+
+    Args:
+        read: Returns the text of a message as people in its chat read it.
+        agents: The agents that a conversation may be with, each with its model.
+        workspaces: The folder of each agent, for files.
+        uploads: Takes the files of messages; None: there are none.
+        default: The agent of conversations that were started without a choice.
+    """
+
+    read: Read = attrgetter("text")
+    agents: Mapping[AgentName, str] = field(default_factory=dict)
+    workspaces: Mapping[AgentName, Path] = field(default_factory=dict)
+    uploads: Uploads | None = None
+    default: AgentName = MAIN_AGENT
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation. ``title`` is "" if it has none; ``session`` is None while it is new."""
+
+    name: str
+    agent: AgentName
+    title: str
+    session: Session | None
+
+    @property
+    def heading(self) -> str:
+        """What people call it."""
+        return self.title or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConversation(Conversation):
+    """A conversation in which something was said."""
+
+    session: Session
+
+
+class Conversations:
+    """Finds the operator's conversations, which are those of the console."""
+
+    guest = ""
+    """The guest whose conversations these are; "" is the operator."""
+    first = FIRST
+    """The conversation that is shown if none is named."""
+
+    def __init__(self, control: Control, parts: SiteParts) -> None:
+        self.control = control
+        self.parts = parts
+
+    def name(self, query: Mapping[str, str]) -> str:
+        """Return the name of a conversation in an address. Raises ``HTTPException`` (422)."""
+        name = query.get("name", self.first)
+        try:
+            self.chat(name)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+        return name
+
+    def chat(self, name: str) -> Target:
+        """Return the chat of a conversation. Raises ``ValueError`` for an impossible name."""
+        if not is_chat_name(name):
+            raise ValueError("a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+        return Target(_CHANNEL, DEFAULT_ACCOUNT, name)
+
+    async def find(self, name: str, agent: str = "") -> Conversation:
+        """Return a conversation by its name; it keeps its agent.
+
+        ``agent`` is the choice for a new one. Raises ``NotFound`` for an agent that is not there.
+        """
+        chat = self.chat(name)
+        found = await self.control.sessions(limit=_MOST, search=_part(chat))
+        session = next((one for one in found if chat_of(one.key) == chat), None)
+        if session is not None:
+            return (await self._titled([session]))[0]
+        if agent and agent not in self.parts.agents:
+            raise NotFound(f"there is no agent {agent[:64]!r}")
+        return Conversation(name, AgentName(agent) if agent else self.parts.default, "", None)
+
+    async def stored(self, name: str) -> StoredConversation:
+        """Return a conversation in which something was said. Raises ``NotFound``."""
+        found = await self.find(name)
+        if not isinstance(found, StoredConversation):
+            raise NotFound(f"there is no conversation {name}")
+        return found
+
+    async def all(self) -> list[StoredConversation]:
+        """Return the conversations, the most recently active one first."""
+        found = await self.control.sessions(limit=LISTED, search=f":{_CHANNEL}:direct:")
+        return await self._titled(self._newest(found))
+
+    def owns(self, session: SessionKey) -> bool:
+        """Return whether a session is one of these conversations."""
+        return bool(self.name_of(session))
+
+    def name_of(self, session: SessionKey) -> str:
+        """Return the name of a conversation; "" for other sessions."""
+        match chat_of(session):
+            case Target(channel, _, chat, None) if channel == _CHANNEL:
+                return chat
+            case _:
+                return ""
+
+    def _newest(self, sessions: list[Session]) -> list[Session]:
+        """Return the most recently active session of each conversation."""
+        newest: dict[str, Session] = {}
+        for session in sessions:
+            if name := self.name_of(session.key):
+                newest.setdefault(name, session)
+        return list(newest.values())
+
+    async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
+        names = await self.control.names([session.key for session in sessions])
+        return [
+            StoredConversation(
+                name := self.name_of(session.key),
+                session.agent,
+                # Without a title it has the name that any chat of a channel has.
+                "" if (title := names[session.key]) == f"{_CHANNEL} {name}" else title,
+                session,
+            )
+            for session in sessions
+        ]
+
+
+class GuestConversations(Conversations):
+    """Finds the conversations of an invited person.
+
+    What a guest names is a conversation of theirs, whatever it is, so that no name leads to a chat
+    of somebody else (SPEC CHAN-13).
+    """
+
+    first = FIRST_CONVERSATION
+
+    def __init__(self, control: Control, parts: SiteParts, guest: str) -> None:
+        super().__init__(control, parts)
+        self.guest = guest
+
+    def chat(self, name: str) -> Target:
+        """See ``Conversations``."""
+        return Target(*WEB_PLACE, chat_of_guest(self.guest, name))
+
+    async def all(self) -> list[StoredConversation]:
+        """See ``Conversations``."""
+        # The search finds other people whose names begin like this one, too.
+        chat = Target(*WEB_PLACE, self.guest)
+        found = await self.control.sessions(limit=_MOST, search=_part(chat))
+        return await self._titled(self._newest(found))
+
+    def name_of(self, session: SessionKey) -> str:
+        """See ``Conversations``."""
+        match chat_of(session):
+            case Target(channel, _, chat, None) if channel == WEB:
+                return conversation_of(self.guest, chat) or ""
+            case _:
+                return ""
+
+    async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
+        # Operators see the chats by the name of the person; to the person that says nothing.
+        return [StoredConversation(self.name_of(one.key), one.agent, "", one) for one in sessions]
+
+
+def _part(chat: Target) -> str:
+    """Return what is in the keys of the sessions of a chat, and of those with a longer name."""
+    return f":{chat.channel}:direct:{chat.chat}"
