@@ -84,7 +84,7 @@ class GuestControl(FakeControl):
         return replace(made, run=run, entries=tuple(await self.history(SESSION)))
 
     async def runs(self, **_asked: Any) -> list[StoredRun]:
-        error = "cannot open /home/op/secret"
+        error = "cannot open /srv/operator/secret"
         failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error=error)
         return [failed] if self.failed else [ENDED]
 
@@ -477,12 +477,12 @@ async def test_a_guest_gets_files_of_their_own_runs_only(house: House, tmp_path:
 
 async def test_a_file_is_told_to_a_guest_without_its_folder(house: House) -> None:
     browser = await house.guest("ann")
-    file = OutFile(FileKind.DOCUMENT, "/home/op/plan.txt", "plan.txt", "text/plain")
+    file = OutFile(FileKind.DOCUMENT, "/srv/operator/plan.txt", "plan.txt", "text/plain")
     house.terminals.events.put_nowait(TerminalMessage("r1", "here", RUN_ID, file))
     house.terminals.events.put_nowait(None)
     said = (await browser.get("/api/chat/trip/events")).text
     assert '"path":"plan.txt"' in said
-    assert "/home/op" not in said
+    assert "/srv/operator" not in said
     assert house.terminals.attached == ["ann.trip"]
 
 
@@ -509,5 +509,5 @@ async def test_a_guest_sees_no_question_about_a_tool_and_no_text_of_an_error(hou
     page = (await browser.get("/chat")).text
     assert "May the agent do this?" not in page
     assert "failed" in page
-    assert "/home/op" not in page
+    assert "/srv/operator" not in page
     assert "/why" not in page
