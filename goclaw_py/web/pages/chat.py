@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -119,7 +118,7 @@ class _ChatPages:
 
     async def start(self, request: Request) -> Response:
         """Begin a conversation under a name of its own; it is stored with its first message."""
-        name = f"{self._service.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        name = await self._conversations.new_name(self._service.now())
         query = {"name": name}
         if agent := request.query_params.get("agent"):
             query["agent"] = (await self._conversations.find(name, agent)).agent

@@ -6,8 +6,11 @@ decides what a person may see.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
@@ -133,6 +136,10 @@ class Conversations:
         found = await self.control.sessions(limit=LISTED, search=f":{_CHANNEL}:direct:")
         return await self._titled(self._newest(found))
 
+    async def new_name(self, now: datetime) -> str:
+        """Return a name for a new conversation."""
+        return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
     def owns(self, session: SessionKey) -> bool:
         """Return whether a session is one of these conversations."""
         return bool(self.name_of(session))
@@ -199,9 +206,27 @@ class GuestConversations(Conversations):
             case _:
                 return ""
 
+    async def find(self, name: str, agent: str = "") -> Conversation:
+        """See ``Conversations``."""
+        return replace(await super().find(name, agent), title=_numbered(name))
+
+    async def new_name(self, now: datetime) -> str:  # noqa: ARG002
+        """Return the next number: operators see these chats by the person, who needs a name."""
+        known = {one.name for one in await self.all()}
+        return next(name for name in map(str, count(2)) if name not in known)
+
     async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
-        # Operators see the chats by the name of the person; to the person that says nothing.
-        return [StoredConversation(self.name_of(one.key), one.agent, "", one) for one in sessions]
+        names = [self.name_of(one.key) for one in sessions]
+        return [
+            StoredConversation(name, one.agent, _numbered(name), one)
+            for name, one in zip(names, sessions, strict=True)
+        ]
+
+
+def _numbered(name: str) -> str:
+    """Return the title of a guest's conversation, "" for a name that a person has made up."""
+    number = "1" if name == FIRST_CONVERSATION else name
+    return f"Conversation {number}" if number.isdigit() else ""
 
 
 def _part(chat: Target) -> str:

@@ -337,6 +337,14 @@ async def test_the_page_of_a_guest_has_no_way_into_the_dashboard(house: House) -
     }  # fmt: skip
 
 
+async def test_the_conversations_of_a_guest_are_numbered(house: House) -> None:
+    browser = await house.guest("bob")
+    assert (await browser.get("/chat/new")).headers["location"] == "/chat?name=2"
+    house.control.known = [session("bob"), session("bob.2"), session("bob.4"), session("bobby.3")]
+    assert (await browser.get("/chat/new")).headers["location"] == "/chat?name=3"
+    await browser.says("/chat?name=3", "Conversation 1", "Conversation 2", "Conversation 4")
+
+
 async def test_a_message_of_a_guest_goes_to_their_chat(house: House) -> None:
     browser = await house.guest("ann")
     body = {"message_id": "", "text": "hi"}
