@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from goclaw_py.gateway.service import StoreControl
+from goclaw_py.heartbeat.alert_targets import AlertTargetResolver
+from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat
+from goclaw_py.jobs.models import OPERATOR
+from goclaw_py.jobs.targets import owners_chat
 from goclaw_py.model.errors import AlreadyInvited, NotFound
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.model.web_links import LINK_LASTS, secret_hash
 from goclaw_py.ports.control import Control, WebGuest
-from tests.support.stores import A, World, at, inbox
+from tests.support.stores import ANN, A, World, at, inbox
 from tests.unit.gateway.test_control_post import StoppedClock
 
 pytestmark = pytest.mark.real_time
@@ -80,3 +86,19 @@ async def test_a_name_that_cannot_be_is_refused(control: Control, name: str) -> 
     with pytest.raises(ValueError, match="1 to 32 characters"):
         await control.invite_web_guest(name)
     assert await control.web_guests() == []
+
+
+async def test_alerts_and_results_of_operators_do_not_go_to_guests(world: World) -> None:
+    """HB-8, CRON-13: also if a guest was the last who wrote."""
+    guest = Target("web", "default", "ann")
+    for number, target in enumerate((ANN, guest)):
+        key = chat_session(MAIN_AGENT, target, PeerKind.DIRECT)
+        row = replace(inbox(number, target=target), session=key, agent=MAIN_AGENT)
+        await world.a.accept([row], node=A, now=at(number))
+    places = {("telegram", "default"), ("web", "default")}
+    alerts = AlertTargetResolver(world.b, places)
+    assert (await alerts.find(MAIN_AGENT, HeartbeatPolicy())).route.target == ANN
+    of_web = HeartbeatPolicy(target=LastChat("web"))
+    assert (await alerts.find(MAIN_AGENT, of_web)).route.target == guest
+    job: Any = SimpleNamespace(owner=OPERATOR, spec=SimpleNamespace(agent=MAIN_AGENT))
+    assert await owners_chat(world.b, places, job) == ANN
