@@ -32,6 +32,7 @@ from goclaw_py.model.session_keys import (
     access,
     chat_session,
     hears_group,
+    is_made_name,
 )
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
@@ -275,11 +276,10 @@ class IngressFilter:
                 result.names.append(one)
 
     def _note_title(self, message: InboundMessage, result: ClassifiedMessages) -> None:
-        """Guess the title of a conversation of the console: the first words in it."""
+        """Guess the title of a conversation that has a made name: the first words in it."""
         chat, files = replace(message.target, thread=None), message.attachments
         is_said = not (message.source or message.press or message.text.lstrip().startswith("/"))
-        has_name = message.sender.name or message.sender.username or chat in self._names
-        if message.peer is not PeerKind.DIRECT or not is_said or has_name:
+        if not (is_made_name(chat.chat) and is_said) or chat in self._names:
             return
         words = visible_line(message.text) or (visible_line(files[0].name) if files else "")
         if title := first_words(words, _TITLE_CHARS):

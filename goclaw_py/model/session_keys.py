@@ -21,6 +21,11 @@ CHAT_NAME: Final = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """The pattern of a chat name that a person chooses; the whole name must match."""
 
 
+FIRST_CHAT: Final = "browser"
+"""The conversation that the dashboard shows if none is named."""
+
+_MADE_NAME: Final = rf"{FIRST_CHAT}|fork-.*|[0-9]{{8}}-[0-9]{{6}}-[0-9a-f]{{4}}"
+
 MAX_TITLE_CHARS: Final = 80
 """The longest title of a conversation."""
 
@@ -28,6 +33,11 @@ MAX_TITLE_CHARS: Final = 80
 def is_chat_name(text: str) -> bool:
     """Return whether a person may use this chat name; it becomes part of a session key (IO-7)."""
     return re.fullmatch(CHAT_NAME, text) is not None
+
+
+def is_made_name(chat: str) -> bool:
+    """Return whether a program has named a chat of the console, so that it needs a title."""
+    return re.fullmatch(_MADE_NAME, chat) is not None
 
 
 def chat_session(agent: AgentName, target: Target, peer: PeerKind) -> SessionKey:

@@ -67,7 +67,7 @@ def databases(program: Path, request: pytest.FixtureRequest) -> list[str]:
     """DSNs of empty databases, made while this thread may still run a loop of its own."""
     # As an argument it would be started before the browser is looked for.
     postgres_server: Server = request.getfixturevalue("postgres_server")
-    names = [f"browser_{uuid4().hex}" for _ in range(2)]
+    names = [f"browser_{uuid4().hex}" for _ in range(3)]
     asyncio.run(run_sql(postgres_server.address, *(f"create database {name}" for name in names)))
     address = postgres_server.address
     return [f"postgresql://{address.user}@/{name}?host={address.host}" for name in names]

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 import zlib
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import FilePayload, Locator, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
-from tests.browser.dashboard import Dashboard
+from tests.browser.dashboard import Dashboard, address_of
 from tests.browser.seen import TURNED, live, notice, overflow, press, send, title, violations
+from tests.support.process import home
 
 pytestmark = pytest.mark.real_time
 
+ROOT = Path(__file__).parents[2]
 HIT = "<img src=x onerror='window.__hit=9'>"
 HOSTILE = f"{HIT}{TURNED}"
 
@@ -216,3 +222,77 @@ def test_a_conversation_with_files_is_for_everybody(
         artefacts(page, f"Conversation with files {screen.name}")
         assert violations(page) == []
         assert overflow(page) <= 0
+
+
+# ---------------------------------------------------------------------------- approvals and agents
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory, databases: list[str]) -> Iterator[str]:
+    """The address of a gateway with a model whose calls need an approval, and an offline agent."""
+    command = [sys.executable, "-m", "tests.support.model_server", "--port", "0"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as model:
+        assert model.stdout is not None
+        main = "GOCLAW_AGENTS__MAIN__"
+        settings = {
+            "GOCLAW_WEB__API": "true",
+            "GOCLAW_WEB__PORT": "0",
+            "GOCLAW_DATABASE_URL": databases[2],
+            "GOCLAW_AGENTS__CODER__MODEL": "offline",
+            f"{main}MODEL": "openai:chat",
+            f"{main}API_KEY": "sk-of-the-browser",
+            f"{main}BASE_URL": model.stdout.readline().strip(),
+            f"{main}APPROVAL__ASK": '["write_file"]',
+        }
+        with home(tmp_path_factory.mktemp("asking") / "home", **settings) as place:
+            yield address_of(place.start(ready=False))
+        model.terminate()
+
+
+@pytest.mark.parametrize("decision", ["Allow once", "Deny"])
+def test_a_question_of_a_tool_is_answered_in_the_chat_by_keyboard(
+    asking: str, chromium: Any, artefacts: Keep, decision: str
+) -> None:
+    with visit(chromium, asking, DESK) as (context, _):
+        page = context.new_page()
+        page.goto("/chat/new")
+        live(page)
+        send(page, """tool write_file {"path": "a.txt", "text": "<script>hit()</script>"}""")
+        card = page.get_by_role("region", name="May the agent do this? write_file")
+        expect(card).to_contain_text("<script>hit()</script>")
+        expect(page.get_by_text("waits for approval")).to_be_visible()
+        artefacts(page, "A question in the chat")
+        assert violations(page) == []
+        page.reload()
+        live(page)
+        button = card.get_by_role("button", name=decision)
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if button.evaluate("(one) => one === document.activeElement"):
+                break
+        page.keyboard.press("Enter")
+        expect(card).to_have_count(0)
+        last = page.locator("li.assistant .words").last
+        expect(last).to_contain_text("has denied it" if decision == "Deny" else "a.txt")
+
+
+def test_a_conversation_keeps_the_agent_that_it_was_started_with(
+    asking: str, chromium: Any
+) -> None:
+    with visit(chromium, asking, DESK) as (context, _):
+        page = context.new_page()
+        page.goto("/chat")
+        page.get_by_label("Agent").select_option("coder (offline)")
+        press(page, "New conversation")
+        live(page)
+        send(page, "echo from the offline agent")
+        expect(page.locator("li.assistant .words")).to_have_text("from the offline agent")
+        here = page.locator("#called")
+        expect(here).to_have_text("echo from the offline agent")
+        page.goto(page.url.partition("&agent")[0] + "&agent=main")
+        expect(page.locator(".head")).to_contain_text("coder · offline")
+        live(page)
+        send(page, "echo still me")
+        expect(page.locator("li.assistant .words").last).to_have_text("still me")

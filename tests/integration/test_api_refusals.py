@@ -39,6 +39,7 @@ MADE_OR_EMPTY = {
     ("post", "/api/sessions/{key}/reset"),  # has nothing to forget
     ("get", "/api/chat/{chat}/events"),  # a chat begins when somebody opens it
     ("post", "/api/chat/{chat}/messages"),
+    ("post", "/api/chat/{chat}/press"),
     ("post", "/api/chat/{chat}/confirm"),
 }
 

@@ -32,7 +32,8 @@ class _Lent:
         self.chats = chats
         self.control, self.terminals = _StandIn(), _StandIn()
         terminals = cast("Terminals", self.terminals) if chats else None
-        self.app = make_api(cast("Control", self.control), terminals, release=RELEASE)
+        control = cast("Control", self.control)
+        self.app = make_api(control, terminals, release=RELEASE, agents=("main", "coder"))
 
 
 _free: dict[bool, list[_Lent]] = {True: [], False: []}

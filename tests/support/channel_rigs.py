@@ -195,7 +195,9 @@ class Terminal:
             async for event in events:
                 if not isinstance(event, TerminalMessage):
                     continue
-                self._shown.append(SeenMessage(event.receipt, event.text))
+                shown = [event.text] if event.text else []
+                shown += [f"{file.name}: {file.path}"] if (file := event.file) else []
+                self._shown.append(SeenMessage(event.receipt, "\n".join(shown)))
                 if self.leaves_after_next:
                     return
                 if self.confirms:

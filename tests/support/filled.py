@@ -21,6 +21,8 @@ values ('s1', 'main', 'c', 'a', '1', 'epoch', '2026-01-01', 'n1', array['x', E'y
 insert into history (session, epoch, role, text, native, at)
 values ('s1', 0, 'user', E'tab\t, newline\n \\N \\. \r back\\slash é 😀', '\x00ff0a09', 'epoch'),
        ('s1', 0, 'assistant', '', null, '2026-01-01'), ('s1', 0, 'user', '\N', '\x', '2026-01-01');
+insert into history (session, epoch, role, text, files, at)
+values ('s2', 0, 'assistant', 'here', '[{"kind": "photo", "name": "é"}]', 'epoch');
 insert into inbox (channel, account, external_id, session, agent, kind, state, message, run_id,
     received_at)
 values ('c', 'a', '1', 's1', 'main', 'message', 'pending', '{"text": "a\nb\tc\"\\"}', 'r1',
@@ -41,7 +43,7 @@ insert into outbox (channel, account, chat, session, message, state, owner, crea
 values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),
        ('c', 'a', '1', 's1', '{"text": "next"}', 'pending', null, 'epoch', 'epoch');
 insert into people values ('c', 'a', '7', 'Ann', null, 'owner', '-infinity');
-insert into names values ('c', 'a', '7', 'Ann', null, 'ann', 'epoch');
+insert into names values ('c', 'a', '7', 'Ann', null, 'ann', 'epoch', 'given');
 insert into pairing_requests values ('c', 'a', '8', 'Ben', 'ben', 'abc', 'epoch', 'infinity');
 insert into people values ('web', 'default', 'ben', 'ben', null, 'guest', 'epoch');
 insert into web_links values

@@ -13,10 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from goclaw_py.delivery import texts
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import ApprovalClosed, NotFound
 from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import Attachment
 from goclaw_py.model.session_keys import MAX_TITLE_CHARS
+from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import StoredEntry, Unanswered
 from goclaw_py.web.pages.approvals import LABELS
@@ -117,7 +120,7 @@ class _ChatPages:
         return lines_of(history, runs, queue)
 
     async def start(self, request: Request) -> Response:
-        """Begin a conversation under a name of its own; it is stored with its first message."""
+        """Begin a conversation under a made name; it is stored with its first message."""
         name = await self._conversations.new_name(self._service.now())
         query = {"name": name}
         if agent := request.query_params.get("agent"):
@@ -190,7 +193,14 @@ def _waiting(queue: QueueView | None) -> list[Unanswered]:
 def _markdown(here: StoredConversation, history: list[StoredEntry]) -> str:
     """Return a conversation as a Markdown file."""
     said = (
-        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{one.entry.text}\n"
+        f"\n## {one.entry.role}, {one.at:%Y-%m-%d %H:%M:%S} UTC\n\n{_with_files(one.entry)}\n"
         for one in history
     )
     return f"# {here.title or f'Chat {here.name}'}\n" + "".join(said)
+
+
+def _with_files(entry: HistoryEntry) -> str:
+    """Return a text with placeholders for its files; what people have said has them already."""
+    files = entry.files if entry.role is Role.ASSISTANT else ()
+    names = (texts.file_name(Attachment(file.kind, "", file.name)) for file in files)
+    return "\n".join(filter(None, [entry.text, *names]))

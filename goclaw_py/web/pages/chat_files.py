@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -58,7 +58,10 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
         name = request.query_params.get("name", "")
         if len(name) > MAX_NAME_CHARS:
             raise HTTPException(422, f"the name has more than {MAX_NAME_CHARS} characters")
-        stored = await uploads.upload(name, request.stream())
+        try:
+            stored = await uploads.upload(name, request.stream())
+        except ClientDisconnect:
+            return Response(status_code=400)  # nobody reads it
         return JSONResponse({"ref": stored.ref, "name": stored.name, "kind": stored.kind})
 
     async def download(request: Request) -> Response:

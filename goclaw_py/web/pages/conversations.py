@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, chat_of, is_chat_name
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
 from goclaw_py.model.web_links import (
     FIRST_CONVERSATION,
     WEB,
@@ -34,9 +34,6 @@ from goclaw_py.ports.terminals import Uploads
 from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100
-
-FIRST: Final = "browser"
-"""The operator's conversation that is shown if none is named."""
 
 _CHANNEL: Final = "console"
 _MOST: Final = 1000
@@ -88,7 +85,7 @@ class Conversations:
 
     guest = ""
     """The guest whose conversations these are; "" is the operator."""
-    first = FIRST
+    first = FIRST_CHAT
     """The conversation that is shown if none is named."""
 
     def __init__(self, control: Control, parts: SiteParts) -> None:

@@ -14,17 +14,29 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, settled
+from goclaw_py.cli.chats.conversation import (
+    SEEN_ROWS,
+    TerminalConversation,
+    agent_for,
+    settled,
+)
 from goclaw_py.cli.chats.markdown import MarkdownTranscript
-from goclaw_py.cli.chats.transcript import PROMPT, Transcript
+from goclaw_py.cli.chats.transcript import PROMPT, ChatDisplay, Transcript
 from goclaw_py.cli.client.control import STREAM_SILENCE_S, while_alive
-from goclaw_py.model.errors import NoGateway
+from goclaw_py.model.errors import NoGateway, NotFound, StoreUnavailable
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.messages import Button, FileKind, OutboundMessage, OutFile, Target
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunTool
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunStarted,
+    RunText,
+    RunTool,
+)
 from goclaw_py.ports.store import OutboxState
-from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
+from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -401,3 +413,29 @@ async def test_a_silent_stream_is_given_up_in_bounded_time() -> None:
     with pytest.raises(NoGateway, match="in time"):
         await anext(while_alive(arriving(10 * STREAM_SILENCE_S)))
     assert asyncio.get_running_loop().time() - before <= STREAM_SILENCE_S + 1
+
+
+FILE = OutFile(FileKind.DOCUMENT, "/w/a\x1b[2J.txt", "a.txt")
+
+
+@pytest.mark.parametrize("transcript", [Transcript(interactive=True), MarkdownTranscript(print)])
+def test_of_a_sent_file_name_and_path_are_shown(transcript: ChatDisplay) -> None:
+    shown = transcript.show(TerminalMessage("r", "", None, FILE))
+    assert "[a.txt: /w/a" in shown
+    assert "\x1b[2J" not in shown
+    asked = TerminalMessage("r", "Tea!", None, None, ((Button("Done", "job:x"),),))
+    for event in (OpenButtons(asked), ButtonsUsed(HERE, "r"), PressAnswered(HERE, "p", "Done")):
+        assert transcript.show(event) == ""
+
+
+@pytest.mark.parametrize(
+    ("chat", "wanted", "agent"),
+    [("local", None, "main"), ("local", "main", "main"), ("new", None, None), ("new", "x", "x")],
+)
+async def test_a_chat_keeps_its_agent(chat: str, wanted: str | None, agent: str | None) -> None:
+    control = FakeControl()
+    assert await agent_for(control, chat, wanted) == agent
+    with pytest.raises(NotFound, match="is a conversation with agent main"):
+        await agent_for(control, "local", "coder")
+    control.failure = StoreUnavailable("away")
+    assert await agent_for(control, "local", "coder") == "coder"

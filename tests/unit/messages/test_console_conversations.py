@@ -23,7 +23,7 @@ from tests.support.harness import GatewayProcess, Ways, a_process, message, sess
 
 OPEN = Ways(QueuePolicy(), access=DirectPolicy.OPEN)
 CODER = AgentName("coder")
-KEY = SessionKey("agent:main:console:direct:plans")
+KEY = SessionKey("agent:main:console:direct:browser")
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def gateway() -> AsyncIterator[GatewayProcess]:
         yield made
 
 
-def said(text: str, chat: str = "plans", **more: object) -> InboundMessage:
+def said(text: str, chat: str = "browser", **more: object) -> InboundMessage:
     told = replace(message(text, chat=chat, channel="console"), sender=Sender(chat))
     return replace(told, **more)  # type: ignore[arg-type]
 
@@ -54,7 +54,7 @@ async def test_only_on_a_trusted_channel_a_message_chooses_its_agent(
 ) -> None:
     await ask(gateway, said("hi", agent=CODER), said("hi"))
     (first, second) = sorted(await gateway.control.runs(), key=lambda run: run.agent)
-    assert first.session == "agent:coder:console:direct:plans"
+    assert first.session == "agent:coder:console:direct:browser"
     assert second.session == KEY
     stranger = replace(message("hi"), agent=CODER)
     await ask(gateway, stranger)
@@ -68,7 +68,7 @@ async def test_only_on_a_trusted_channel_a_message_chooses_its_agent(
         (("/status", "plan  the\nholidays", "more"), "plan the holidays"),
         (("x" * 200,), "x" * 59 + "…"),
         (("<b>\u202egnp.exe\x00\x1b[2J",), "<b>gnp.exe[2J"),
-        (("\u200b",), "console plans"),
+        (("\u200b",), "console browser"),
     ],
 )
 async def test_the_first_message_gives_the_title(
@@ -77,6 +77,22 @@ async def test_the_first_message_gives_the_title(
     for text in texts:
         await ask(gateway, said(text))
     assert await title(gateway) == expected
+
+
+@pytest.mark.parametrize(
+    ("chat", "expected"),
+    [
+        ("20260102-030405-00af", "hello"),
+        ("fork-0190", "hello"),
+        ("ann", "console ann"),
+        ("20260102-030405", "console 20260102-030405"),
+    ],
+)
+async def test_a_name_that_a_person_has_chosen_stays(
+    gateway: GatewayProcess, chat: str, expected: str
+) -> None:
+    await ask(gateway, said("hello", chat))
+    assert await title(gateway, SessionKey(f"agent:main:console:direct:{chat}")) == expected
 
 
 async def test_a_file_without_words_gives_the_title(gateway: GatewayProcess) -> None:
@@ -93,7 +109,7 @@ async def test_a_title_is_given_changed_and_removed(gateway: GatewayProcess) -> 
     with pytest.raises(ValueError, match="at most 80 characters, not 4096"):
         await control.rename(KEY, "x" * 4096)
     assert await control.rename(KEY, "") == ""
-    assert await title(gateway) == "console plans"
+    assert await title(gateway) == "console browser"
     with pytest.raises(NotFound):
         await control.rename(SessionKey("agent:main:console:direct:none"), "x")
 
@@ -109,7 +125,7 @@ async def test_a_conversation_is_stopped_and_deleted_and_may_begin_again(
     assert gateway.pending == []
     with pytest.raises(NotFound):
         await gateway.control.session(KEY)
-    assert await title(gateway) == "console plans"
+    assert await title(gateway) == "console browser"
     await ask(gateway, said("again"))
     assert [one.entry.text for one in await gateway.control.history(KEY)] == ["again", "re: again"]
     assert await title(gateway) == "again"

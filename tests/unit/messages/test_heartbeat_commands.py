@@ -84,7 +84,8 @@ class Chats:
     def row(self, text: str, *, sender: str = "ann", target: Target = ANN) -> InboxRow:
         said = replace(message(text, sender=sender), target=target)
         session, now = session_of(target.chat), self.service.clock.now()
-        return InboxRow(next(_rows), said, session, MAIN_AGENT, InboxKind.COMMAND, 0, now)
+        agent = WRITER if target == WRITERS else MAIN_AGENT
+        return InboxRow(next(_rows), said, session, agent, InboxKind.COMMAND, 0, now)
 
     @property
     def items(self) -> list[str]:

@@ -313,12 +313,14 @@ class FakeControl(FakeGuests):
         self._called("reset", key)
 
     async def rename(self, key: SessionKey, title: str) -> str:
+        await self.session(key)
         self._called("rename", key, title)
         if len(title) > 80:
             raise ValueError(f"a title has at most 80 characters, not {len(title)}")
         return title
 
     async def delete(self, key: SessionKey) -> None:
+        await self.session(key)
         self._called("delete", key)
         if key == BARE.key:
             raise NotAChat("it belongs to no chat")

@@ -9,10 +9,18 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import NoGateway, StoreUnavailable
+from goclaw_py.model.errors import NoGateway, StoreUnavailable, UnknownAgent
+from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Button, FileKind, OutFile
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
+from goclaw_py.model.run_events import (
+    ButtonsUsed,
+    PressAnswered,
+    RunEnded,
+    RunStarted,
+    RunText,
+)
+from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.web.api import streams, wire
 from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.sockets import listen_unix, short_path
@@ -29,6 +37,12 @@ EVENTS: list[ChatEvent] = [
     RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED),
     TerminalMessage("receipt", "a\nb", fakes.RUN_ID),
     TerminalMessage("receipt2", "c", None),
+    TerminalMessage(
+        "receipt3", "", None, OutFile(FileKind.PHOTO, "/w/ü.png", "ü.png", "image/png")
+    ),
+    OpenButtons(TerminalMessage("receipt4", "d", None, None, ((Button("✅ Done", "job:x"),),))),
+    ButtonsUsed(fakes.LOCAL, "receipt4"),
+    PressAnswered(fakes.LOCAL, "local:press:1", "✅ Done"),
 ]
 
 
@@ -64,6 +78,26 @@ async def _first(events: AsyncIterator[ChatEvent]) -> ChatEvent:
     async for event in events:
         return event
     raise AssertionError("the stream ended")
+
+
+async def test_a_line_has_its_agent_and_files_and_a_button_is_pressed(
+    made: Gateway, remote: RemoteControl
+) -> None:
+    reading = asyncio.create_task(_first(remote.attach("local")))
+    files = (UploadedFile("0f", "a.txt"),)
+    await remote.say("local", "m1", "look", agent=AgentName("coder"), files=files)
+    assert made.terminals.more == [("coder", files)]
+    with pytest.raises(UnknownAgent, match="there is no agent 'none'"):
+        await remote.say("local", "m2", "look", agent=AgentName("none"))
+    with pytest.raises(Refused, match="at most 100 items"):
+        await remote.say("local", "m3", "look", files=files * 101)
+    await remote.press("local", "p1", receipt="r1", data="job:done:x")
+    assert made.terminals.pressed == [("local", "p1", "r1", "job:done:x")]
+    for data in ("", "x" * 65):
+        with pytest.raises(Refused):
+            await remote.press("local", "p2", receipt="r1", data=data)
+    made.terminals.events.put_nowait(EVENTS[-1])
+    await reading
 
 
 async def test_a_line_that_is_not_committed_is_an_error_on_the_other_side(
