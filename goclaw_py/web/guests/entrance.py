@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 WRONG_LINKS: Final = 10
 """The number of wrong links that an address may try in a minute."""
 
+MOST_REQUESTS: Final = 32
+"""The number of requests and streams that a browser may have at once: others need room, too."""
+
 _MINUTE_S: Final = 60.0
 _ADDRESSES: Final = 10_000
 _SIGNED_OUT: Final = "/signed-out"
@@ -44,12 +47,16 @@ _USED = "This link was used already, and works once: ask for another one for thi
 _TOO_MANY = "Too many wrong links were tried. Try again in a minute."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SignedInBrowser:
-    """What a signed-in browser reaches; ``closing`` ends its streams."""
+    """What a signed-in browser reaches; ``closing`` ends its streams.
+
+    ``requests`` is the number of requests in progress, streams included.
+    """
 
     app: ASGIApp
     closing: asyncio.Event
+    requests: int = 0
 
 
 MakeBrowserApp = Callable[[WebLink, asyncio.Event], ASGIApp]
@@ -106,8 +113,19 @@ class Guests:
             # The database is away. The entrance says so: it has the pages for errors.
             scope["failure"] = error
             link = None
-        app = self._entrance if link is None else self._browser(secret_hash(cookie), link).app
-        await app(scope, receive, send)
+        if link is None:
+            await self._entrance(scope, receive, send)
+            return
+        browser = self._browser(secret_hash(cookie), link)
+        if browser.requests >= MOST_REQUESTS:
+            scope["failure"] = HTTPException(429, "this browser has too many pages open")
+            await self._entrance(scope, receive, send)
+            return
+        browser.requests += 1
+        try:
+            await browser.app(scope, receive, send)
+        finally:
+            browser.requests -= 1
 
     async def recheck(self) -> None:
         """End the streams of browsers whose sign-in has ended. Raises ``StoreUnavailable``."""

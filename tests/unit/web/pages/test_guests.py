@@ -32,7 +32,7 @@ from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.guests import make_guest_site
-from goclaw_py.web.guests.entrance import WRONG_LINKS
+from goclaw_py.web.guests.entrance import MOST_REQUESTS, WRONG_LINKS
 from goclaw_py.web.guests.site import MOST_CONVERSATIONS
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.signin import GUEST_COOKIE
@@ -457,6 +457,21 @@ async def test_the_operator_of_the_same_browser_may_use_the_token(locked: House)
     for wrong in ("Bearer ", "Bearer x", "Basic x"):
         answer = await browser.get("/api/runs", headers={"authorization": wrong})
         assert answer.status_code == 404
+
+
+async def test_a_browser_has_a_limited_number_of_streams(house: House) -> None:
+    """It must not take all connections from the operator and from other guests."""
+    ann, bob = await house.guest("ann"), await house.guest("bob")
+    path = "/api/chat/chat/events"
+    streams = [asyncio.create_task(ann.get(path)) for _ in range(MOST_REQUESTS)]
+    await asyncio.sleep(0.05)
+    await ann.says("/chat", "too many pages open", status=429)
+    await bob.says("/chat", "said in")
+    house.guests.close()
+    async with asyncio.timeout(5):
+        await asyncio.gather(*streams)
+    house.guests._browsers.clear()
+    await ann.says("/chat", "said in")
 
 
 # ---------------------------------------------------------------------------- files
