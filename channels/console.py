@@ -2,6 +2,9 @@
 
 One object is the channel for the runtime and distributes messages to terminals. Whoever can reach
 it can also read the state folder, so everybody here is the operator.
+
+The web chat of invited people (SPEC CHAN-13) is a second channel of the same kind, whose terminals
+are the pages in their browsers. They are guests.
 """
 
 from __future__ import annotations
@@ -46,6 +49,7 @@ from goclaw_py.model.run_events import (
     RunWaits,
 )
 from goclaw_py.model.session_keys import is_chat_name
+from goclaw_py.model.web_links import WEB, guest_of
 from goclaw_py.ports.channel import Channel, InboundHandler, PlainChannel
 from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 
@@ -381,9 +385,9 @@ class ConsoleChannel(PlainChannel):
             )
         return InboundMessage(
             external_id=f"{chat}:{own_id}",
-            target=Target(NAME, ACCOUNT, chat),
+            target=Target(self.name, self.account, chat),
             peer=PeerKind.DIRECT,
-            sender=Sender(chat),
+            sender=self._sender(chat),
             text=text,
             sent_at=self._now(),
         )
@@ -403,6 +407,9 @@ class ConsoleChannel(PlainChannel):
         except TimeoutError:
             raise StoreUnavailable("the gateway accepts no messages now") from None
         await intake.accept([message])
+
+    def _sender(self, chat: str) -> Sender:
+        return Sender(chat)
 
     @property
     def max_files(self) -> int:
@@ -433,13 +440,24 @@ class ConsoleChannel(PlainChannel):
             sending.shown.set_result(True)
 
 
+class WebChannel(ConsoleChannel):
+    """The web chat of invited people."""
+
+    name = WEB
+    trusted = False
+
+    def _sender(self, chat: str) -> Sender:
+        person = guest_of(chat)
+        return Sender(person, person)
+
+
 class ConsoleKind:
     """Creates the console."""
 
     name = NAME
 
     def build(self, account: str, options: Mapping[str, object]) -> Channel:
-        """Create its only account.
+        """Create its only account, or the channel ``web``.
 
         Its options are ``[web]``'s: ``uploads`` (the folder), ``max_bytes`` and ``max_files``.
         Raises ``SettingError`` for other ones.
@@ -449,17 +467,18 @@ class ConsoleKind:
                 raise SettingError(
                     key, value, "unknown key; remove it: the console has no settings of its own"
                 )
-        if account != ACCOUNT:
+        if account not in (ACCOUNT, WEB):
             raise SettingError(
                 f"accounts.{account}",
                 account,
                 "unknown key; remove it: the console has only one account",
             )
+        channel = WebChannel if account == WEB else ConsoleChannel
         folder, max_bytes, max_files = map(options.get, _OPTIONS)
         if not (isinstance(folder, Path) and isinstance(max_bytes, int)):
-            return ConsoleChannel()
+            return channel()
         assert isinstance(max_files, int)
-        return ConsoleChannel(uploads=UploadFolder(folder, max_bytes), max_files=max_files)
+        return channel(uploads=UploadFolder(folder, max_bytes), max_files=max_files)
 
 
 factory = ConsoleKind()

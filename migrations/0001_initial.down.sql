@@ -9,6 +9,7 @@ drop table work_items;
 drop table owner_zones;
 drop table job_runs;
 drop table cron_jobs;
+drop table web_links;
 drop table pairing_requests;
 drop table people;
 drop table names;

@@ -659,6 +659,26 @@ comment on index pairing_requests_by_code is 'The request with a pairing code.';
 create unique index pairing_requests_by_id on pairing_requests (id);
 comment on index pairing_requests_by_id is 'The request that a button names.';
 
+create table web_links (
+    link_hash   text        collate "C" primary key,
+    channel     text        collate "C" not null,
+    account     text        collate "C" not null,
+    sender_id   text        collate "C" not null,
+    created_at  timestamptz not null,
+    expires_at  timestamptz not null,
+    used_at     timestamptz,
+    cookie_hash text        collate "C" unique,
+    foreign key (channel, account, sender_id) references people on delete cascade,
+    constraint web_links_used check ((used_at is null) = (cookie_hash is null))
+);
+comment on table web_links is 'Personal links to the web chat, and the browsers that used them.';
+comment on column web_links.link_hash is 'Hash of the secret in the link.';
+comment on column web_links.channel is 'The invited person, with account and sender_id.';
+comment on column web_links.expires_at is 'When the unused link expires, or the sign-in of the browser.';
+comment on column web_links.cookie_hash is 'Hash of the cookie of the browser that used the link.';
+create index web_links_of_person on web_links (channel, account, sender_id);
+comment on index web_links_of_person is 'Deletion with the person.';
+
 -- == Jobs ==
 -- Scheduled jobs, their executions, and queues of work for them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from goclaw_py.app.parts import CONSOLE, Parts
+from goclaw_py.app.parts import OWN, Parts
 from goclaw_py.config.models import Settings
 
 OFFLINE = "offline"
@@ -19,7 +19,7 @@ def banner(
     for name, agent in list(settings.agents.items())[:2]:
         hint = "  (needs no API key; set another model in goclaw.toml)"
         yield f"  agent     {name}: {agent.model}{hint if agent.model == OFFLINE else ''}"
-    outside = [f"{name}/{account}" for name, account in parts.channels if name != CONSOLE]
+    outside = [f"{name}/{account}" for name, account in parts.channels if name not in OWN]
     yield f"  channels  {', '.join(outside) or ONLY_CONSOLE}"
     if web is not None:
         serves_api = settings.web.serves_api(has_hooks=bool(parts.hooks))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 
 from goclaw_py.agents import program_loop
-from goclaw_py.app.parts import CONSOLE, Parts
+from goclaw_py.app.parts import OWN, Parts
 from goclaw_py.common.redaction import Redactor
 from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
 from goclaw_py.config.agents import DayBudget
@@ -97,7 +97,8 @@ def job_rules(settings: Settings) -> JobCreationRules:
 
 def account_places(settings: Settings) -> tuple[Place, ...]:
     """Return the channel accounts of a gateway."""
-    return ((CONSOLE, DEFAULT_ACCOUNT), *((a.channel, a.name) for a in accounts(settings)))
+    own = [(name, DEFAULT_ACCOUNT) for name in OWN]
+    return *own, *((a.channel, a.name) for a in accounts(settings) if a.channel not in OWN)
 
 
 def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:

@@ -6,6 +6,7 @@ import logging
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from goclaw_py.config import Settings, web_token
 from goclaw_py.ports.channel import Hook
@@ -42,7 +43,10 @@ def listen_web(
     access = None
     if serves_api:
         token = web_token(settings, env)
-        access = WebAccess(web.host, web.hosts, "" if token is None else token.get_secret_value())
+        url = (web.public_url or "").rstrip("/")
+        names = filter(None, (*web.hosts, urlsplit(url).hostname))
+        secret = "" if token is None else token.get_secret_value()
+        access = WebAccess(web.host, tuple(names), secret, public_url=url)
     try:
         return WebListener(listen_tcp(web.host, web.port), access)
     except CannotListen as error:

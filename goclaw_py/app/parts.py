@@ -31,6 +31,7 @@ from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules
 from goclaw_py.model.targets import TARGET_FORM, parse_target
+from goclaw_py.model.web_links import WEB, WEB_PLACE
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.store import Place
@@ -41,6 +42,8 @@ from goclaw_py.web.hooks import collect_hooks
 
 GROUP = "goclaw_py.channels"
 CONSOLE = "console"
+OWN = (CONSOLE, WEB)
+"""The channels that always exist, and have no server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +70,25 @@ class Parts:
         return console
 
     @property
+    def guest_terminals(self) -> Terminals:
+        """The web chat of invited people, in its role for their browsers."""
+        chat = self.channels[WEB_PLACE]
+        assert isinstance(chat, Terminals)
+        return chat
+
+    @property
     def uploads(self) -> Uploads:
         """The console channel, in its role for uploaded files."""
         console = self.channels[CONSOLE, DEFAULT_ACCOUNT]
         assert isinstance(console, Uploads)
         return console
+
+    @property
+    def guest_uploads(self) -> Uploads:
+        """The web chat, in its role for uploaded files."""
+        chat = self.channels[WEB_PLACE]
+        assert isinstance(chat, Uploads)
+        return chat
 
     def read(self, message: OutboundMessage) -> str:
         """The text of a message as people in its chat read it.
@@ -118,7 +135,7 @@ class _Lazy:
 
 
 def build_channels(settings: Settings) -> dict[Place, Channel]:
-    """Create every enabled account, and the console, which is always enabled.
+    """Create every enabled account, the console, and the web chat, which are always enabled.
 
     Raises ``SettingError`` for an unknown kind of channel or a refused option.
     """
@@ -127,8 +144,11 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     folder = settings.state_folder.absolute() / "uploads"
     console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {"uploads": folder, **limits})
     channels: dict[Place, Channel] = {(console.name, console.account): console}
+    # The same plug-in supplies both.
+    own = folder.with_name("guest-uploads")
+    channels[WEB_PLACE] = kinds[CONSOLE].build(WEB, {"uploads": own, **limits})
     for account in accounts(settings):
-        if account.channel == CONSOLE:
+        if account.channel in OWN:
             continue
         kind = kinds.get(account.channel)
         if kind is None:
@@ -221,6 +241,7 @@ class _Level:
             listed=self.listed,
             mention=mention[-1] if mention else own.mention,
             trusted=self.is_trusted,
+            invited=account.channel == WEB,
         )
         stop = [each.stop for each in self.own if each.stop is not None]
         within = [each.queue for each in self.own]
@@ -395,7 +416,7 @@ def _target(settings: Settings, agent: AgentName, text: str) -> Target:
         raise settings.error(path, text, f"must have the form {TARGET_FORM}")
     channels = settings.channels
     accounts_of = {
-        CONSOLE: [DEFAULT_ACCOUNT],
+        **{name: [DEFAULT_ACCOUNT] for name in OWN},
         **{name: [DEFAULT_ACCOUNT, *section.accounts] for name, section in channels.items()},
     }
     if target.account not in accounts_of.get(target.channel, ()):

@@ -36,6 +36,7 @@ from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.model.errors import StoreError, StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.ports.agent import AgentLoop
 from goclaw_py.ports.channel import Channel
@@ -45,6 +46,7 @@ from goclaw_py.ports.terminals import Terminals
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import tcp_server
+from goclaw_py.web.guests import Guests, make_guest_site
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.server import ApiServer, HttpServer
 from goclaw_py.web.sockets import UnixListener
@@ -89,6 +91,7 @@ class Service:
         self._people = WakeEvent()
         self._lost = asyncio.Event()
         self._ending = False
+        self._guests: Guests | None = None
         self._cluster = Membership(
             store,
             clock,
@@ -152,6 +155,13 @@ class Service:
         if web is not None:
             site = None
             if web.access is not None:
+                self._guests = make_guest_site(
+                    self.control,
+                    self._parts.guest_terminals,
+                    self._store,
+                    web.access,
+                    parts=self._site_parts(guests=True),
+                )
                 site = make_site(
                     self.control,
                     app,
@@ -159,15 +169,19 @@ class Service:
                     health=self._health,
                     parts=self._site_parts(),
                 )
-            servers.append(tcp_server(web.socket, self._parts.hooks, app, web.access, site))
+            servers.append(
+                tcp_server(web.socket, self._parts.hooks, app, web.access, site, self._guests)
+            )
         return servers
 
-    def _site_parts(self) -> SiteParts:
-        """Return what the dashboard needs besides the operations."""
+    def _site_parts(self, *, guests: bool = False) -> SiteParts:
+        """Return what the pages of the operator or of guests need besides the operations."""
         agents = {AgentName(name): one.model for name, one in self._settings.agents.items()}
         folders = {name: self._settings.workspace(name) for name in agents}
-        default = self._parts.rules[CONSOLE, DEFAULT_ACCOUNT].agent
-        return SiteParts(self._parts.read, agents, folders, self._parts.uploads, default)
+        parts = self._parts
+        uploads = parts.guest_uploads if guests else parts.uploads
+        default = parts.rules[WEB_PLACE if guests else (CONSOLE, DEFAULT_ACCOUNT)].agent
+        return SiteParts(parts.read, agents, folders, uploads, default)
 
     async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""
@@ -298,6 +312,8 @@ class Service:
             self._people.clear()
             async with _database_may_be_away():
                 await self._container.access_control.refresh()
+                if self._guests is not None:
+                    await self._guests.recheck()
 
     async def _warm_up(self) -> None:
         for name, agent in self._parts.agents.items():

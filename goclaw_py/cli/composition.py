@@ -88,22 +88,22 @@ PROBE_S = 15.0
 async def probe_channels(
     settings: Settings, limit_s: float | None = None
 ) -> list[tuple[str, str | ChannelError]]:
-    """Ask the servers of all channels except the console concurrently; return answers by name.
+    """Ask the servers of all channels that have one concurrently; return answers by name.
 
     ``limit_s`` is the timeout of each, at most and by default ``PROBE_S``.
     """
-    from goclaw_py.app.parts import CONSOLE, build_channels  # noqa: PLC0415
+    from goclaw_py.app.parts import OWN, build_channels  # noqa: PLC0415
 
     wait_s = PROBE_S if limit_s is None else min(limit_s, PROBE_S)
     channels = build_channels(settings)
     answers = await asyncio.gather(
-        *(_probed(channel, wait_s, ask=place[0] != CONSOLE) for place, channel in channels.items())
+        *(_probed(channel, wait_s, ask=place[0] not in OWN) for place, channel in channels.items())
     )
     names = [(name, f"{name}/{account}") for name, account in channels]
     return [
         (shown, answer)
         for (name, shown), answer in zip(names, answers, strict=True)
-        if name != CONSOLE
+        if name not in OWN
     ]
 
 

@@ -24,6 +24,7 @@ from goclaw_py.model.errors import BadHours, UnknownZone
 from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName
 from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.model.web_links import WEB
 
 # ---------------------------------------------------------------------------- jobs
 
@@ -227,7 +228,7 @@ def _is_there(settings: Settings, target: HeartbeatTarget) -> bool:
 def _accounts(settings: Settings) -> dict[str, tuple[str, ...]]:
     """Return the accounts of each channel, including disabled ones."""
     found = {name: tuple(channel.by_name) for name, channel in settings.channels.items()}
-    return {CONSOLE: (DEFAULT_ACCOUNT,), **found}
+    return {CONSOLE: (DEFAULT_ACCOUNT,), WEB: (DEFAULT_ACCOUNT,), **found}
 
 
 def _places(settings: Settings) -> Iterator[str]:

@@ -46,6 +46,15 @@ class Web(Section):
     hosts: Annotated[tuple[str, ...], Names(), AfterValidator(_host_names)] = ()
     """additional host names that clients may use, besides localhost and the address above"""
 
+    public_url: Annotated[
+        str | None,
+        Matching(
+            r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?",
+            "a URL without a path such as https://bot.example.org",
+        ),
+    ] = None
+    """the address by which people reach the web server from outside, through a reverse proxy;
+    links to the web chat begin with it; clients may use its host name, as those in hosts"""
     upload_mb: Annotated[int, Whole(1, 2000)] = 20
     """the largest file that people can attach to a message in the dashboard's chat, in MB"""
     upload_files: Annotated[int, Whole(1, MAX_UPLOADS)] = 10

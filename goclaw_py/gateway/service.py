@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
-from goclaw_py.gateway import conversations, forks
+from goclaw_py.gateway import conversations, forks, web_guests
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.session_messages import Submissions
@@ -43,6 +43,8 @@ from goclaw_py.ports.control import (
     Resized,
     SessionFork,
     Submitted,
+    WebGuest,
+    WebInvitation,
 )
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
@@ -265,6 +267,14 @@ class StoreControl(GatewayQueries):
             await self._store.forget_name(Target(channel, account, sender_id))
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
+
+    async def web_guests(self) -> list[WebGuest]:
+        """See ``Control``."""
+        return await web_guests.guests(self._store, now=self._clock.now())
+
+    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
+        """See ``Control``."""
+        return await web_guests.invite(self._store, name, again=again, now=self._clock.now())
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
         """See ``Control``."""

@@ -13,6 +13,7 @@ from goclaw_py.model.messages import Target
 from goclaw_py.model.routes import NOBODY, Route
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.model.targets import target_text
+from goclaw_py.model.web_links import WEB
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import Chat, ChatStore, LastActivity, Place, Session
 
@@ -99,7 +100,11 @@ class AlertTargetResolver:
         heard = [
             each
             for each in await self._store.heard(
-                agent=agent, direct=scope is LastScope.DIRECT, limit=_LOOKED_AT
+                agent=agent,
+                direct=scope is LastScope.DIRECT,
+                # An alert is not for guests who were invited to the web chat.
+                without=None if wanted.channel == WEB else WEB,
+                limit=_LOOKED_AT,
             )
             if self._may_be(each.target, wanted, without)
         ]

@@ -15,6 +15,7 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import chat_of
 from goclaw_py.model.routes import NOBODY, Route
 from goclaw_py.model.session_keys import chat_session
+from goclaw_py.model.web_links import WEB
 from goclaw_py.ports.store import ChatStore, Place
 from goclaw_py.scheduler.models import QueuePolicy
 
@@ -57,7 +58,8 @@ async def owners_chat(
     agent = job.spec.agent
     besides = None if without is None else replace(without, thread=None)
     if job.owner == OPERATOR:
-        found = await store.heard(agent=agent, limit=_LOOKED_AT)
+        # What an operator's job tells is not for guests who were invited to the web chat.
+        found = await store.heard(agent=agent, without=WEB, limit=_LOOKED_AT)
         here = (each.target for each in found if _place(each.target) in places)
         return next((one for one in here if replace(one, thread=None) != besides), None)
     if (owner := chat_of(job.owner)) is None or owner[0] == besides:

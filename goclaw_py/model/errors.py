@@ -53,6 +53,8 @@
     ├── ApprovalClosed          the question about a tool call is answered or has expired
     ├── WrongDecision           the question about a tool call has other answers
     ├── NotRewindable           a run cannot be replayed, or a session not be forked there
+    ├── AlreadyInvited          a person with this name is invited to the web chat
+    ├── TooManyConversations    a guest has the largest number of conversations
     ├── BadUpload               an uploaded file cannot be accepted
     │   └── UploadTooLarge      it is larger than is allowed
     └── ChannelError
@@ -460,6 +462,14 @@ class WrongDecision(GoclawError):
 
 class NotRewindable(GoclawError):
     """A run cannot be replayed, or a session not be forked there; the text says why."""
+
+
+class AlreadyInvited(GoclawError):
+    """A person with this name is invited to the web chat."""
+
+
+class TooManyConversations(GoclawError):
+    """A guest of the web chat has the largest number of conversations."""
 
 
 class BadUpload(GoclawError):

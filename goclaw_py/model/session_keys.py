@@ -184,6 +184,7 @@ class AccessRules:
         listed: The settings' decision about this group, None if there is none.
         mention: Whether the agent answers in groups only if it is mentioned.
         trusted: Whether everybody on the channel is the operator.
+        invited: Whether only people whom the operator has invited may talk; others get no code.
     """
 
     direct: DirectPolicy = DirectPolicy.PAIRING
@@ -192,6 +193,7 @@ class AccessRules:
     listed: bool | None = None
     mention: bool = True
     trusted: bool = False
+    invited: bool = False
 
 
 def access(
@@ -220,7 +222,8 @@ def access(
     if rules.direct is DirectPolicy.OPEN:
         return AccessDecision.ALLOWED
     if rules.direct is DirectPolicy.PAIRING:
-        return AccessDecision.ALLOWED if sender in known else AccessDecision.PAIR
+        stranger = AccessDecision.IGNORED if rules.invited else AccessDecision.PAIR
+        return AccessDecision.ALLOWED if sender in known else stranger
     return AccessDecision.IGNORED
 
 

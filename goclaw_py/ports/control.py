@@ -7,7 +7,7 @@ and, when no gateway runs, the database alone. A command needs to know none of t
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -164,6 +164,30 @@ class PairingApplicant:
     expires_at: datetime
     chat: str
     """Their direct chat: denied by ``Control.allow_chat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class WebGuest:
+    """A person who is invited to the web chat (SPEC CHAN-13).
+
+    Args:
+        link_until: When the unused link expires, which may be past; None if there is none.
+        browsers: The number of browsers that are signed in.
+    """
+
+    name: str
+    invited_at: datetime
+    link_until: datetime | None
+    browsers: int
+
+
+@dataclass(frozen=True, slots=True)
+class WebInvitation:
+    """A personal link to the web chat. ``path`` contains its secret, which is not stored."""
+
+    name: str
+    path: str = field(repr=False)
+    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,6 +483,20 @@ class Control(Protocol):
         self, channel: str, account: str, sender_id: str, *, forget: bool = False
     ) -> None:
         """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
+
+    async def web_guests(self) -> list[WebGuest]:
+        """Return the people who are invited to the web chat, the most recently invited first.
+
+        ``revoke`` removes them, and signs their browsers out.
+        """
+
+    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
+        """Invite a person to the web chat, as guest, by a link that one browser can use.
+
+        ``again``: another link for the same person, instead of unused ones, also after they were
+        removed: they see their earlier conversations. Raises ``AlreadyInvited`` if the name was
+        used before, with ``again`` ``NotFound`` if it was not, and ``ValueError`` for a wrong name.
+        """
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         """Return the display names of sessions, by key, and of people (``channel/account/id``).

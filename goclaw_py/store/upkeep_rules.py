@@ -33,6 +33,9 @@ NAMES_KEPT: Final = RUNS_KEPT
 SETTING_EDITS_KEPT: Final = RUNS_KEPT
 """Edits of settings that have no effect any more: as long as the runs that they affected."""
 
+WEB_LINKS_KEPT: Final = timedelta(days=30)
+"""Expired links to the web chat and sign-ins: whoever opens such a link is told why."""
+
 MOST_SWEPT: Final = 250
 """The number of rows that one statement reads or deletes."""
 

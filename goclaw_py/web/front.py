@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,6 +17,9 @@ from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
+
+if TYPE_CHECKING:
+    from goclaw_py.web.guests.entrance import Guests
 
 _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")
 
@@ -29,6 +32,8 @@ class WebAccess:
     hosts: tuple[str, ...] = ()
     token: str = field(default="", repr=False)
     now_s: Callable[[], float] = time.time
+    public_url: str = ""
+    """The address for people elsewhere, without a slash at its end."""
 
 
 class ApiOrDashboard:
@@ -50,10 +55,11 @@ def tcp_server(
     app: FastAPI,
     access: WebAccess | None,
     site: ASGIApp | None = None,
+    guests: Guests | None = None,
 ) -> HttpServer:
     """Create the server for a TCP socket; without ``access`` it serves only hooks.
 
-    ``site`` serves everything outside of the API.
+    ``site`` serves everything outside of the API, ``guests`` the browsers of invited people.
     """
     hook_app = HookApp(hooks)
     if access is None:
@@ -63,6 +69,7 @@ def tcp_server(
         address=access.address,
         hosts=access.hosts,
         token=access.token,
+        guests=guests,
         now_s=access.now_s,
     )
     # Its event streams end with the server, as those on the unix socket do.
@@ -73,4 +80,9 @@ def tcp_server(
         is_hook = scope["type"] == "http" and hook_app.serves(scope["path"])
         await (hook_app if is_hook else guard)(scope, receive, send)
 
-    return HttpServer(front, listener, on_stop=closing.set, strangers=True)
+    def stop() -> None:
+        closing.set()
+        if guests is not None:
+            guests.close()
+
+    return HttpServer(front, listener, on_stop=stop, strangers=True)

@@ -20,7 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.web.api.wire import ApiError, dump
-from goclaw_py.web.signin import cookie_of, is_signed_in
+from goclaw_py.web.signin import cookie_of, is_for_guests, is_signed_in
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """Paths without token: they only tell that the gateway responds, and whether it is ready."""
@@ -56,6 +56,8 @@ class Guard:
             be called by any address: another site can give this machine a name, but not an address.
         hosts: Other allowed names, without ports.
         token: The token, "" for none: then only this machine may connect.
+        guests: Serves personal links and the browsers of invited people, which need no token
+            and never reach ``app``; None: there are none.
         now_s: Returns the Unix time in seconds, for expired sign-ins.
     """
 
@@ -66,6 +68,7 @@ class Guard:
         address: str,
         hosts: Iterable[str] = (),
         token: str = "",
+        guests: ASGIApp | None = None,
         now_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._app = app
@@ -74,6 +77,7 @@ class Guard:
         if not self._by_any_address:
             self._names.add(_plain(address))
         self._token = token.encode()
+        self._guests = guests
         self._now_s = now_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -87,7 +91,8 @@ class Guard:
             return
         refusal = self.refusal(scope)
         if refusal is None:
-            await self._app(scope, receive, send)
+            app = self._guests if self._guests and self._is_guest(scope) else self._app
+            await app(scope, receive, send)
             return
         if refusal.status == 401 and _wants_page(scope):
             # A form cannot be sent again after the sign-in, but its page can be opened again.
@@ -124,7 +129,7 @@ class Guard:
             if self._has_token(scope):
                 # No other site can make a browser send this header.
                 return None
-            if not (_is_open(scope) or self._is_signed_in(scope)):
+            if not (_is_open(scope) or self._is_guest(scope) or self._is_signed_in(scope)):
                 return RequestRefusal(
                     401, "a token is required: send the header Authorization: Bearer <token>"
                 )
@@ -146,6 +151,10 @@ class Guard:
         # Compared for every scheme, so that the duration reveals nothing.
         is_right = hmac.compare_digest(given.strip(b" "), self._token)
         return is_right and scheme.lower() == b"bearer"
+
+    def _is_guest(self, scope: Scope) -> bool:
+        has_token = bool(self._token) and self._has_token(scope)
+        return self._guests is not None and not has_token and is_for_guests(scope)
 
     def _is_signed_in(self, scope: Scope) -> bool:
         return is_signed_in(cookie_of(scope["headers"]), self._token, self._now_s())

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
 from typing import Final
 
+from starlette.types import Scope
+
 COOKIE: Final = "goclaw_session"
+
+GUEST_COOKIE: Final = "goclaw_guest"
+"""The cookie of an invited person: random, and stored hashed in the database (SPEC CHAN-13)."""
+
+JOIN: Final = "/join/"
+"""The beginning of the paths of personal links."""
 
 LASTS_S: Final = 30 * 86_400
 """How long a sign-in lasts, in seconds."""
@@ -35,16 +44,32 @@ def is_signed_in(value: str, token: bytes, now_s: float) -> bool:
     return is_ours and now_s < int(end)
 
 
-def cookie_of(headers: list[tuple[bytes, bytes]]) -> str:
-    """Return the value of our cookie in the headers of a request, "" if there is none."""
+def is_for_guests(scope: Scope) -> bool:
+    """Return whether a request opens a personal link, or comes from an invited person's browser.
+
+    Also if the cookie is not valid any more.
+    """
+    path: str = scope["path"]
+    return path.startswith(JOIN) or has_cookie(scope["headers"], GUEST_COOKIE)
+
+
+def has_cookie(headers: list[tuple[bytes, bytes]], wanted: str) -> bool:
+    """Return whether a request has a cookie of this name, whatever its value."""
+    return any(key == wanted for key, _ in _cookies(headers))
+
+
+def cookie_of(headers: list[tuple[bytes, bytes]], wanted: str = COOKIE) -> str:
+    """Return the value of a cookie in the headers of a request, "" if there is none."""
+    return next((text for key, text in _cookies(headers) if key == wanted), "")
+
+
+def _cookies(headers: list[tuple[bytes, bytes]]) -> Iterator[tuple[str, str]]:
     for name, value in headers:
         if name.lower() != b"cookie":
             continue
         for pair in value.decode("latin-1").split(";"):
             key, _, text = pair.strip().partition("=")
-            if key == COOKIE:
-                return text
-    return ""
+            yield key, text
 
 
 def _mac(token: bytes, end: str) -> str:

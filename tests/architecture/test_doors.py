@@ -39,7 +39,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pydantic_ai": ("goclaw_py.agents.models",),
     "pydantic_core": ("goclaw_py.config",),
     "rich": ("goclaw_py.cli",),
-    "segno": ("goclaw_py.cli.system.init",),
+    "segno": ("goclaw_py.cli.qr_code",),
     "starlette": ("goclaw_py.web",),
     "structlog": ("goclaw_py.app",),
     "telegram": ("channels.telegram.via_ptb",),

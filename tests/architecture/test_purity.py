@@ -62,7 +62,7 @@ PURE = {
     "model": (
         "approvals budget chat_commands display_names errors explanation ids messages outcomes "
         "owners pagination pairing_codes routes run_events run_steps session_keys targets "
-        "workspace_paths"
+        "web_links workspace_paths"
     ),
     "observability": "readiness",
     "runs": "event_buffer live_events speakers step_views usage_report",

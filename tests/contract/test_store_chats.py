@@ -192,6 +192,15 @@ async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) 
     assert [there.target for there in await world.a.heard(agent=AGENT, direct=True)] == [ANN]
 
 
+async def test_a_channel_can_be_left_out(world: World) -> None:
+    """HB-8: guests of the web chat get no alerts."""
+    guest = replace(ANN, channel="web", chat="ann")
+    await speak(world, 1, ANN, now=at(1))
+    await speak(world, 2, guest, now=at(2))
+    assert [there.target for there in await world.a.heard()] == [guest, ANN]
+    assert [there.target for there in await world.a.heard(without="web", limit=1)] == [ANN]
+
+
 async def test_denied_chats_and_those_that_are_gone_do_not_count_as_spoken_in(world: World) -> None:
     """HB-8: no alert goes to somebody whom the operator has denied, nor to nobody."""
 

@@ -45,6 +45,10 @@ values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'
 insert into people values ('c', 'a', '7', 'Ann', null, 'owner', '-infinity');
 insert into names values ('c', 'a', '7', 'Ann', null, 'ann', 'epoch', 'given');
 insert into pairing_requests values ('c', 'a', '8', 'Ben', 'ben', 'abc', 'epoch', 'infinity');
+insert into people values ('web', 'default', 'ben', 'ben', null, 'guest', 'epoch');
+insert into web_links values
+    ('h1', 'web', 'default', 'ben', 'epoch', 'infinity', null, null),
+    ('h2', 'web', 'default', 'ben', 'epoch', '2026-01-01', 'epoch', 'h3');
 insert into chats (channel, account, chat, peer, first_seen_at, last_seen_at)
 values ('c', 'a', '1', 'direct', 'epoch', 'epoch');
 insert into topics values ('c', 'a', '1', '5', E'Plans\t"', 'closed', true);

@@ -130,6 +130,8 @@ class RemoteControl(Remote):
     approvals = call(Control.approvals, "GET /api/approvals")
     approval = call(Control.approval, "GET /api/approvals/{prefix}")
     decide_approval = call(Control.decide_approval, "POST /api/approvals/{prefix}/decide")
+    web_guests = call(Control.web_guests, "GET /api/web/guests")
+    invite_web_guest = call(Control.invite_web_guest, "POST /api/web/guests")
     grants = call(Control.grants, "GET /api/grants")
     revoke_grant = call(Control.revoke_grant, "POST /api/grants/revoke")
     nodes = call(Control.nodes, "GET /api/nodes")

@@ -183,11 +183,13 @@ def check_token(facts: DoctorFacts) -> Iterator[Finding]:
 def check_names(facts: DoctorFacts) -> Iterator[Finding]:
     """Check the host names that the API accepts; it refuses requests by others (SPEC OPS-2)."""
     web = facts.settings.web
+    public = urlsplit(web.public_url or "").hostname
+    names = web.hosts if public is None else (*web.hosts, public)
     if not web.api or web.is_loopback:
-        yield Finding("web names", ", ".join(("localhost", *web.hosts)))
+        yield Finding("web names", ", ".join(("localhost", *names)))
         return
-    if web.hosts:
-        yield Finding("web names", ", ".join((web.host, *web.hosts)))
+    if names:
+        yield Finding("web names", ", ".join((web.host, *names)))
         return
     cure = 'list the names of this server: web.hosts = ["bot.example.org"]'
     fact = f"no host names for {web.host}: requests to any name but localhost are refused"

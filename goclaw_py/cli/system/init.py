@@ -13,6 +13,7 @@ import typer
 import goclaw_py
 from goclaw_py.cli.context import AsJson, cli, with_options
 from goclaw_py.cli.output import plain, show_json
+from goclaw_py.cli.qr_code import show_qr_code
 from goclaw_py.config import find_file, load
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import MAIN_AGENT
@@ -153,10 +154,8 @@ def _show_next(bot: str, *, is_running: bool, draw: bool) -> None:
         return
     link = f"https://t.me/{bot}"
     typer.echo(f"Write to the bot: {link}")
-    if draw and sys.stdout.encoding.lower().startswith("utf"):
-        import segno  # noqa: PLC0415
-
-        segno.make(link, micro=False).terminal(compact=True)
+    if draw:
+        show_qr_code(link)
 
 
 def heartbeat_example() -> str:

@@ -94,6 +94,7 @@ from goclaw_py.ports.store.runs import (
 )
 from goclaw_py.ports.store.settings import NewSettingEdit, SettingStore
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
+from goclaw_py.ports.store.web_links import WebLink, WebLinkStore
 from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
 from goclaw_py.scheduler.views import Backlog
 
@@ -185,6 +186,8 @@ __all__ = [
     "Unmentioned",
     "UnmentionedRow",
     "UpkeepStore",
+    "WebLink",
+    "WebLinkStore",
     "WorkState",
     "WorkStore",
     "unapproved",
@@ -218,6 +221,7 @@ class Store(
     DraftStore,
     OutboxStore,
     PeopleStore,
+    WebLinkStore,
     ChatStore,
     NameStore,
     IncidentStore,

@@ -164,11 +164,12 @@ class ChatStore(Protocol):
         *,
         agent: AgentName | None = None,
         direct: bool = False,
+        without: str | None = None,
         limit: int = 20,
         before: Cursor | None = None,
     ) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first (HB-8).
 
         Chats that are gone or denied are excluded. ``agent`` selects the sessions of an agent,
-        ``direct`` direct chats.
+        ``direct`` direct chats; ``without`` excludes a channel.
         """

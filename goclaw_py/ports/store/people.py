@@ -11,6 +11,7 @@ from typing import Protocol
 from goclaw_py.model.messages import PeerKind, Sender
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.pairing_codes import AccessVerdict
+from goclaw_py.model.web_links import WEB, guest_of
 from goclaw_py.ports.store.chats import Chat
 from goclaw_py.ports.store.nodes import Place
 
@@ -72,9 +73,14 @@ def unapproved(people: Iterable[Person], chats: Iterable[Chat]) -> list[Chat]:
         chat
         for chat in chats
         if chat.peer is PeerKind.DIRECT
-        and (chat.channel, chat.account, chat.chat) not in approved
+        and (chat.channel, chat.account, _person(chat)) not in approved
         and (chat.allowed is not None or not chat.gone)
     ]
+
+
+def _person(chat: Chat) -> str:
+    """Return the id of the person of a direct chat."""
+    return guest_of(chat.chat) if chat.channel == WEB else chat.chat
 
 
 class PeopleStore(Protocol):

@@ -67,3 +67,9 @@ class UpkeepStore(Protocol):
 
     async def sweep_names(self, *, now: datetime) -> int:
         """Delete names that were not seen for 90 days; return how many."""
+
+    async def sweep_web_links(self, *, now: datetime) -> int:
+        """Delete links to the web chat, and sign-ins by them, that expired 30 days ago.
+
+        Returns how many.
+        """

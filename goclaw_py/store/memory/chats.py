@@ -131,6 +131,7 @@ class MemoryChats(MemoryPart):
         *,
         agent: AgentName | None = None,
         direct: bool = False,
+        without: str | None = None,
         limit: int = 20,
         before: Cursor | None = None,
     ) -> list[LastActivity]:
@@ -140,6 +141,7 @@ class MemoryChats(MemoryPart):
             if record.heard is not None
             and (agent is None or record.agent == agent)
             and (not direct or record.heard.peer is PeerKind.DIRECT)
+            and record.heard.target.channel != without
             and not self._is_left_out(record.heard.target)
         )
         return newest(found, limit, before)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.pairing_codes import AccessVerdict
+from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.ports.store import Notice, PairingRequest, Person, Place, Standing
 from goclaw_py.store.memory import access_requests
 from goclaw_py.store.memory.pages import newest
@@ -53,6 +54,10 @@ class MemoryPeople(MemoryPart):
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
         gone = self._db.people.pop(storable((channel, account, sender_id)), None)
         if gone is not None:
+            if (gone.channel, gone.account) == WEB_PLACE:
+                links = self._db.web_links
+                for link in [one for one in links.values() if one.name == gone.sender.id]:
+                    del links[link.link_hash]
             self._db.notify(Notice.PEOPLE)
         return gone is not None
 

@@ -31,6 +31,7 @@ from goclaw_py.store.memory.settings import MemorySettings
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
 from goclaw_py.store.memory.usage import MemoryUsageSums
+from goclaw_py.store.memory.web_links import MemoryWebLinks
 
 
 class MemoryStore(
@@ -47,6 +48,7 @@ class MemoryStore(
     MemoryDrafts,
     MemoryOutbox,
     MemoryPeople,
+    MemoryWebLinks,
     MemoryChats,
     MemoryNames,
     MemoryIncidents,

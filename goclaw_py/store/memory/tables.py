@@ -38,6 +38,7 @@ from goclaw_py.ports.store import (
     Topic,
     Unanswered,
     UnmentionedRow,
+    WebLink,
 )
 from goclaw_py.ports.store.work import StoredWorkItem
 from goclaw_py.scheduler.models import Mode
@@ -49,7 +50,6 @@ from goclaw_py.store.memory.jobs.tables import JobTables
 
 CUT = (Outcome.LOST, Outcome.INTERRUPTED)
 """The outcomes of runs that later runs may continue."""
-
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
 
@@ -130,7 +130,6 @@ class InboxRecord:
     dismissed: bool = False
     is_parked: bool = False
     """It waits for the answer to a question of its run."""
-    """Whether it waits for the answer of a person."""
     joined: int | None = None
 
     @property
@@ -271,6 +270,7 @@ class MemoryDatabase:
         self.requests: dict[PersonKey, PairingRequest] = {}
         self.kept: dict[PersonKey, list[NewInbox]] = {}
         """The messages of senders with an access request."""
+        self.web_links: dict[str, WebLink] = {}
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
         self.heartbeat_runs = HeartbeatTables()

@@ -125,6 +125,13 @@ class MemoryUpkeep(MemoryPart):
             table.remove(edit)
         return len(old[: upkeep_rules.MOST_SWEPT])
 
+    async def sweep_web_links(self, *, now: datetime) -> int:
+        before = now - upkeep_rules.WEB_LINKS_KEPT
+        old = [key for key, link in self._db.web_links.items() if link.expires_at < before]
+        for key in old[: upkeep_rules.MOST_SWEPT]:
+            del self._db.web_links[key]
+        return len(old[: upkeep_rules.MOST_SWEPT])
+
     # ------------------------------------------------------------------ what is too old
 
     def _is_over(self, row: InboxRecord, now: datetime) -> bool:

@@ -25,6 +25,7 @@ from goclaw_py.store.postgres.messages.inbox import PostgresInbox
 from goclaw_py.store.postgres.messages.incidents import PostgresIncidents
 from goclaw_py.store.postgres.messages.names import PostgresNames
 from goclaw_py.store.postgres.messages.people import PostgresPeople
+from goclaw_py.store.postgres.messages.web_links import PostgresWebLinks
 from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
 from goclaw_py.store.postgres.runs.approvals import PostgresApprovals
 from goclaw_py.store.postgres.runs.records import PostgresRunRecords
@@ -59,6 +60,7 @@ class PostgresStore(
     PostgresDrafts,
     PostgresOutbox,
     PostgresPeople,
+    PostgresWebLinks,
     PostgresChats,
     PostgresNames,
     PostgresIncidents,

@@ -13,6 +13,7 @@ _SQL = queries("upkeep")
 _BACKGROUND = queries("background")
 _NAMES = queries("names")
 _SETTINGS = queries("settings")
+_WEB_LINKS = queries("web_links")
 
 
 class PostgresUpkeep(PostgresPart):
@@ -70,6 +71,12 @@ class PostgresUpkeep(PostgresPart):
         before = now - upkeep_rules.SETTING_EDITS_KEPT
         async with self._pool.connection() as connection:
             rows = await connection.fetch(_SETTINGS["sweep"], before, upkeep_rules.MOST_SWEPT)
+        return len(rows)
+
+    async def sweep_web_links(self, *, now: datetime) -> int:
+        before = now - upkeep_rules.WEB_LINKS_KEPT
+        async with self._pool.connection() as connection:
+            rows = await connection.fetch(_WEB_LINKS["sweep"], before, upkeep_rules.MOST_SWEPT)
         return len(rows)
 
     async def _sweep_stretch(self, query: str, now: datetime, after: int) -> RetentionReport:

@@ -131,6 +131,7 @@ where s.heard_in is not null and s.heard_in <= $4
   ) < ($4, $5::text, $6::text, $7::text, $8::text, $9::text, $10::text)
   and ($1::text is null or s.agent = $1)
   and (not $2 or s.peer = 'direct')
+  and ($11::text is null or s.channel <> $11)
   and not exists (
       select from chats as c
       where c.channel = s.channel and c.account = s.account and c.chat = s.chat

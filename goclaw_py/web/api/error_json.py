@@ -11,6 +11,7 @@ from typing import Final
 
 from goclaw_py.model import errors
 from goclaw_py.model.errors import (
+    AlreadyInvited,
     ApprovalClosed,
     BadUpload,
     BadUsageQuery,
@@ -30,6 +31,7 @@ from goclaw_py.model.errors import (
     SettingError,
     SlugTaken,
     StoreUnavailable,
+    TooManyConversations,
     TooManyEvents,
     TooManyJobs,
     UnknownAgent,
@@ -61,6 +63,8 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (ApprovalClosed, 409),
     (WrongDecision, 422),
     (NotRewindable, 409),
+    (AlreadyInvited, 409),
+    (TooManyConversations, 409),
     (UploadTooLarge, 413),
     (BadUpload, 422),
     (NodeSilent, 504),
@@ -84,6 +88,7 @@ _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "APPROVAL_CLOSED": ApprovalClosed,
     "NOT_REWINDABLE": NotRewindable,
     "SETTING_CHANGED": SettingChanged,
+    "ALREADY_INVITED": AlreadyInvited,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {

@@ -9,7 +9,13 @@ from fastapi.exceptions import RequestValidationError
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.control import Control, MessageCounts, PairingApplicant
+from goclaw_py.ports.control import (
+    Control,
+    MessageCounts,
+    PairingApplicant,
+    WebGuest,
+    WebInvitation,
+)
 from goclaw_py.ports.store import (
     Chat,
     DeadLetter,
@@ -35,6 +41,7 @@ from goclaw_py.web.api.wire import (
     AllowBody,
     ApproveBody,
     DroppedRows,
+    InviteBody,
     NamesAnswer,
     NamesBody,
     Retried,
@@ -194,5 +201,22 @@ def people_routes(control: Control) -> APIRouter:
     async def allow(body: AllowBody) -> None:
         """Allow or deny a chat; one that is not stored is stored as a group."""
         await control.allow_chat(body.channel, body.account, body.chat, allowed=body.allowed)
+
+    return api
+
+
+def guest_routes(control: Control) -> APIRouter:
+    """Return the routes about people of the web chat, below ``/api/web``."""
+    api = APIRouter(tags=["people"])
+
+    @api.get("/guests")
+    async def guests() -> list[WebGuest]:
+        """List the people who are invited to the web chat; `people/revoke` removes them."""
+        return await control.web_guests()
+
+    @api.post("/guests")
+    async def invite(body: InviteBody) -> WebInvitation:
+        """Invite a person to the web chat. The answer has the only copy of the link."""
+        return await control.invite_web_guest(body.name, again=body.again)
 
     return api

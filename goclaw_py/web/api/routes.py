@@ -29,7 +29,12 @@ from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
-from goclaw_py.web.api.messages import inbox_routes, outbox_routes, people_routes
+from goclaw_py.web.api.messages import (
+    guest_routes,
+    inbox_routes,
+    outbox_routes,
+    people_routes,
+)
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
 from goclaw_py.web.api.settings import settings_routes
@@ -84,6 +89,7 @@ def make_api(
     _include(app, settings_routes(control), "/api")
     _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
+    _include(app, guest_routes(control), "/api/web")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")
     _include(app, outbox_routes(control), "/api/outbox")
@@ -99,6 +105,16 @@ def make_api(
         chat = terminal_routes(terminals, app.state.closing, agents)
         _include(app, chat, "/api/chat")
     _include(app, describe(app), "", responses=None)
+    return app
+
+
+def make_chat_api(terminals: Terminals, closing: asyncio.Event) -> FastAPI:
+    """Create an app with nothing but the chat routes; ``closing`` ends its streams."""
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app.state.methods = []
+    app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    _handle_errors(app)
+    _include(app, terminal_routes(terminals, closing), "/api/chat")
     return app
 
 

@@ -23,6 +23,7 @@ from goclaw_py.model.run_events import (
     RunText,
     RunTool,
 )
+from goclaw_py.model.web_links import GUEST_NAME
 from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
@@ -140,6 +141,13 @@ class RevokeBody(Body):
     account: Name
     sender_id: Name
     forget: Flag = False
+
+
+class InviteBody(Body):
+    """The name of the person; ``again``: another link for an invited person."""
+
+    name: Annotated[str, Field(pattern=f"^(?:{GUEST_NAME})$")]
+    again: Flag = False
 
 
 class NamesBody(Body):

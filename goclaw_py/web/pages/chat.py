@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
+from dataclasses import replace
+from functools import partial
 from typing import Final
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import ApprovalClosed, NotFound
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Attachment
-from goclaw_py.model.session_keys import FIRST_CHAT, MAX_TITLE_CHARS, is_chat_name
+from goclaw_py.model.session_keys import MAX_TITLE_CHARS
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import StoredEntry, Unanswered
@@ -36,12 +37,17 @@ EXPORTED: Final = 5000
 def routes(service: PageServices, conversations: Conversations) -> list[Route]:
     """Return the page, whose script uses the routes of terminals, and its forms."""
     pages = _ChatPages(service, conversations)
-    return [
+    of_everybody = [
         Route("/chat", pages.show),
         service.live_route(pages.page),
         Route("/chat/new", pages.start),
         Route("/chat/export", pages.export),
         Route("/chat/markdown", pages.markdown, methods=["POST"]),
+    ]
+    if conversations.guest:
+        return of_everybody
+    return [
+        *of_everybody,
         Route("/chat/rename", pages.rename, methods=["POST"]),
         Route("/chat/delete", pages.confirm, methods=["GET"]),
         Route("/chat/delete", pages.delete, methods=["POST"]),
@@ -60,7 +66,10 @@ class _ChatPages:
         self.page = Page("/chat", "chat", "Chat", self._look, ("name", "agent"))
 
     async def _look(self, query: Query) -> Facts:
-        here = await self._conversations.find(_name(query), query.get("agent", ""))
+        guest = self._conversations.guest
+        here = await self._conversations.find(
+            self._conversations.name(query), query.get("agent", "")
+        )
         key = here.session.key if here.session else None
         queue = await self._control.queue(key) if key else None
         return {
@@ -68,7 +77,9 @@ class _ChatPages:
             "chats": await self._conversations.all(),
             "waiting": _waiting(queue),
             "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
-            "asking": await self._control.approvals(session=key) if key else [],
+            # A guest answers no question about a tool, and sees none.
+            "asking": await self._control.approvals(session=key) if key and not guest else [],
+            "guest": guest,
             "labels": LABELS,
             "agents": self._parts.agents,
             "default_agent": self._parts.default,
@@ -76,7 +87,7 @@ class _ChatPages:
         }
 
     async def show(self, request: Request) -> Response:
-        query = {"name": _name(request.query_params)}
+        query = {"name": self._conversations.name(request.query_params)}
         if agent := request.query_params.get("agent"):
             query["agent"] = agent[:256]
         facts, lines = await asyncio.gather(
@@ -88,7 +99,7 @@ class _ChatPages:
             "lines": lines,
             "max_files": uploads.max_files if uploads else 0,
             "max_bytes": uploads.max_bytes if uploads else 0,
-            "file_address": file_address,
+            "file_address": partial(file_address, guest=bool(self._conversations.guest)),
             "is_picture": is_picture,
         }
         # Long texts take up to 0.2 s each to format: other work goes on meanwhile.
@@ -103,11 +114,14 @@ class _ChatPages:
             self._control.runs(limit=SHOWN, session=session.key),
             self._control.queue(session.key),
         )
+        if self._conversations.guest:
+            # The text of an error may name files and addresses of this machine.
+            runs = [replace(run, error=None) for run in runs]
         return lines_of(history, runs, queue)
 
     async def start(self, request: Request) -> Response:
         """Begin a conversation under a made name; it is stored with its first message."""
-        name = f"{self._service.now():%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+        name = await self._conversations.new_name(self._service.now())
         query = {"name": name}
         if agent := request.query_params.get("agent"):
             query["agent"] = (await self._conversations.find(name, agent)).agent
@@ -165,15 +179,7 @@ class _ChatPages:
 
     async def _stored(self, query: Query) -> StoredConversation:
         """Return the named conversation. Raises ``NotFound`` if nothing was said in it."""
-        return await self._conversations.stored(_name(query))
-
-
-def _name(query: Query) -> str:
-    """Return the name of the chat. Raises ``HTTPException`` (422)."""
-    name = query.get("name", FIRST_CHAT)
-    if not is_chat_name(name):
-        raise HTTPException(422, "a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
-    return name
+        return await self._conversations.stored(self._conversations.name(query))
 
 
 def _waiting(queue: QueueView | None) -> list[Unanswered]:

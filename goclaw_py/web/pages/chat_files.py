@@ -31,9 +31,13 @@ _POLICY: Final = "default-src 'none'; sandbox"
 """Nothing in a file may do anything, whatever a browser takes it for."""
 
 
-def file_address(run: str, file: OutFile) -> str:
-    """Return the address of a file of a run."""
-    return f"/chat/file?{urlencode({'run': run, 'path': file.path})}"
+def file_address(run: str, file: OutFile, *, guest: bool = False) -> str:
+    """Return the address of a file of a run; for a guest it names no folder of this machine."""
+    return f"/chat/file?{urlencode({'run': run, 'path': _path(file, guest=guest)})}"
+
+
+def _path(file: OutFile, *, guest: bool) -> str:
+    return file.name if guest else file.path
 
 
 def is_picture(file: OutFile) -> bool:
@@ -62,11 +66,17 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
 
     async def download(request: Request) -> Response:
         query = request.query_params
-        run = query.get("run", "")[:64]
-        record = await service.control.run_record(run)
-        file = next((one for one in _files(record) if one.path == query.get("path")), None)
-        workspace = workspaces.get(record.run.agent)
-        if record.run.id != run or file is None or workspace is None:
+        run, wanted, guest = query.get("run", "")[:64], query.get("path"), bool(conversations.guest)
+        try:
+            record = await service.control.run_record(run)
+        except NotFound as error:
+            # Its text may name runs of others.
+            raise NotFound("there is no such file in this run") if guest else error from None
+        if record.run.id != run or (guest and not conversations.owns(record.run.session)):
+            raise NotFound("there is no such file in this run")
+        files = (one for one in _files(record) if _path(one, guest=guest) == wanted)
+        file, workspace = next(files, None), workspaces.get(record.run.agent)
+        if file is None or workspace is None:
             raise NotFound("there is no such file in this run")
         return await asyncio.to_thread(_response, workspace, file)
 

@@ -1,4 +1,4 @@
-"""The conversations that the chat of the dashboard shows: those of the console (SPEC CHAN-9).
+"""The conversations that the chat shows: those of the console, or of a guest (SPEC CHAN-9).
 
 The page takes conversations, agents and files only from here, so that this is the one place which
 decides what a person may see.
@@ -6,16 +6,28 @@ decides what a person may see.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
 from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
+from starlette.exceptions import HTTPException
+
 from goclaw_py.model.errors import NotFound
-from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.model.ids import MAIN_AGENT, AgentName, SessionKey
 from goclaw_py.model.messages import Target
-from goclaw_py.model.session_keys import chat_of
+from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
+from goclaw_py.model.web_links import (
+    FIRST_CONVERSATION,
+    WEB,
+    WEB_PLACE,
+    chat_of_guest,
+    conversation_of,
+)
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Session
 from goclaw_py.ports.terminals import Uploads
@@ -24,7 +36,7 @@ from goclaw_py.web.pages.rendering import Read
 LISTED: Final = 100
 
 _CHANNEL: Final = "console"
-_KEYS: Final = f":{_CHANNEL}:direct:"
+_MOST: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +81,40 @@ class StoredConversation(Conversation):
 
 
 class Conversations:
-    """Finds conversations."""
+    """Finds the operator's conversations, which are those of the console."""
+
+    guest = ""
+    """The guest whose conversations these are; "" is the operator."""
+    first = FIRST_CHAT
+    """The conversation that is shown if none is named."""
 
     def __init__(self, control: Control, parts: SiteParts) -> None:
-        self._control = control
+        self.control = control
         self.parts = parts
 
+    def name(self, query: Mapping[str, str]) -> str:
+        """Return the name of a conversation in an address. Raises ``HTTPException`` (422)."""
+        name = query.get("name", self.first)
+        try:
+            self.chat(name)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+        return name
+
+    def chat(self, name: str) -> Target:
+        """Return the chat of a conversation. Raises ``ValueError`` for an impossible name."""
+        if not is_chat_name(name):
+            raise ValueError("a chat name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
+        return Target(_CHANNEL, DEFAULT_ACCOUNT, name)
+
     async def find(self, name: str, agent: str = "") -> Conversation:
-        """Return a conversation by the name of its chat; it keeps its agent.
+        """Return a conversation by its name; it keeps its agent.
 
         ``agent`` is the choice for a new one. Raises ``NotFound`` for an agent that is not there.
         """
-        found = await self._control.sessions(limit=LISTED, search=_KEYS + name)
-        session = next((one for one in found if _name_of(one) == name), None)
+        chat = self.chat(name)
+        found = await self.control.sessions(limit=_MOST, search=_part(chat))
+        session = next((one for one in found if chat_of(one.key) == chat), None)
         if session is not None:
             return (await self._titled([session]))[0]
         if agent and agent not in self.parts.agents:
@@ -97,17 +130,38 @@ class Conversations:
 
     async def all(self) -> list[StoredConversation]:
         """Return the conversations, the most recently active one first."""
+        found = await self.control.sessions(limit=LISTED, search=f":{_CHANNEL}:direct:")
+        return await self._titled(self._newest(found))
+
+    async def new_name(self, now: datetime) -> str:
+        """Return a name for a new conversation."""
+        return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+    def owns(self, session: SessionKey) -> bool:
+        """Return whether a session is one of these conversations."""
+        return bool(self.name_of(session))
+
+    def name_of(self, session: SessionKey) -> str:
+        """Return the name of a conversation; "" for other sessions."""
+        match chat_of(session):
+            case Target(channel, _, chat, None) if channel == _CHANNEL:
+                return chat
+            case _:
+                return ""
+
+    def _newest(self, sessions: list[Session]) -> list[Session]:
+        """Return the most recently active session of each conversation."""
         newest: dict[str, Session] = {}
-        for session in await self._control.sessions(limit=LISTED, search=_KEYS):
-            if name := _name_of(session):
+        for session in sessions:
+            if name := self.name_of(session.key):
                 newest.setdefault(name, session)
-        return await self._titled(list(newest.values()))
+        return list(newest.values())
 
     async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
-        names = await self._control.names([session.key for session in sessions])
+        names = await self.control.names([session.key for session in sessions])
         return [
             StoredConversation(
-                name := _name_of(session),
+                name := self.name_of(session.key),
                 session.agent,
                 # Without a title it has the name that any chat of a channel has.
                 "" if (title := names[session.key]) == f"{_CHANNEL} {name}" else title,
@@ -117,10 +171,61 @@ class Conversations:
         ]
 
 
-def _name_of(session: Session) -> str:
-    """Return the name of a conversation of the console; "" for other sessions."""
-    match chat_of(session.key):
-        case Target(channel, _, chat, None) if channel == _CHANNEL:
-            return chat
-        case _:
-            return ""
+class GuestConversations(Conversations):
+    """Finds the conversations of an invited person.
+
+    What a guest names is a conversation of theirs, whatever it is, so that no name leads to a chat
+    of somebody else (SPEC CHAN-13).
+    """
+
+    first = FIRST_CONVERSATION
+
+    def __init__(self, control: Control, parts: SiteParts, guest: str) -> None:
+        super().__init__(control, parts)
+        self.guest = guest
+
+    def chat(self, name: str) -> Target:
+        """See ``Conversations``."""
+        return Target(*WEB_PLACE, chat_of_guest(self.guest, name))
+
+    async def all(self) -> list[StoredConversation]:
+        """See ``Conversations``."""
+        # The search finds other people whose names begin like this one, too.
+        chat = Target(*WEB_PLACE, self.guest)
+        found = await self.control.sessions(limit=_MOST, search=_part(chat))
+        return await self._titled(self._newest(found))
+
+    def name_of(self, session: SessionKey) -> str:
+        """See ``Conversations``."""
+        match chat_of(session):
+            case Target(channel, _, chat, None) if channel == WEB:
+                return conversation_of(self.guest, chat) or ""
+            case _:
+                return ""
+
+    async def find(self, name: str, agent: str = "") -> Conversation:
+        """See ``Conversations``."""
+        return replace(await super().find(name, agent), title=_numbered(name))
+
+    async def new_name(self, now: datetime) -> str:  # noqa: ARG002
+        """Return the next number: operators see these chats by the person, who needs a name."""
+        known = {one.name for one in await self.all()}
+        return next(name for name in map(str, count(2)) if name not in known)
+
+    async def _titled(self, sessions: list[Session]) -> list[StoredConversation]:
+        names = [self.name_of(one.key) for one in sessions]
+        return [
+            StoredConversation(name, one.agent, _numbered(name), one)
+            for name, one in zip(names, sessions, strict=True)
+        ]
+
+
+def _numbered(name: str) -> str:
+    """Return the title of a guest's conversation, "" for a name that a person has made up."""
+    number = "1" if name == FIRST_CONVERSATION else name
+    return f"Conversation {number}" if number.isdigit() else ""
+
+
+def _part(chat: Target) -> str:
+    """Return what is in the keys of the sessions of a chat, and of those with a longer name."""
+    return f":{chat.channel}:direct:{chat.chat}"

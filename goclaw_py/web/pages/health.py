@@ -8,12 +8,13 @@ from typing import Final
 from starlette.routing import Route
 
 from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.web_links import WEB
 from goclaw_py.ports.control import NodesView
 from goclaw_py.ports.health import Health
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
-_OWN: Final = "console"
-"""The channel that always exists: terminals, and the chat of the dashboard."""
+_OWN: Final = ("console", WEB)
+"""The channels that always exist: terminals and the dashboard, and invited people."""
 
 
 async def _nodes(service: PageServices) -> NodesView | None:
@@ -34,7 +35,7 @@ def routes(service: PageServices, health: Health | None) -> list[Route]:
             "nodes": await _nodes(service),
             "checks": () if health is None else health.readiness().checks,
             "python": platform.python_version(),
-            "alone": all(one.name == _OWN for one in status.channels),
+            "alone": all(one.name in _OWN for one in status.channels),
         }
 
     async def explain(query: Query) -> Facts:

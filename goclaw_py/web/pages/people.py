@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Final
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.errors import NotFound
+from goclaw_py.model.errors import AlreadyInvited, NotFound
 from goclaw_py.model.messages import PeerKind
+from goclaw_py.model.web_links import WEB
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Chat, unapproved
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 _ROLES = ("owner", "guest")
+_TAKEN: Final = "{} is, or was, invited: take another name, or choose “the same person”."
+_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 SHOWN: Final = 100
 """The number of people on a page."""
 
 
-def routes(service: PageServices) -> list[Route]:
-    """Return the page, and its forms."""
+def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[Route]:
+    """Return the page, and its forms.
+
+    ``public_url``: the address for links to the web chat; "" for the one that the operator uses.
+    """
     control = service.control
 
-    page = Page("/people", "people", "People", partial(_look, control), ("before",), 3.0)
+    look = partial(_look, control, service.now)
+    page = Page("/people", "people", "People", look, ("before",), 3.0)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)
@@ -65,25 +75,58 @@ def routes(service: PageServices) -> list[Route]:
 
     return [
         *service.routes(page),
+        _invite_route(service, page, public_url, has_token=has_token),
         Route("/people/approve", approve, methods=["POST"]),
         Route("/people/revoke", revoke, methods=["POST"]),
         Route("/people/groups", allow, methods=["POST"]),
     ]
 
 
-async def _look(control: Control, query: Query) -> Facts:
+def _invite_route(service: PageServices, page: Page, public_url: str, *, has_token: bool) -> Route:
+    """Return the form that makes a personal link, which is shown in its answer only."""
+
+    async def invite(request: Request) -> Response:
+        fields = await form(request)
+        name, again = fields.get("name", "").strip(), fields.get("again") == "yes"
+        try:
+            made = await service.control.invite_web_guest(name, again=again)
+        except (ValueError, AlreadyInvited, NotFound) as error:
+            # Their texts name commands, which would help nobody here.
+            status, said = 422, str(error)
+            if isinstance(error, AlreadyInvited):
+                status, said = 409, _TAKEN.format(name)
+            elif isinstance(error, NotFound):
+                status, said = 404, f"nobody called {name} was invited before"
+            facts = await service.facts(page, {})
+            typed = {"error": said, "name": name}
+            return service.answer(request, "people.html", {**facts, **typed}, status)
+        # A form comes with its origin: by that we know of a proxy's name and TLS.
+        base = public_url or request.headers.get("origin") or str(request.base_url).rstrip("/")
+        facts = {"title": "Personal link", "path": "/people", "invitation": made}
+        facts |= {"url": f"{base}{made.path}", "has_token": has_token}
+        facts |= {"is_local": urlsplit(base).hostname in _LOCAL}
+        return service.answer(request, "invitation.html", facts)
+
+    return Route("/people/invite", invite, methods=["POST"])
+
+
+async def _look(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
     before = place(query.get("before"), keys=3)
-    known, shown, asking, chats, heard = await asyncio.gather(
+    known, shown, guests, asking, chats, heard = await asyncio.gather(
         control.people(),
         control.people(limit=SHOWN + 1, before=before),
+        control.web_guests(),
         control.pairing_requests(),
         control.chats(limit=200),
         control.heard(),
     )
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
-        "people": shown[:SHOWN],
+        # Those of the web chat have a table of their own.
+        "people": [one for one in shown[:SHOWN] if one.channel != WEB],
         "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
+        "guests": guests,
+        "now": now(),
         "unapproved": unapproved(known, chats),
         # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
@@ -92,6 +135,7 @@ async def _look(control: Control, query: Query) -> Facts:
         # What the form shows; only the page after a mistake has more in it.
         "code": "",
         "role": "owner",
+        "name": "",
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from importlib.resources import files
@@ -85,9 +85,17 @@ class Pages:
     Args:
         read: Returns the text of a message as people in its chat read it.
         signs_out: Whether the person has signed in, and can sign out.
+        navigation: The pages in the menu.
     """
 
-    def __init__(self, assets: Assets, *, read: Read, signs_out: bool) -> None:
+    def __init__(
+        self,
+        assets: Assets,
+        *,
+        read: Read,
+        signs_out: bool,
+        navigation: Sequence[tuple[str, str]] = NAVIGATION,
+    ) -> None:
         self._templates = Environment(
             loader=PackageLoader(__package__, "templates"),
             autoescape=True,
@@ -111,7 +119,7 @@ class Pages:
             setting_value=setting_value,
         )
         self._templates.globals.update(
-            navigation=NAVIGATION, themes=THEMES, assets=assets.version, signs_out=signs_out
+            navigation=navigation, themes=THEMES, assets=assets.version, signs_out=signs_out
         )
 
     def render(self, template: str, facts: Mapping[str, object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -84,7 +84,6 @@ _MODULES: Final = (
     heartbeats,
     deliveries,
     approvals,
-    people,
     usage,
     settings,
 )
@@ -113,15 +112,21 @@ def make_site(
     closing = closing_of(api)
     service = PageServices(control, Hub(closing), pages, access.now_s)
     gate = SignInContext(access.token, access.now_s) if access.token else None
-    routes = [Route("/static/{name}", _static(assets)), *_sign_routes(service, gate)]
-    routes.append(Route("/theme", _choose_theme, methods=["POST"]))
+    routes = [Route("/static/{name}", static_files(assets)), *_sign_routes(service, gate)]
     for module in _MODULES:
         routes += module.routes(service)
+    routes += people.routes(service, access.public_url, has_token=bool(access.token))
     conversations = Conversations(control, parts)
     routes += chat_page.routes(service, conversations)
     routes += chat_files.routes(service, conversations)
     routes += health_page.routes(service, health)
     routes += logs_page.routes(service, logs_of(api), closing)
+    return page_app(service, routes)
+
+
+def page_app(service: PageServices, routes: Sequence[Route]) -> ASGIApp:
+    """Return the app of some pages, with pages for errors, and headers that restrict browsers."""
+    routes = [Route("/theme", _choose_theme, methods=["POST"]), *routes]
     handlers = _Faults(service)
     app = Starlette(
         routes=routes,
@@ -189,7 +194,9 @@ class _Sealed:
         await self._app(scope, receive, sealed)
 
 
-def _static(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
+def static_files(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
+    """Return the endpoint of style, scripts and icon."""
+
     async def serve(request: Request) -> Response:
         name = request.path_params["name"]
         if name not in assets.contents:

@@ -85,7 +85,7 @@ def test_a_star_is_all_other_agents_unless_there_is_none(tmp_path: Path) -> None
     ('send_to = ["12345"]', "send_to", "must have the form channel[.account]:chat[:thread]"),
     ('send_to = ["telegram"]', "send_to", "must have the form"),
     ('send_to = ["matrix:1"]', "send_to",
-     "there is no such channel or account; use one of console, telegram, telegram.work"),
+     "there is no such channel or account; use one of console, web, telegram, telegram.work"),
     ('send_to = ["telegram.home:1"]', "send_to", "no such channel or account"),
     ("allow = 5", "allow", "must be a list of texts"),
     ("send_to = [5]", "send_to", "must be a list of texts"),

@@ -31,6 +31,7 @@ from goclaw_py.model.messages import (
     InboundMessage,
     OutboundMessage,
     PeerKind,
+    Sender,
     Target,
 )
 from goclaw_py.model.outcomes import Outcome
@@ -161,6 +162,22 @@ async def test_what_is_said_at_the_terminal_is_an_inbound_message_of_a_direct_ch
     assert (got.external_id, got.message_id, got.text) == ("local:m1", "m1", "hello")
     assert (got.target, got.peer, got.sender.id) == (LOCAL, PeerKind.DIRECT, "local")
     assert got.sent_at == NOW
+
+
+async def test_what_a_guest_says_is_theirs_in_each_of_their_chats() -> None:
+    """CHAN-13: a guest is nobody's operator."""
+    channel = factory.build("web", {})
+    assert isinstance(channel, ConsoleChannel)
+    assert (channel.name, channel.account, channel.trusted) == ("web", "default", False)
+    async with receiving(channel) as inbox:
+        await channel.say("ann", "m1", "hello")
+        await channel.say("ann.trip", "m1", "hello")
+        await channel.press("ann.trip", "p1", receipt="r", data="retry:x")
+    assert [one.target.chat for one in inbox.messages] == ["ann", "ann.trip", "ann.trip"]
+    assert {(one.target.channel, one.sender) for one in inbox.messages} == {
+        ("web", Sender("ann", "ann"))
+    }
+    assert len({one.external_id for one in inbox.messages}) == 3
 
 
 async def test_a_line_waits_for_the_runtime_to_take_messages(channel: ConsoleChannel) -> None:

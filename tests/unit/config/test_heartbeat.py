@@ -251,7 +251,7 @@ END = "must be a time from 00:00 to 24:00 with two digits each, such as 22:00, i
 ZONE = "must be an IANA time zone such as Europe/Berlin"
 TARGETS = "must be last, none, a channel such as telegram or telegram.work, or a chat such as"
 NO_CHANNEL = (
-    "this channel is not configured; use one of last, none, console, telegram, telegram.work, "
+    "this channel is not configured; use one of last, none, console, web, telegram, telegram.work, "
     "or a chat such as telegram:12345"
 )
 COUNT = "must be a whole number, at least 0"
@@ -382,7 +382,7 @@ def test_a_target_of_an_account_that_only_others_have_is_refused(tmp_path: Path)
     """Without a key beside ``accounts`` there is no account ``default``."""
     text = "[channels.telegram.accounts.work]\ntoken = 'u'\n[heartbeat]\ntarget = 'telegram{}'\n"
     said = refused(tmp_path, text.format(":12345"))
-    assert "use one of last, none, console, telegram.work, or a chat such as" in said
+    assert "use one of last, none, console, web, telegram.work, or a chat such as" in said
     assert policy(tmp_path, text.format("")).target == LastChat("telegram")
     # A token in the environment makes one.
     text = "[heartbeat]\ntarget = 'telegram'\n"

@@ -97,6 +97,14 @@ def test_a_denied_direct_chat_is_ignored_unless_the_settings_list_its_sender(
     assert access(HELLO, rules, (), decided=True) is allowed, "undoing it grants nothing else"
 
 
+@pytest.mark.parametrize(("known", "expected"), [({"7"}, ALLOWED), ({"8"}, IGNORED)])
+def test_where_people_are_invited_nobody_else_gets_a_code(
+    known: set[str], expected: AccessDecision
+) -> None:
+    """CHAN-13."""
+    assert access(HELLO, AccessRules(invited=True), known) is expected
+
+
 def test_pairing_is_the_default_and_only_the_id_identifies_a_sender() -> None:
     """Names and user names can be changed by anybody."""
     assert access(HELLO, AccessRules(), ()) is PAIR

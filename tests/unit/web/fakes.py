@@ -40,7 +40,7 @@ from goclaw_py.runs import live_events as live
 from goclaw_py.runs.step_views import RunReplay, StepKind, StepView
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
-from tests.unit.web.fake_approvals import FakeApprovals
+from tests.unit.web.fake_guests import FakeGuests
 from tests.unit.web.fake_heartbeats import FakeHeartbeats
 from tests.unit.web.fake_jobs import Jobs
 from tests.unit.web.fake_nodes import FakeNodes
@@ -185,7 +185,7 @@ EVE = store.Person("console", "default", Sender("local", "Eve"), store.Standing.
 ASKED = PairingApplicant("telegram", "default", Sender("43", "Bob"), NOW, NOW, "43")
 
 
-class FakeControl(FakeApprovals):
+class FakeControl(FakeGuests):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
     def __init__(self) -> None:

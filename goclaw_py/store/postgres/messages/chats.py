@@ -146,12 +146,13 @@ class PostgresChats(PostgresPart):
         *,
         agent: AgentName | None = None,
         direct: bool = False,
+        without: str | None = None,
         limit: int = 20,
         before: Cursor | None = None,
     ) -> list[LastActivity]:
         there = place(before, keys=6)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there)
+            found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there, without)
         return [rows.heard(row) for row in found]
 
 

@@ -13,6 +13,7 @@ const shown = new Set(); // receipts that were shown, for those that are said ag
 const asked = new Map(); // id of a message from here → its element
 const questions = new Map(); // run id → the element of what it answers
 const agent = box.dataset.agent;
+const isGuest = box.dataset.guest === "yes"; // chooses no agent, and has no links into the dashboard
 
 let isAtEnd = true; // whoever has scrolled back stays there
 log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
@@ -114,9 +115,12 @@ function showTool(run, name, ok) {
     card = document.getElementById("tool").content.firstElementChild.cloneNode(true);
     card.dataset.running = name;
     card.querySelector("strong").textContent = name;
+    // A guest's page has no link to the run.
     const link = card.querySelector("a");
-    link.href = `/runs/${encodeURIComponent(run)}`;
-    link.textContent = run.slice(0, 13);
+    if (link) {
+      link.href = `/runs/${encodeURIComponent(run)}`;
+      link.textContent = run.slice(0, 13);
+    }
     cards.append(card);
   }
   if (ok !== null) {
@@ -150,7 +154,7 @@ async function say(line, files = []) {
   if (files.length) item.append(filesList(files.map(({ name, file }) => ({ name, address: picture(file) }))));
   const id = newId();
   asked.set(id, item);
-  const body = { message_id: id, text: line, agent };
+  const body = isGuest ? { message_id: id, text: line } : { message_id: id, text: line, agent };
   if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
   for (let attempt = 0; ; attempt += 1) {
     try {

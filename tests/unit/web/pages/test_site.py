@@ -13,8 +13,8 @@ import pytest
 
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import OutboxState, RunFilter, RunSpan
+from goclaw_py.model.messages import OutboundMessage, Sender, Target
+from goclaw_py.ports.store import OutboxState, Person, RunFilter, RunSpan, Standing
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
@@ -22,6 +22,7 @@ from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from goclaw_py.web.pages.services import MAX_FORM_BYTES
 from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes
+from tests.unit.web.fake_guests import SECRET
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 
@@ -283,6 +284,47 @@ async def test_a_button_does_what_it_says(
     assert "notice=" in answer.headers["location"]
     assert call in control.calls
     assert (await browser.get(answer.headers["location"])).status_code == 200
+
+
+async def test_a_personal_link_is_shown_once_with_the_address_of_the_page(
+    browser: Browser, control: FakeControl
+) -> None:
+    """CHAN-13."""
+    headers = {**FORM, "origin": "http://localhost"}
+    answer = await browser.post(
+        "/people/invite", content="name=ann", headers=headers | {"host": "localhost"}
+    )
+    assert answer.status_code == 200
+    assert f'value="http://localhost/join/{SECRET}"' in answer.text
+    assert "Only this machine can open it" in answer.text
+    assert SECRET not in (await browser.get("/people")).text
+    again = await browser.send_form("/people/invite", name="ben", again="yes")
+    assert SECRET in again.text
+    assert ("invite_web_guest", "ben", True) in control.calls
+
+
+@pytest.mark.parametrize(("name", "status", "words"), [
+    ("ben", 409, "ben is, or was, invited"), ("a b", 422, "1 to 32 characters"), ("", 422, "1 to"),
+    ("<b>", 422, "1 to 32 characters"), ("x" * 4096, 422, "1 to 32 characters"),
+])  # fmt: skip
+async def test_a_person_is_not_invited_by_a_wrong_name(
+    browser: Browser, name: str, status: int, words: str
+) -> None:
+    page = await browser.refuses("/people/invite", status, words, name=name)
+    assert "<b>" not in page
+
+
+async def test_nobody_is_invited_again_who_was_not_before(browser: Browser) -> None:
+    words = "nobody called ann was invited before"
+    await browser.refuses("/people/invite", 404, words, name="ann", again="yes")
+
+
+async def test_people_of_the_web_chat_are_listed(browser: Browser, control: FakeControl) -> None:
+    guest = Person("web", "default", Sender("ben", "ben"), Standing.GUEST, fakes.NOW)
+    control.approved = [fakes.ANN, guest]
+    page = (await browser.get("/people")).text
+    assert page.count('id="guest-ben"') == 1
+    assert 'id="person-web-default-ben"' not in page
 
 
 @pytest.mark.parametrize(("path", "row", "called"), [

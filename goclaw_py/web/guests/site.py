@@ -1,0 +1,135 @@
+"""The pages of invited people (SPEC CHAN-13)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from goclaw_py.model.errors import NotFound, TooManyConversations, UnknownAgent
+from goclaw_py.model.ids import AgentName
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import WebLink, WebLinkStore
+from goclaw_py.ports.terminals import ChatEvent, TerminalMessage, Terminals, UploadedFile
+from goclaw_py.web.api.routes import make_chat_api
+from goclaw_py.web.front import ApiOrDashboard, WebAccess
+from goclaw_py.web.guests.entrance import Guests
+from goclaw_py.web.pages import chat, chat_files
+from goclaw_py.web.pages.conversations import GuestConversations, SiteParts
+from goclaw_py.web.pages.rendering import Assets, Pages
+from goclaw_py.web.pages.services import Hub, PageServices
+from goclaw_py.web.pages.site import page_app, static_files
+
+MOST_CONVERSATIONS: Final = 20
+"""The number of conversations that a guest may begin."""
+
+
+def make_guest_site(
+    control: Control,
+    terminals: Terminals,
+    links: WebLinkStore,
+    access: WebAccess,
+    *,
+    parts: SiteParts | None = None,
+) -> Guests:
+    """Create the app of invited people.
+
+    ``terminals`` and the uploads of ``parts`` are channel ``web``; its agent is the default one.
+    """
+    assets, given = Assets(), parts or SiteParts()
+    pages = Pages(assets, read=given.read, signs_out=True, navigation=())
+    # A guest chooses no agent.
+    own = replace(given, agents={})
+    static = Route("/static/{name}", static_files(assets))
+
+    def app(service: PageServices, routes: Sequence[Route]) -> ASGIApp:
+        return page_app(service, [static, *routes])
+
+    def browser(link: WebLink, closing: asyncio.Event) -> ASGIApp:
+        # Nothing here is shared with other guests: each has live parts and streams of its own.
+        service = PageServices(control, Hub(closing), pages, access.now_s)
+        conversations = GuestConversations(control, own, link.name)
+        api = make_chat_api(GuestTerminals(terminals, conversations), closing)
+        routes = [
+            Route("/", _to_chat),
+            *chat.routes(service, conversations),
+            *chat_files.routes(service, conversations),
+        ]
+        return ApiOrDashboard(api, app(service, routes))
+
+    entrance = PageServices(control, Hub(asyncio.Event()), pages, access.now_s)
+    return Guests(links, lambda routes: app(entrance, routes), browser, entrance, access.now_s)
+
+
+class GuestTerminals:
+    """The terminals of a guest's conversations, by the names of these: no name leads elsewhere."""
+
+    def __init__(self, terminals: Terminals, conversations: GuestConversations) -> None:
+        self._terminals = terminals
+        self._conversations = conversations
+
+    async def attach(self, chat: str) -> AsyncIterator[ChatEvent]:
+        """See ``Terminals``. Files have no paths: a guest is told of no folder of this machine."""
+        events = self._terminals.attach(self._chat(chat))
+        try:
+            async for event in events:
+                if isinstance(event, TerminalMessage) and event.file is not None:
+                    yield replace(event, file=replace(event.file, path=event.file.name))
+                else:
+                    yield event
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+
+    async def say(
+        self,
+        chat: str,
+        message_id: str,
+        text: str,
+        *,
+        agent: AgentName | None = None,
+        files: Sequence[UploadedFile] = (),
+    ) -> None:
+        """See ``Terminals``. Raises ``NotFound``, ``UnknownAgent`` and ``TooManyConversations``."""
+        if agent is not None:
+            raise UnknownAgent(agent)
+        name, known = self._chat(chat), await self._conversations.all()
+        if len(known) >= MOST_CONVERSATIONS and chat not in {one.name for one in known}:
+            raise TooManyConversations(
+                f"you have {len(known)} conversations, which is the limit; continue one of them"
+            )
+        await self._terminals.say(name, message_id, text, files=files)
+
+    async def press(
+        self,
+        chat: str,
+        press_id: str,
+        *,
+        receipt: str,
+        data: str,
+        agent: AgentName | None = None,
+    ) -> None:
+        """See ``Terminals``. Raises ``NotFound`` and ``UnknownAgent``."""
+        if agent is not None:
+            raise UnknownAgent(agent)
+        await self._terminals.press(self._chat(chat), press_id, receipt=receipt, data=data)
+
+    def confirm(self, receipt: str) -> None:
+        """See ``Terminals``."""
+        self._terminals.confirm(receipt)
+
+    def _chat(self, conversation: str) -> str:
+        try:
+            return self._conversations.chat(conversation).chat
+        except ValueError as error:
+            raise NotFound(str(error)) from error
+
+
+async def _to_chat(_request: Request) -> Response:
+    return RedirectResponse("/chat", status_code=303)

@@ -1,0 +1,188 @@
+"""Invited people: a personal link, their chat, and the end of it (SPEC CHAN-13)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
+from tests.browser.dashboard import Dashboard
+from tests.browser.seen import live, overflow, press, send, title, violations, walk
+from tests.support.process import wait_for
+
+pytestmark = pytest.mark.real_time
+
+TABLET = Screen("tablet", {"viewport": {"width": 768, "height": 1024}, "color_scheme": "dark"})
+
+Enter = Callable[[str], Page]
+
+
+def invite(dash: Dashboard, name: str) -> str:
+    """The path of a new link."""
+    return str(dash.post("/api/web/guests", name=name)["path"])
+
+
+@pytest.fixture
+def enter(dash: Dashboard, chromium: Browser) -> Iterator[Enter]:
+    """Opens a link in a browser of its own, and leaves nothing behind."""
+    names = []
+    with ExitStack() as exits:
+
+        def entered(name: str) -> Page:
+            names.append(name)
+            context, seen = exits.enter_context(visit(chromium, dash.url, DESK))
+            # The end of a sign-in is the end of a stream, and refused at the next try.
+            seen.expect("401", "ERR_INCOMPLETE_CHUNKED", "MIME type")
+            page = context.new_page()
+            page.goto(invite(dash, name))
+            press(page, "Open the chat")
+            title(page, "Chat")
+            live(page)
+            return page
+
+        yield entered
+        for name in names:
+            person = {"channel": "web", "account": "default", "sender_id": name}
+            dash.client.post("/api/people/revoke", json=person)
+
+
+def test_a_guest_chats_and_nobody_else_sees_it(dash: Dashboard, enter: Enter) -> None:
+    ann, bob = enter("ann-1"), enter("bob-1")
+    send(ann, "echo for ann alone")
+    answer = ann.locator("li.assistant .words")
+    expect(answer).to_have_text("for ann alone")
+    ann.reload()
+    expect(answer).to_have_text("for ann alone")
+    live(ann)
+    press(ann, "New conversation")
+    live(ann)
+    send(ann, "echo about a trip")
+    expect(answer).to_have_text("about a trip")
+    for path in ("/chat", "/chat?name=ann-1", "/chat?name=chat"):
+        bob.goto(path)
+        live(bob)
+        expect(bob.locator("body")).not_to_contain_text("for ann alone")
+        expect(bob.locator("li.assistant")).to_have_count(0)
+    found = dash.get("/api/sessions", search="web:direct:ann-1")
+    assert len(found) == 2
+    names = dash.post("/api/names", keys=[found[-1]["key"]])["names"]
+    assert set(names.values()) == {"ann-1"}
+
+
+def test_a_guest_stops_their_own_run(dash: Dashboard, enter: Enter) -> None:
+    page = enter("ann-2")
+    send(page, "slow 600")
+    dash.run_of("ann-2")
+    press(page, "Stop")
+    assert dash.ended("ann-2") == "cancelled"
+
+
+def test_a_link_works_once_and_leads_its_own_browser_back(
+    dash: Dashboard, chromium: Browser
+) -> None:
+    path = invite(dash, "ann-3")
+    with (
+        visit(chromium, dash.url, DESK) as (mine, _),
+        visit(chromium, dash.url, DESK) as (other, seen),
+    ):
+        page, late = mine.new_page(), other.new_page()
+        late.goto(path)
+        page.goto(path)
+        press(page, "Open the chat")
+        title(page, "Chat")
+        (cookie,) = mine.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
+        assert page.evaluate("() => document.cookie") == ""
+        page.goto(path)
+        title(page, "Chat")
+        press(late, "Open the chat")
+        expect(late.get_by_role("alert")).to_contain_text("was used already")
+        seen.expect("410")
+        assert other.cookies() == []
+
+
+def test_the_operator_invites_and_removes_on_the_page_people(
+    dash: Dashboard, page: Page, chromium: Browser
+) -> None:
+    page.goto("/people")
+    page.get_by_label("Name", exact=True).fill("ann-4")
+    press(page, "Invite")
+    title(page, "Personal link")
+    assert violations(page) == []
+    url = page.get_by_label("Link").input_value()
+    assert re.fullmatch(rf"{dash.url}/join/[A-Za-z0-9_-]{{43}}", url)
+    with visit(chromium, dash.url, DESK) as (context, seen):
+        guest = context.new_page()
+        guest.goto(url)
+        press(guest, "Open the chat")
+        live(guest)
+        page.goto("/people")
+        row = page.get_by_role("row").filter(has_text="ann-4")
+        expect(row).to_contain_text("used")
+        assert violations(page) == []
+        page.on("dialog", lambda dialog: dialog.accept())
+        seen.expect("401", "ERR_INCOMPLETE_CHUNKED", "MIME type")
+        row.get_by_role("button", name="Remove").click()
+        expect(row).to_have_count(0)
+        # The open page notices by itself.
+        expect(guest.locator("#link")).to_contain_text("Signed out")
+        guest.goto("/chat")
+        title(guest, "Signed out")
+        assert violations(guest) == []
+        for path in ("/", "/runs", "/people"):
+            guest.goto(path)
+            title(guest, "Signed out")
+        press(guest, "Remove the old sign-in")
+        assert context.cookies() == []
+
+
+@pytest.mark.parametrize("screen", [DESK, TABLET, PHONE], ids=str)
+def test_the_pages_of_guests_are_for_everybody(
+    dash: Dashboard, chromium: Browser, screen: Screen, artefacts: Keep
+) -> None:
+    path = invite(dash, f"see-{screen.name}")
+    with visit(chromium, dash.url, screen) as (context, _):
+        page = context.new_page()
+        for name, leads in (("Invitation", "Open the chat"), ("Guest", "")):
+            if name == "Invitation":
+                page.goto(path)
+            else:
+                live(page)
+                send(page, "echo hello")
+                expect(page.locator("li.assistant .words")).to_have_text("hello")
+            artefacts(page, f"{name} {screen.name}")
+            assert violations(page) == []
+            assert overflow(page) <= 0
+            way = walk(page)
+            assert way.dark == []
+            assert set(way.wanted) <= set(way.reached)
+            if leads:
+                press(page, leads)
+        press(page, "Sign out")
+        title(page, "Signed out")
+        artefacts(page, f"Guest signed out {screen.name}")
+        assert violations(page) == []
+
+
+def test_without_a_script_a_guest_reads_the_chat(dash: Dashboard, chromium: Browser) -> None:
+    path = invite(dash, "plain-1")
+    with visit(chromium, dash.url, DESK, java_script_enabled=False) as (context, _):
+        page = context.new_page()
+        page.goto(path)
+        press(page, "Open the chat")
+        title(page, "Chat")
+        page.goto("/chat?name=chat")
+        expect(page.locator("noscript p")).to_have_text("Writing here needs JavaScript.")
+        body = {"message_id": "1", "text": "echo unscripted"}
+        said = context.request.post(
+            f"{dash.url}/api/chat/chat/messages", data=body, headers={"origin": dash.url}
+        )
+        assert said.ok
+        wait_for(lambda: dash.runs("plain-1"), "a run of the guest")
+        assert dash.ended("plain-1") == "completed"
+        page.reload()
+        expect(page.locator("li.assistant")).to_contain_text("unscripted")
