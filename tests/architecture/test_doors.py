@@ -35,7 +35,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "goclaw_py.store.backup.manifest",
         "channels.telegram.settings",
     ),
-    "pygments": ("goclaw_py.web.pages.highlighting",),
+    "pygments": ("goclaw_py.web.pages.chat.highlighting",),
     "pydantic_ai": ("goclaw_py.agents.models",),
     "pydantic_core": ("goclaw_py.config",),
     "rich": ("goclaw_py.cli",),

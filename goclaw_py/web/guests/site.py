@@ -20,8 +20,8 @@ from goclaw_py.ports.terminals import ChatEvent, TerminalMessage, Terminals, Upl
 from goclaw_py.web.api.routes import make_chat_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guests.entrance import Guests
-from goclaw_py.web.pages import chat, chat_files
-from goclaw_py.web.pages.conversations import GuestConversations, SiteParts
+from goclaw_py.web.pages.chat import files, page
+from goclaw_py.web.pages.chat.conversations import GuestConversations, SiteParts
 from goclaw_py.web.pages.rendering import Assets, Pages
 from goclaw_py.web.pages.services import Hub, PageServices
 from goclaw_py.web.pages.site import page_app, static_files
@@ -58,8 +58,8 @@ def make_guest_site(
         api = make_chat_api(GuestTerminals(terminals, conversations), closing)
         routes = [
             Route("/", _to_chat),
-            *chat.routes(service, conversations),
-            *chat_files.routes(service, conversations),
+            *page.routes(service, conversations),
+            *files.routes(service, conversations),
         ]
         return ApiOrDashboard(api, app(service, routes))
 

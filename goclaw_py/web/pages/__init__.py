@@ -5,7 +5,7 @@ part once for everyone who watches it, ``rendering`` is the only door to the tem
 page is a module with its routes; its templates have its name.
 """
 
-from goclaw_py.web.pages.conversations import SiteParts
+from goclaw_py.web.pages.chat.conversations import SiteParts
 from goclaw_py.web.pages.site import make_site
 
 __all__ = ["SiteParts", "make_site"]

@@ -22,7 +22,7 @@ from goclaw_py.common.text import count, first_words
 from goclaw_py.model.display_names import address, short_id
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.settings import Setting
-from goclaw_py.web.pages.markdown import html_of
+from goclaw_py.web.pages.chat.markdown import html_of
 
 NONE: Final = "\u2013"
 """A dash in place of a missing value."""

@@ -27,7 +27,6 @@ from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH
 from goclaw_py.web.pages import (
     approvals,
-    chat_files,
     deliveries,
     heartbeats,
     job_form,
@@ -40,10 +39,11 @@ from goclaw_py.web.pages import (
     timeline,
     usage,
 )
-from goclaw_py.web.pages import chat as chat_page
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
-from goclaw_py.web.pages.conversations import Conversations, SiteParts
+from goclaw_py.web.pages.chat import files as chat_files
+from goclaw_py.web.pages.chat import page as chat_page
+from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie

@@ -336,7 +336,7 @@ function addButtons(item, receipt, rows) {
     button.textContent = label;
     button.addEventListener("click", () => {
       button.disabled = true;
-      post("/press", { press_id: newId(), receipt, data, agent }).catch((error) => {
+      post("/press", { press_id: newId(), receipt, data, ...(isGuest ? {} : { agent }) }).catch((error) => {
         button.disabled = false;
         doing.textContent = `Not pressed: ${error.message}`;
       });

@@ -21,8 +21,8 @@ from goclaw_py.ports.store import StoredEntry, Unanswered
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
-from goclaw_py.web.pages.chat_lines import lines_of
-from goclaw_py.web.pages.markdown import html_of
+from goclaw_py.web.pages.chat.lines import lines_of
+from goclaw_py.web.pages.chat.markdown import html_of
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import PAY, WIPE
 from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, said
@@ -73,7 +73,7 @@ def test_a_text_that_the_parser_fails_on_is_shown_as_it_is(monkeypatch: pytest.M
         def parse(self, text: str) -> list[object]:
             raise RecursionError
 
-    monkeypatch.setattr("goclaw_py.web.pages.markdown._parser", Broken())
+    monkeypatch.setattr("goclaw_py.web.pages.chat.markdown._parser", Broken())
     assert html_of("*<a>*") == "<pre>*&lt;a&gt;*</pre>"
 
 

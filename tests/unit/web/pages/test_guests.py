@@ -48,7 +48,7 @@ from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeC
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
 OWN_PATHS = {
-    *("/", "/chat", "/live/chat", "/chat/new", "/chat/export", "/chat/markdown", "/logout"),
+    *("/", "/chat", "/live/chat", "/chat/new", "/chat/export", "/chat/markdown", "/logout", "/theme"),
     *("/chat/file", "/chat/files"),
 }
 
@@ -344,7 +344,7 @@ async def test_the_page_of_a_guest_has_no_way_into_the_dashboard(house: House) -
     page = (await (await house.guest("ann")).get("/chat")).text
     found = set(re.findall(r'(?:href|action)="(/[^"?#]*)', page))
     assert {path for path in found if not path.startswith("/static/")} == {
-        "/", "/chat", "/chat/new", "/chat/export", "/logout",
+        "/", "/chat", "/chat/new", "/chat/export", "/logout", "/theme",
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from goclaw_py.common.rasters import HEAD_BYTES, raster_type
 from goclaw_py.model.errors import BadUpload, NotFound, UploadTooLarge
 from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.ports.control import RunRecord
-from goclaw_py.web.pages.conversations import Conversations
+from goclaw_py.web.pages.chat.conversations import Conversations
 from goclaw_py.web.pages.services import PageServices
 from goclaw_py.workspace import Workspace, WorkspaceError
 

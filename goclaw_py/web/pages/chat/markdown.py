@@ -11,7 +11,7 @@ from typing import Final
 from markupsafe import Markup
 
 from goclaw_py.common.markdown import Token, make_parser, parse
-from goclaw_py.web.pages.highlighting import highlighted
+from goclaw_py.web.pages.chat.highlighting import highlighted
 
 log = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import QueueView
 from goclaw_py.ports.store import StoredEntry, Unanswered
 from goclaw_py.web.pages.approvals import LABELS
-from goclaw_py.web.pages.chat_files import file_address, is_picture
-from goclaw_py.web.pages.chat_lines import Line, lines_of
-from goclaw_py.web.pages.conversations import Conversations, StoredConversation
-from goclaw_py.web.pages.markdown import html_of
+from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
+from goclaw_py.web.pages.chat.files import file_address, is_picture
+from goclaw_py.web.pages.chat.lines import Line, lines_of
+from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN: Final = 50
