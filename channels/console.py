@@ -365,10 +365,18 @@ class ConsoleChannel(PlainChannel):
         )
         await self._accept(message)
 
-    async def press(self, chat: str, press_id: str, *, receipt: str, data: str) -> None:
+    async def press(
+        self,
+        chat: str,
+        press_id: str,
+        *,
+        receipt: str,
+        data: str,
+        agent: AgentName | None = None,
+    ) -> None:
         """Accept a press. Raises ``StoreUnavailable`` if the runtime does not accept it in time."""
         message = self._message(chat, f"press:{press_id}", data)
-        await self._accept(replace(message, press=data, reply_to=receipt))
+        await self._accept(replace(message, press=data, reply_to=receipt, agent=agent))
 
     def _message(self, chat: str, own_id: str, text: str) -> InboundMessage:
         if not is_chat_name(chat):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 
@@ -22,6 +22,7 @@ from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, 
 from goclaw_py.config.agents import EVERYBODY, Command, reveal
 from goclaw_py.config.agents import Agent as AgentSection
 from goclaw_py.config.agents import McpServerSettings as McpSection
+from goclaw_py.config.lanes import Queue
 from goclaw_py.config.models import AccountSettings, Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
 from goclaw_py.model.approvals import ApprovalPolicy, OnUncertain
@@ -36,6 +37,7 @@ from goclaw_py.ports.channel import Channel, ChannelKind, Hook
 from goclaw_py.ports.store import Place
 from goclaw_py.ports.terminals import Terminals, Uploads
 from goclaw_py.ports.tools import ToolboxFactory
+from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
 
@@ -257,7 +259,18 @@ class _Level:
             context_messages=context[-1] if context else own.context_messages,
             stop=stop[-1] if stop else own.stop,
             narrower=narrower or {},
+            chosen=self._chosen(within) if self.is_trusted else {},
         )
+
+    def _chosen(self, within: Sequence[Queue]) -> dict[AgentName, QueuePolicy]:
+        """Return the queue policies of all agents: operators may choose one."""
+        channel, account = self.account.channel, self.account.name
+        names = map(AgentName, self.settings.agents)
+        direct = PeerKind.DIRECT
+        return {
+            name: queue_policy(self.settings, name, channel, account, direct, within)
+            for name in names
+        }
 
 
 def _command(section: Command) -> CommandSpec:

@@ -20,6 +20,7 @@ class ChatRules:
 
     ``context_messages`` is the number of unmentioned group messages that an agent may read.
     ``narrower`` are the chats of an account, by id, and the threads of a chat, that have settings.
+    ``chosen`` are the queue policies of agents that a message may choose.
     """
 
     agent: AgentName
@@ -32,9 +33,12 @@ class ChatRules:
     context_messages: int = 50
     stop: StopPolicy = StopPolicy.OWN
     narrower: Mapping[str, ChatRules] = field(default_factory=dict)
+    chosen: Mapping[AgentName, QueuePolicy] = field(default_factory=dict)
 
-    def policy(self, peer: PeerKind) -> QueuePolicy:
-        """Return the queue policy of direct chats or groups."""
+    def policy(self, peer: PeerKind, agent: AgentName | None = None) -> QueuePolicy:
+        """Return the queue policy of direct chats or groups, or of a chosen agent."""
+        if agent is not None and agent in self.chosen:
+            return self.chosen[agent]
         return self.direct if peer is PeerKind.DIRECT else self.group
 
 
@@ -106,7 +110,7 @@ class SessionSettings:
 
     def policy(self, session: SessionKey, message: InboundMessage) -> QueuePolicy:
         """Return the queue policy of a message: the chat's choice, otherwise the settings."""
-        policy = self.rules(message.target).policy(message.peer)
+        policy = self.rules(message.target).policy(message.peer, message.agent)
         mode = self._chosen.get(session)
         return policy if mode is None or mode is policy.mode else replace(policy, mode=mode)
 

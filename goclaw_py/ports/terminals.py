@@ -85,10 +85,18 @@ class Terminals(Protocol):
         Raises ``StoreUnavailable``, and ``NotFound`` for a file that is no longer stored.
         """
 
-    async def press(self, chat: str, press_id: str, *, receipt: str, data: str) -> None:
+    async def press(
+        self,
+        chat: str,
+        press_id: str,
+        *,
+        receipt: str,
+        data: str,
+        agent: AgentName | None = None,
+    ) -> None:
         """Store that a button of a message was pressed; a repeated ``press_id`` is ignored.
 
-        Raises ``StoreUnavailable``.
+        ``agent``: that of the conversation, as in ``say``. Raises ``StoreUnavailable``.
         """
 
     def confirm(self, receipt: str) -> None:

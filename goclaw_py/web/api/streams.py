@@ -185,6 +185,11 @@ def terminal_routes(
     """
     api = APIRouter()
 
+    def chosen(agent: str | None) -> AgentName | None:
+        if agent is not None and agent not in agents:
+            raise UnknownAgent(agent)
+        return None if agent is None else AgentName(agent)
+
     @api.get("/{chat}/events", response_class=StreamingResponse)
     async def events(chat: Chat) -> ClosedStream:
         """Follow a chat as server-sent events; the terminal is attached meanwhile."""
@@ -196,20 +201,24 @@ def terminal_routes(
 
         Each agent has a conversation of its own in a chat. `files` are uploads of the dashboard.
         """
-        if body.agent is not None and body.agent not in agents:
-            raise UnknownAgent(body.agent)
         await terminals.say(
             chat,
             body.message_id,
             body.text,
-            agent=None if body.agent is None else AgentName(body.agent),
+            agent=chosen(body.agent),
             files=[UploadedFile(one.ref, one.name) for one in body.files],
         )
 
     @api.post("/{chat}/press", status_code=204)
     async def press(chat: Chat, body: PressBody) -> None:
         """Press a button of a message; the answer comes as an event."""
-        await terminals.press(chat, body.press_id, receipt=body.receipt, data=body.data)
+        await terminals.press(
+            chat,
+            body.press_id,
+            receipt=body.receipt,
+            data=body.data,
+            agent=chosen(body.agent),
+        )
 
     @api.post("/{chat}/confirm", status_code=204)
     async def confirm(chat: Chat, body: ConfirmBody) -> None:  # noqa: ARG001  (part of the path)

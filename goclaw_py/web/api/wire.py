@@ -224,6 +224,7 @@ class PressBody(Body):
     press_id: OneLine
     receipt: Name
     data: Annotated[str, Field(min_length=1, max_length=64)]
+    agent: Name | None = None
 
 
 class ConfirmBody(Body):

@@ -66,13 +66,14 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
 
     async def download(request: Request) -> Response:
         query = request.query_params
-        wanted, guest = query.get("path"), bool(conversations.guest)
+        run, wanted = query.get("run", "")[:64], query.get("path")
+        guest = bool(conversations.guest)
         try:
-            record = await service.control.run_record(query.get("run", "")[:64])
+            record = await service.control.run_record(run)
         except NotFound as error:
             # Its text may name runs of others.
             raise NotFound("there is no such file in this run") if guest else error from None
-        if guest and not conversations.owns(record.run.session):
+        if record.run.id != run or (guest and not conversations.owns(record.run.session)):
             raise NotFound("there is no such file in this run")
         files = (one for one in _files(record) if _path(one, guest=guest) == wanted)
         file, workspace = next(files, None), workspaces.get(record.run.agent)

@@ -13,6 +13,7 @@ from goclaw_py.chats.context_usage import ContextUsage
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.config import load
 from goclaw_py.model.errors import SettingError
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.scheduler.models import Mode
@@ -159,3 +160,13 @@ def test_a_wrong_value_is_told_with_its_path(tmp_path: Path, text: str, words: s
         rules_of(tmp_path, f"[channels.telegram]\n{text}\n")
     assert words in str(caught.value)
     assert str(tmp_path / "goclaw.toml") in str(caught.value)
+
+
+def test_an_agent_that_a_message_chooses_has_its_own_queue(tmp_path: Path) -> None:
+    """SPEC CHAN-9: only where all people are operators."""
+    helper = AgentName("helper")
+    for trusted, capacity in ((True, 3), (False, 10)):
+        rules = at(rules_of(tmp_path, "", trusted=trusted))
+        assert rules.policy(PeerKind.DIRECT).capacity == 10
+        assert rules.policy(PeerKind.DIRECT, helper).capacity == capacity
+        assert rules.policy(PeerKind.DIRECT, AgentName("gone")).capacity == 10

@@ -450,13 +450,11 @@ async def test_a_button_is_pressed_and_goes_from_every_terminal(channel: Console
     asked = replace(message("Tea!"), buttons=buttons)
     async with receiving(channel) as inbox, attached(channel) as first:
         receipt = await channel.send(asked)
-        await channel.press("local", "p1", receipt=receipt, data="job:done:1")
+        coder = AgentName("coder")
+        await channel.press("local", "p1", receipt=receipt, data="job:done:1", agent=coder)
         (got,) = inbox.messages
-        assert (got.external_id, got.press, got.reply_to) == (
-            "local:press:p1",
-            "job:done:1",
-            receipt,
-        )
+        assert got.external_id == "local:press:p1"
+        assert (got.press, got.reply_to, got.agent) == ("job:done:1", receipt, coder)
         async with attached(channel) as late, attached(channel, "other") as other:
             said = TerminalMessage(receipt, "Tea!", None, None, buttons)
             assert (first.events, late.events) == ([said], [OpenButtons(said)])

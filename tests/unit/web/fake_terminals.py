@@ -49,8 +49,17 @@ class FakeTerminals:
         self.more.append((agent, tuple(files)))
         self.heard.set()
 
-    async def press(self, chat: str, press_id: str, *, receipt: str, data: str) -> None:
+    async def press(
+        self,
+        chat: str,
+        press_id: str,
+        *,
+        receipt: str,
+        data: str,
+        agent: AgentName | None = None,
+    ) -> None:
         self.pressed.append((chat, press_id, receipt, data))
+        self.more.append((agent, ()))
 
     def confirm(self, receipt: str) -> None:
         self.confirmed.append(receipt)

@@ -91,7 +91,9 @@ async def test_a_line_has_its_agent_and_files_and_a_button_is_pressed(
         await remote.say("local", "m2", "look", agent=AgentName("none"))
     with pytest.raises(Refused, match="at most 100 items"):
         await remote.say("local", "m3", "look", files=files * 101)
-    await remote.press("local", "p1", receipt="r1", data="job:done:x")
+    coder = AgentName("coder")
+    await remote.press("local", "p1", receipt="r1", data="job:done:x", agent=coder)
+    assert made.terminals.more[-1] == (coder, ())
     assert made.terminals.pressed == [("local", "p1", "r1", "job:done:x")]
     for data in ("", "x" * 65):
         with pytest.raises(Refused):
