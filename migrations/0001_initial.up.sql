@@ -667,7 +667,7 @@ create table web_links (
     created_at  timestamptz not null,
     expires_at  timestamptz not null,
     used_at     timestamptz,
-    cookie_hash text        collate "C" unique,
+    cookie_hash text        collate "C",
     foreign key (channel, account, sender_id) references people on delete cascade,
     constraint web_links_used check ((used_at is null) = (cookie_hash is null))
 );
@@ -676,6 +676,8 @@ comment on column web_links.link_hash is 'Hash of the secret in the link.';
 comment on column web_links.channel is 'The invited person, with account and sender_id.';
 comment on column web_links.expires_at is 'When the unused link expires, or the sign-in of the browser.';
 comment on column web_links.cookie_hash is 'Hash of the cookie of the browser that used the link.';
+create unique index web_links_of_cookie on web_links (cookie_hash);
+comment on index web_links_of_cookie is 'The browser with a cookie.';
 create index web_links_of_person on web_links (channel, account, sender_id);
 comment on index web_links_of_person is 'Deletion with the person.';
 

@@ -17,7 +17,7 @@ from bench.api.rows import NOW, fill
 from bench.jobs.gateway import CLOCK, fresh_store
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.store.postgres import Address, PostgresStore
 from goclaw_py.web.api.routes import make_api

@@ -13,7 +13,7 @@ from goclaw_py.app.progress import Tell, untold
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.clock import SharedClock
 from goclaw_py.config.models import Settings
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.heartbeat.module import service_of
 from goclaw_py.jobs.service import GatewayJobService
 from goclaw_py.ports.control import Control

@@ -1,340 +1,50 @@
-"""The operator's view, of the database and, in a gateway, of its runs."""
+"""The operator's view in a running gateway, which has lanes and runs in progress."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import replace
-from datetime import datetime
-from typing import TypeVar
 
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.cluster.rpc import DRAIN, NodeRpc
-from goclaw_py.gateway import conversations, forks, web_guests
+from goclaw_py.gateway import conversations
 from goclaw_py.gateway.container import Container
-from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.session_messages import Submissions
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
-from goclaw_py.gateway.why.subjects import explain
-from goclaw_py.heartbeat.module import HeartbeatSetup, service_of
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.jobs.service import GatewayJobService as StoredJobs
-from goclaw_py.messages import approvals
-from goclaw_py.model.approvals import Approval, Decision
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.errors import (
-    ApprovalClosed,
-    NoGateway,
     NotFound,
     StoreUnavailable,
-    WrongDecision,
 )
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, SessionKey
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.pairing_codes import code_hash
-from goclaw_py.model.session_keys import peer_of
+from goclaw_py.model.ids import LaneName, SessionKey
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import (
     NodesView,
-    PairingApplicant,
     QueueView,
     Resized,
-    SessionFork,
     Submitted,
-    WebGuest,
-    WebInvitation,
 )
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.settings import SettingsService
 from goclaw_py.ports.store import (
-    Node,
-    Person,
-    Place,
     Store,
-    StoredRun,
 )
 from goclaw_py.runs.live_events import LiveEvent, LiveNow
 from goclaw_py.runs.step_views import RunReplay
-from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport, report, span_of
-from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.scheduler.snapshots import in_line, lane_uses
+from goclaw_py.scheduler.snapshots import lane_uses
 from goclaw_py.scheduler.views import (
     MAX_LANE_SIZE,
     ActiveRuns,
     GatewayStatus,
     LanesView,
     LaneView,
-    RunState,
     RunView,
     StopReport,
 )
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-_WAITING_SHOWN = 50
-_UNANSWERED_SHOWN = 20
 _ENDS_WITHIN_S = 15.0
 """How long the deletion of a conversation waits for its runs: longer than ``cancel_grace``."""
-
-_NO_LANES = "no gateway is running here, so no lanes are open; start one with: goclaw run"
-
-
-class StoreControl(GatewayQueries):
-    """The operations that need only the database. See ``ports.control.Control``."""
-
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        jobs: JobService | None = None,
-        heartbeats: HeartbeatService | None = None,
-        chat_rules: Callable[[], Mapping[Place, ChatRules]] = dict,
-        settings: SettingsService | None = None,
-    ) -> None:
-        super().__init__(store)
-        self._settings = settings
-        self._chat_rules = chat_rules
-        self._clock = clock
-        self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
-        self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
-        self._calls = NodeRpc(store, clock, lambda: NodeId(""))
-
-    @property
-    def jobs(self) -> JobService:
-        """See ``Control``."""
-        return self._jobs
-
-    @property
-    def heartbeats(self) -> HeartbeatService:
-        """See ``Control``."""
-        return self._heartbeats
-
-    @property
-    def settings(self) -> SettingsService:
-        """See ``Control``. Raises ``NoGateway`` if this was made without settings."""
-        if self._settings is None:
-            raise NoGateway("the settings are not known here")
-        return self._settings
-
-    async def status(self) -> GatewayStatus:
-        """Raise ``NoGateway``: there is no state without one."""
-        raise NoGateway("no gateway is running here; start one with: goclaw run")
-
-    async def lanes(self) -> LanesView:
-        """Raise ``NoGateway``: lanes are in its memory."""
-        raise NoGateway(_NO_LANES)
-
-    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """Raise ``NoGateway``: lanes are in its memory."""
-        del name, concurrency
-        raise NoGateway(_NO_LANES)
-
-    async def active(self) -> ActiveRuns:
-        """Return the runs that have started and not ended."""
-        now = self._clock.now()
-        runs = await self._store.runs(limit=SEARCHED, active=True)
-        return ActiveRuns(now, live=False, runs=_views(runs, now))
-
-    async def queue(self, key: str) -> QueueView:
-        """See ``Control``."""
-        return await self._queue((await self.session(key)).key)
-
-    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """Raise ``NoGateway``: nothing is running without one."""
-        del everything
-        raise NoGateway(f"no gateway is running here, so nothing runs in {session}")
-
-    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """Raise ``NoGateway``: nothing would answer it."""
-        del key, text, queue
-        raise NoGateway("no gateway is running here, so nobody would work on it")
-
-    async def reset(self, key: SessionKey) -> None:
-        """See ``Control``."""
-        await self._store.reset_session(key, now=self._clock.now())
-
-    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
-        """See ``Control``."""
-        session = await self.session(key)
-        run = None if at is None else await self.run(at)
-        console = self._chat_rules().get(forks.CONSOLE)
-        return await forks.fork(self._store, self._clock, session, run, console)
-
-    async def rename(self, key: SessionKey, title: str) -> str:
-        """See ``Control``."""
-        session = await self.session(key)
-        return await conversations.rename(self._store, self._clock, session.key, title)
-
-    async def delete(self, key: SessionKey) -> None:
-        """See ``Control``."""
-        session = await self.session(key)
-        await conversations.delete(self._store, session.key, wait_s=0.0)
-
-    async def why(self, about: str | None = None) -> Explanation:
-        """See ``Control``."""
-        return await explain(self._sources(), about)
-
-    def _sources(self) -> Sources:
-        return Sources(self, self._store, self._clock, self._chat_rules)
-
-    async def replay(
-        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
-    ) -> RunReplay:
-        """Raise ``NoGateway``: agents are in its process."""
-        del prefix, from_step, dry_run
-        raise NoGateway("no gateway is running here to replay a run; start one with: goclaw run")
-
-    async def usage(self, query: UsageQuery) -> UsageReport:
-        """See ``Control``."""
-        span = span_of(query, self._clock.now())
-        return report(query, span, await self._store.usage(query.by, span))
-
-    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
-        """See ``Control``."""
-        return await self._store.run_times(span_of(query, self._clock.now()))
-
-    def follow(
-        self, session: str | None = None, *, after: str | None = None
-    ) -> AsyncGenerator[LiveEvent]:
-        """Raise ``NoGateway``: there are no events without one."""
-        del session, after
-        raise NoGateway("no gateway is running here, so there is nothing to follow")
-
-    async def retry_outbox(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
-        return await self._store.retry_outbox(ids, now=self._clock.now())
-
-    async def drop_outbox(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
-        dropped = await self._store.drop_outbox(ids, now=self._clock.now())
-        return dropped.total()
-
-    async def retry_dead_letters(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
-        return await self._store.retry_dead_letters(ids, now=self._clock.now())
-
-    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
-        return await self._store.dismiss_dead_letters(ids)
-
-    async def decide_approval(self, prefix: str, decision: Decision) -> Approval:
-        """See ``Control``."""
-        asked = await self.approval(prefix)
-        if decision not in asked.request.decisions:
-            possible = ", ".join(asked.request.decisions)
-            raise WrongDecision(f"the answer to {asked.id} can be {possible}, not {decision}")
-        done = await approvals.decide(self._store, asked, decision, by="", now=self._clock.now())
-        if done is None:
-            raise ApprovalClosed(f"{asked.id} has been answered already, or its time is over")
-        return done
-
-    async def revoke_grant(
-        self, agent: AgentName, tool: str, session: SessionKey | None = None
-    ) -> None:
-        """See ``Control``."""
-        if not await self._store.revoke_grant(agent, tool, session):
-            where = "" if session is None else f" in session {session}"
-            raise NotFound(f"agent {agent} has no grant for tool {tool!r}{where}")
-        log.info("grant_revoked", extra={"agent": agent, "tool": tool, "session": session})
-
-    async def pairing_requests(self) -> list[PairingApplicant]:
-        """See ``Control``."""
-        return [
-            PairingApplicant(
-                one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat
-            )
-            for one in await self._store.pairing_requests(now=self._clock.now())
-            if one.peer is PeerKind.DIRECT
-        ]
-
-    async def approve(self, code: str, *, guest: bool) -> Person:
-        """See ``Control``."""
-        person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())
-        if person is None:
-            raise NotFound(f"no valid pairing request has the code {code!r}; codes last 60 minutes")
-        return person
-
-    async def revoke(
-        self, channel: str, account: str, sender_id: str, *, forget: bool = False
-    ) -> None:
-        """See ``Control``."""
-        if forget:
-            await self._store.forget_name(Target(channel, account, sender_id))
-        if not await self._store.revoke(channel, account, sender_id):
-            raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
-
-    async def web_guests(self) -> list[WebGuest]:
-        """See ``Control``."""
-        return await web_guests.guests(self._store, now=self._clock.now())
-
-    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
-        """See ``Control``."""
-        return await web_guests.invite(self._store, name, again=again, now=self._clock.now())
-
-    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        """See ``Control``."""
-        now = self._clock.now()
-        await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
-        facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
-        log.info("group_access_changed", extra=facts)
-
-    async def nodes(self) -> NodesView:
-        """See ``Control``."""
-        return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))
-
-    async def drain(self, node: str) -> Node:
-        """See ``Control``."""
-        known = await self.nodes()
-        live = list(filter(known.is_live, known.nodes))
-        found = only(
-            live,
-            lambda one: node in one.id,
-            lambda one: one.id,
-            f"live node {node!r}",
-            "nodes list",
-        )
-        await self._calls.ask(found.id, DRAIN)
-        log.info("node_drain_requested", extra={"node": found.id})
-        return found
-
-    async def _queue(
-        self,
-        key: SessionKey,
-        live: Collection[RunView] | None = None,
-        policy: QueuePolicy | None = None,
-    ) -> QueueView:
-        """Return the queue of a session from the database and the scheduler."""
-        now = self._clock.now()
-        messages = await self._store.unanswered(key, ended=False, limit=_WAITING_SHOWN)
-        ended = await self._store.unanswered(key, ended=True, limit=_UNANSWERED_SHOWN)
-        running = tuple(run for run in live or () if run.waits_for is None)
-        if not live:
-            # Another process may be working on it.
-            runs = await self._store.runs(limit=SEARCHED, session=key, active=True)
-            running = _views(runs, now)
-        return QueueView(
-            session=key,
-            at=now,
-            live=live is not None,
-            running=running,
-            waiting=in_line(live or ()),
-            policy=policy,
-            messages=tuple(messages),
-            unanswered=tuple(ended),
-            unmentioned_at=await self._unmentioned_at(key),
-        )
-
-    async def _unmentioned_at(self, key: SessionKey) -> datetime | None:
-        session = await self._store.session(key)
-        if session is None or session.target is None or peer_of(key) is not PeerKind.GROUP:
-            return None
-        chat = await self._store.chat(session.target)
-        return None if chat is None else chat.unmentioned_at
 
 
 class GatewayControl(StoreControl):
@@ -484,20 +194,3 @@ class GatewayControl(StoreControl):
         if name not in lanes:
             raise NotFound(f"there is no lane {name!r}; there are: {', '.join(lanes)}")
         return lanes[name]
-
-
-def _views(runs: Collection[StoredRun], now: datetime) -> tuple[RunView, ...]:
-    """Return stored runs as a scheduler would show them, in order of their start."""
-    oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
-    return tuple(
-        RunView(
-            id=run.id,
-            session=run.session,
-            agent=run.agent,
-            lane=run.lane,
-            state=RunState.RUNNING,
-            for_s=(now - run.started_at).total_seconds(),
-            parent=run.parent,
-        )
-        for run in oldest_first
-    )

@@ -20,8 +20,8 @@ from goclaw_py.model.web_links import (
     join_path,
     secret_hash,
 )
-from goclaw_py.ports.control import WebGuest, WebInvitation
 from goclaw_py.ports.store import Store
+from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 
 log = logging.getLogger(__name__)
 

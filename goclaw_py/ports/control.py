@@ -7,7 +7,7 @@ and, when no gateway runs, the database alone. A command needs to know none of t
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
@@ -40,6 +40,7 @@ from goclaw_py.ports.store import (
     StoredRun,
     Unanswered,
 )
+from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay, StepView
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
@@ -164,30 +165,6 @@ class PairingApplicant:
     expires_at: datetime
     chat: str
     """Their direct chat: denied by ``Control.allow_chat``."""
-
-
-@dataclass(frozen=True, slots=True)
-class WebGuest:
-    """A person who is invited to the web chat (SPEC CHAN-13).
-
-    Args:
-        link_until: When the unused link expires, which may be past; None if there is none.
-        browsers: The number of browsers that are signed in.
-    """
-
-    name: str
-    invited_at: datetime
-    link_until: datetime | None
-    browsers: int
-
-
-@dataclass(frozen=True, slots=True)
-class WebInvitation:
-    """A personal link to the web chat. ``path`` contains its secret, which is not stored."""
-
-    name: str
-    path: str = field(repr=False)
-    expires_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

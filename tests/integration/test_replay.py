@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.budget import Budget
 from goclaw_py.model.errors import NoGateway, NotFound, NotRewindable
 from goclaw_py.model.ids import AgentName, RunId

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
-from goclaw_py.gateway.service import GatewayControl, StoreControl
+from goclaw_py.gateway.service import GatewayControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.clock import LoopClock

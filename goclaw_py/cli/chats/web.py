@@ -15,7 +15,8 @@ from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.cli.qr_code import show_qr_code
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.web_links import NAME_RULE, WEB_PLACE, is_guest_name
-from goclaw_py.ports.control import Control, WebGuest
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.web_guests import WebGuest
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings

@@ -9,13 +9,7 @@ from fastapi.exceptions import RequestValidationError
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.control import (
-    Control,
-    MessageCounts,
-    PairingApplicant,
-    WebGuest,
-    WebInvitation,
-)
+from goclaw_py.ports.control import Control, MessageCounts, PairingApplicant
 from goclaw_py.ports.store import (
     Chat,
     DeadLetter,
@@ -25,6 +19,7 @@ from goclaw_py.ports.store import (
     OutboxState,
     Person,
 )
+from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from goclaw_py.web.api.paging import (
     LINK,
     ChatBefore,

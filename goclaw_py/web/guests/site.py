@@ -97,8 +97,7 @@ class GuestTerminals:
         files: Sequence[UploadedFile] = (),
     ) -> None:
         """See ``Terminals``. Raises ``NotFound``, ``UnknownAgent`` and ``TooManyConversations``."""
-        if agent is not None:
-            raise UnknownAgent(agent)
+        _refuse(agent)
         name, known = self._chat(chat), await self._conversations.all()
         if len(known) >= MOST_CONVERSATIONS and chat not in {one.name for one in known}:
             raise TooManyConversations(
@@ -116,8 +115,7 @@ class GuestTerminals:
         agent: AgentName | None = None,
     ) -> None:
         """See ``Terminals``. Raises ``NotFound`` and ``UnknownAgent``."""
-        if agent is not None:
-            raise UnknownAgent(agent)
+        _refuse(agent)
         await self._terminals.press(self._chat(chat), press_id, receipt=receipt, data=data)
 
     def confirm(self, receipt: str) -> None:
@@ -129,6 +127,12 @@ class GuestTerminals:
             return self._conversations.chat(conversation).chat
         except ValueError as error:
             raise NotFound(str(error)) from error
+
+
+def _refuse(agent: AgentName | None) -> None:
+    """Raise ``UnknownAgent`` if a guest has chosen an agent."""
+    if agent is not None:
+        raise UnknownAgent(agent)
 
 
 async def _to_chat(_request: Request) -> Response:

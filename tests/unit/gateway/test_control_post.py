@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import NotFound
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.outcomes import Outcome, Reason

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import BadUsageQuery
 from goclaw_py.model.run_events import Usage
 from goclaw_py.ports.agent import AgentResult

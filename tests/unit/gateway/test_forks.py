@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import NotFound, NotRewindable
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.ports.control import SessionFork

@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.gateway.queries import session_named
-from goclaw_py.gateway.service import GatewayControl, StoreControl
+from goclaw_py.gateway.service import GatewayControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.model.ids import MAIN_LANE, LaneName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.jobs.models import Prompt
 from goclaw_py.jobs.schedule import Every
 from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.heartbeat.alert_targets import AlertTargetResolver
 from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat
 from goclaw_py.jobs.models import OPERATOR
@@ -19,7 +19,8 @@ from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.model.web_links import LINK_LASTS, secret_hash
-from goclaw_py.ports.control import Control, WebGuest
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.web_guests import WebGuest
 from tests.support.stores import ANN, A, World, at, inbox
 from tests.unit.gateway.test_control_post import StoppedClock
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import NotAChat, NotFound, SessionBusy
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, OutFile, Sender

@@ -11,7 +11,7 @@ import pytest
 
 from goclaw_py.cluster.rpc import ANSWER_S, DRAIN, Facts, NodeRpc
 from goclaw_py.delivery import texts as wording
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.outcomes import Outcome

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import pytest
 
-from goclaw_py.gateway.service import StoreControl
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import NoGateway, NotFound
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger

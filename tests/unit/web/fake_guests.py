@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from goclaw_py.model.errors import AlreadyInvited, NotFound
 from goclaw_py.model.web_links import NAME_RULE, is_guest_name
-from goclaw_py.ports.control import WebGuest, WebInvitation
+from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_post import AT
 

@@ -66,7 +66,8 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
 
     async def download(request: Request) -> Response:
         query = request.query_params
-        run, wanted, guest = query.get("run", "")[:64], query.get("path"), bool(conversations.guest)
+        run, wanted = query.get("run", "")[:64], query.get("path")
+        guest = bool(conversations.guest)
         try:
             record = await service.control.run_record(run)
         except NotFound as error:

@@ -13,7 +13,7 @@ const shown = new Set(); // receipts that were shown, for those that are said ag
 const asked = new Map(); // id of a message from here → its element
 const questions = new Map(); // run id → the element of what it answers
 const agent = box.dataset.agent;
-const isGuest = box.dataset.guest === "yes"; // chooses no agent, and has no links into the dashboard
+const choice = box.dataset.guest ? {} : { agent }; // a guest chooses no agent
 
 let isAtEnd = true; // whoever has scrolled back stays there
 log.addEventListener("scroll", () => (isAtEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40));
@@ -154,7 +154,7 @@ async function say(line, files = []) {
   if (files.length) item.append(filesList(files.map(({ name, file }) => ({ name, address: picture(file) }))));
   const id = newId();
   asked.set(id, item);
-  const body = isGuest ? { message_id: id, text: line } : { message_id: id, text: line, agent };
+  const body = { message_id: id, text: line, ...choice };
   if (files.length) body.files = files.map(({ ref, name }) => ({ ref, name }));
   for (let attempt = 0; ; attempt += 1) {
     try {
@@ -336,7 +336,7 @@ function addButtons(item, receipt, rows) {
     button.textContent = label;
     button.addEventListener("click", () => {
       button.disabled = true;
-      post("/press", { press_id: newId(), receipt, data, ...(isGuest ? {} : { agent }) }).catch((error) => {
+      post("/press", { press_id: newId(), receipt, data, ...choice }).catch((error) => {
         button.disabled = false;
         doing.textContent = `Not pressed: ${error.message}`;
       });

@@ -48,7 +48,16 @@ from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeC
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
 OWN_PATHS = {
-    *("/", "/chat", "/live/chat", "/chat/new", "/chat/export", "/chat/markdown", "/logout", "/theme"),
+    *(
+        "/",
+        "/chat",
+        "/live/chat",
+        "/chat/new",
+        "/chat/export",
+        "/chat/markdown",
+        "/logout",
+        "/theme",
+    ),
     *("/chat/file", "/chat/files"),
 }
 
