@@ -158,9 +158,13 @@ class WebhookRig(TelegramRig):
 
 
 class GroupRig(TelegramRig):
-    """The same in groups, which can move."""
+    """The same in groups, which can move.
 
-    troubles = frozenset(Trouble)
+    Whether the server can be reached has nothing to do with the kind of a chat: those checks, which
+    wait for seconds, are left to the other two.
+    """
+
+    troubles = frozenset(Trouble) - {Trouble.AWAY}
     ann = Target("telegram", "default", "-500")
     ben = Target("telegram", "default", "-501")
     peer = PeerKind.GROUP

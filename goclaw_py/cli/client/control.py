@@ -274,14 +274,19 @@ class RemoteControl(Remote):
         body: object = None,
         params: Params | None = None,
         *,
-        timeout_s: float = TIMEOUT_S,
+        timeout_s: float | None = None,
     ) -> bytes:
         """Send a request; returns the body of the response."""
         content = None if body is None else wire.dump(type(body), body)
         headers = {} if body is None else {"content-type": "application/json"}
         with _translated():
             response = await self._client.request(
-                method, path, content=content, headers=headers, params=params, timeout=timeout_s
+                method,
+                path,
+                content=content,
+                headers=headers,
+                params=params,
+                timeout=timeout_s or TIMEOUT_S,
             )
         _raise_for(response)
         return response.content
