@@ -209,6 +209,7 @@ async def test_a_question_is_answered_in_its_conversation_only(
 
 # ---------------------------------------------------------------------------- files
 
+SAVED = "application/octet-stream", "attachment"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
@@ -254,22 +255,28 @@ async def test_a_file_is_uploaded(settled: Browser, browser: Browser) -> None:
 
 @pytest.mark.real_time
 @pytest.mark.parametrize(
-    ("content", "kind", "shown"),
+    ("content", "expected"),
     [
-        (PNG, "image/png", "inline"),
-        (b"<script>1</script>", "application/octet-stream", "attachment"),
-        (b"<svg onload='1'/>", "application/octet-stream", "attachment"),
-        (b"", "application/octet-stream", "attachment"),
+        (PNG, ("image/png", "inline")),
+        (b"<script>1</script>", SAVED),
+        (b"<svg onload='1'/>", SAVED),
+        (b"", SAVED),
     ],
 )
 async def test_only_pictures_are_shown_and_nothing_in_them_runs(
-    settled: Browser, control: FakeControl, tmp_path: Path, content: bytes, kind: str, shown: str
+    settled: Browser,
+    control: FakeControl,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes,
+    expected: tuple[str, str],
 ) -> None:
     (tmp_path / "a.png").write_bytes(content)
     file = OutFile(FileKind.PHOTO, str(tmp_path / "a.png"), 'a"\r\nX: 1\u202e.png', "image/png")
-    give(control, file)
+    give(monkeypatch, control, file)
     got = await settled.get("/chat/file", params={"run": RUN_ID, "path": file.path})
     assert (got.status_code, got.content) == (200, content)
+    kind, shown = expected
     assert got.headers["content-type"] == kind
     name = "filename*=UTF-8''a%22%0D%0AX%3A%201%E2%80%AE.png"
     assert got.headers["content-disposition"] == f"{shown}; {name}"
@@ -279,13 +286,17 @@ async def test_only_pictures_are_shown_and_nothing_in_them_runs(
 
 @pytest.mark.real_time
 async def test_only_files_of_a_run_that_are_in_the_workspace_are_given(
-    settled: Browser, control: FakeControl, tmp_path: Path
+    settled: Browser, control: FakeControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secret").write_text("x")
     (tmp_path / "link").symlink_to("/etc/passwd")
     (tmp_path / "a.txt").write_text("a")
     paths = [str(tmp_path / name) for name in ("a.txt", "link", "gone", "..")]
-    give(control, *(OutFile(FileKind.DOCUMENT, path, "x") for path in (*paths, "/etc/passwd")))
+    give(
+        monkeypatch,
+        control,
+        *(OutFile(FileKind.DOCUMENT, path, "x") for path in (*paths, "/etc/passwd")),
+    )
     statuses = {}
     for path in (*paths, "/etc/passwd", str(tmp_path / "secret"), "", "\0"):
         got = await settled.get("/chat/file", params={"run": RUN_ID, "path": path})
@@ -294,7 +305,7 @@ async def test_only_files_of_a_run_that_are_in_the_workspace_are_given(
     assert set(statuses.values()) == {404}
 
 
-def give(control: FakeControl, *files: OutFile) -> None:
+def give(patch: pytest.MonkeyPatch, control: FakeControl, *files: OutFile) -> None:
     """Let the run of the fakes have sent files."""
 
     async def run_record(prefix: str) -> RunRecord:
@@ -302,7 +313,7 @@ def give(control: FakeControl, *files: OutFile) -> None:
         said = HistoryEntry(Role.ASSISTANT, "here", files=files)
         return RunRecord(ENDED, (StoredEntry(said, NOW, RUN_ID),), ())
 
-    vars(control)["run_record"] = run_record
+    patch.setattr(control, "run_record", run_record)
 
 
 def test_an_answer_says_what_it_answers_where_other_messages_stand_between() -> None:
