@@ -22,7 +22,7 @@ PLACES: Final = {
     "nodes": ("system.nodes:app", "Manage the gateways (nodes) that share the database."),
     "queue": ("messages.queue:queue", "Show the queue of a session."),
     "why": ("runs.why:why", "Explain why something did or did not happen, and what to do."),
-    "sessions": ("chats.sessions:app", "List, show, reset and fork sessions (conversations)."),
+    "sessions": ("chats.sessions:app", "Manage sessions (conversations)."),
     "agents": ("system.lists:agents", "List the agents of the settings."),
     "models": ("system.lists:models", "List the models of the settings."),
     "channels": ("system.lists:channels", "List the channels of the settings."),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
 from tests.browser.dashboard import Dashboard
@@ -79,6 +79,20 @@ def test_a_guest_stops_their_own_run(dash: Dashboard, enter: Enter) -> None:
     dash.run_of("ann-2")
     press(page, "Stop")
     assert dash.ended("ann-2") == "cancelled"
+
+
+def test_a_guest_tries_again_and_attaches_a_file(dash: Dashboard, enter: Enter) -> None:
+    page = enter("ann-5")
+    send(page, "error boom")
+    page.get_by_role("button", name="Try again").click()
+    wait_for(lambda: len(dash.runs("ann-5")) == 2, "the second try")
+    notes: FilePayload = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"notes"}
+    page.locator("#picked").set_input_files([notes])
+    expect(page.locator("#files li")).to_contain_text("1 KB")
+    send(page, "look")
+    expect(page.locator("li.assistant .words").last).to_contain_text("notes.txt")
+    page.reload()
+    expect(page.locator("li.user .files")).to_contain_text("notes.txt")
 
 
 def test_a_link_works_once_and_leads_its_own_browser_back(

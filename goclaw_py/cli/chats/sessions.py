@@ -31,7 +31,7 @@ from goclaw_py.ports.store import Session, SessionFilter, SessionState, StoredEn
 from goclaw_py.web.api.error_json import NotAccepted
 
 app = typer.Typer(
-    help="List, show, rename, reset, fork and delete sessions (conversations).",
+    help="Manage sessions (conversations).",
     no_args_is_help=True,
 )
 
