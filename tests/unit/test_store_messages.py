@@ -65,6 +65,7 @@ INBOUND = {
     "place_name": words,
     "topic_name": words,
     "source": words,
+    "agent": maybe,
 }
 OUTBOUND = {
     "target": targets,

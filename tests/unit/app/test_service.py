@@ -19,6 +19,7 @@ from goclaw_py.app.service import Front, Service
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.common.redaction import HIDDEN
 from goclaw_py.config import LogFormat, load
+from goclaw_py.model.display_names import short_id
 from goclaw_py.model.errors import ChannelRefused
 from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
 from goclaw_py.model.messages import OutboundMessage
@@ -169,7 +170,7 @@ async def test_people_are_warned_of_a_slow_wait_as_long_as_it_lasts(
             (record,) = [line for line in caplog.records if line.message == "lane_wait_slow"]
             (warning,) = (await remote.status()).warnings
             for inside in vars(record)["occupants"]:
-                assert inside in warning
+                assert short_id(inside.partition(" ")[0]) in warning
             assert "lane main is full (2 of 2) and 1 waits" in warning
             await remote.resize_lane(MAIN_LANE, 3)
             await gateway.until(lambda: len(agent.active) == 3)

@@ -100,11 +100,11 @@ class PostgresRunRecords(PostgresPart):
         most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
         """Read only an index, but for the runs of one session or sender."""
-        name = "_of_sender" if only.sender is not None else ""
-        name = "_of_session" if session is not None else name
+        query = _SQL["counts"] if only.sender is None else _SQL["counts_of_sender"]
+        query = query if session is None else _SQL["counts_of_session"]
         arguments = (only.since, session, most, only.agent, only.trigger, only.sender)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL[f"counts{name}"], *arguments)
+            found = await connection.fetch(query, *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 
