@@ -176,6 +176,8 @@ def test_the_pages_of_guests_are_for_everybody(
             assert set(way.wanted) <= set(way.reached)
             if leads:
                 press(page, leads)
+        if page.get_by_role("button", name="Menu").is_visible():
+            press(page, "Menu")
         press(page, "Sign out")
         title(page, "Signed out")
         artefacts(page, f"Guest signed out {screen.name}")
