@@ -37,6 +37,8 @@ class SettingsApplier:
     """
 
     def __init__(self, settings: Settings, deps: GatewayDependencies, container: Container) -> None:
+        self.models = _models(settings)
+        """The model of each agent, for people."""
         self._current = settings
         self._deps = deps
         self._container = container
@@ -71,6 +73,7 @@ class SettingsApplier:
             _refill(deps.heartbeats.policies, heartbeats.policies)
             _refill(deps.heartbeats.plans, heartbeats.plans)
             self._replace_agents(loops)
+            _refill(self.models, _models(settings))
             self._current, self._specs = settings, specs
 
         return apply
@@ -111,6 +114,10 @@ class SettingsApplier:
         """Close all replaced agents: the gateway ends."""
         replaced, self._replaced = self._replaced, []
         await asyncio.gather(*(_close(loop) for loop, _ in replaced))
+
+
+def _models(settings: Settings) -> dict[AgentName, str]:
+    return {AgentName(name): agent.model for name, agent in settings.agents.items()}
 
 
 def _refill(mapping: Mapping[K, V], values: Mapping[K, V]) -> None:

@@ -34,7 +34,7 @@ from goclaw_py.config.show import shown
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.model.ids import AgentName, NodeId
+from goclaw_py.model.ids import NodeId
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.observability.prometheus import Metrics
@@ -176,7 +176,7 @@ class Service:
 
     def _site_parts(self, *, guests: bool = False) -> SiteParts:
         """Return what the pages of the operator or of guests need besides the operations."""
-        agents = {AgentName(name): one.model for name, one in self._settings.agents.items()}
+        agents = self._applier.models
         folders = {name: self._settings.workspace(name) for name in agents}
         parts = self._parts
         uploads = parts.guest_uploads if guests else parts.uploads

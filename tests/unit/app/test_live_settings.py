@@ -79,7 +79,7 @@ class Node:
         self.container = Container(
             self.store, clock, scheduler(settings), self.deps, lambda: NodeId("n1")
         )
-        applier = SettingsApplier(settings, self.deps, self.container)
+        self.applier = applier = SettingsApplier(settings, self.deps, self.container)
         self.trouble = ""
         self.live = LiveSettings(settings, self.store, clock, applier, lambda: self.trouble)
 
@@ -146,6 +146,7 @@ async def test_only_the_agent_whose_model_changes_is_built_anew(node: Node) -> N
     assert node.deps.agents[MAIN_AGENT] is main
     assert type(node.deps.agents[HELPER]) is not type(helper)
     assert node.deps.context_windows[HELPER] == 5000
+    assert node.applier.models[HELPER] == "command"
 
 
 class Loop(OfflineAgent):
