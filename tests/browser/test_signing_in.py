@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
@@ -115,22 +116,26 @@ def test_pages_tell_when_the_gateway_is_away_and_back(locked: Locked, chromium: 
 
 def test_a_page_whose_sign_in_has_ended_leads_back(locked: Locked, chromium: Browser) -> None:
     """As after 30 days, or with another token: what it asks for next is refused."""
-    with visit(chromium, locked.url, DESK) as (context, seen):
-        now, chat = context.new_page(), context.new_page()
-        now.goto("/sessions")
-        sign_in(now)
-        live(now)
-        chat.goto("/chat?name=ended")
-        live(chat)
-        context.clear_cookies()
+    places = (("/sessions", "Sessions"), ("/chat?name=ended", "Chat"))
+    with ExitStack() as stack:
+        # Each with cookies of its own: a sign-in in one page would bring the other one back.
+        windows = [stack.enter_context(visit(chromium, locked.url, DESK)) for _ in places]
+        pages = [context.new_page() for context, _ in windows]
+        for page, (path, _) in zip(pages, places, strict=True):
+            page.goto(path)
+            sign_in(page)
+            live(page)
+        for context, seen in windows:
+            context.clear_cookies()
+            seen.expect(
+                "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE", "401"
+            )
         locked.gateway.end()
         locked.start()
-        seen.expect("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_EMPTY_RESPONSE", "401")
-        for page, name in ((now, "Sessions"), (chat, "Chat")):
+        for page, (_, name) in zip(pages, places, strict=True):
             page.get_by_role("link", name="Signed out: sign in again").click()
             sign_in(page)
             title(page, name)
-            context.clear_cookies()
 
 
 def test_what_was_typed_outlives_a_new_sign_in(locked: Locked, chromium: Browser) -> None:

@@ -67,6 +67,13 @@ def test_a_model_works_with_the_files_of_its_workspace(
     assert run["usage"]["requests"] == 2
 
 
+def has_result(bot: Home, name: str) -> bool:
+    """Whether the newest run has stored what this tool has returned."""
+    code, output = bot.goclaw("runs", "show", bot.rows("runs", "list")[0]["id"], "--json")
+    assert code == 0, output
+    return any(step["name"] == name and step["ok"] for step in json.loads(output)["steps"])
+
+
 def test_after_a_crash_a_run_continues_after_its_last_finished_step(
     bot: Home, api: Control, model: Model
 ) -> None:
@@ -81,6 +88,8 @@ def test_after_a_crash_a_run_continues_after_its_last_finished_step(
     api.say(ANN, f"tools {json.dumps(calls)}")
     wait_for((bot.folder / "workspace/paid.txt").is_file, "the file")
     wait_for((bot.folder / "called").is_file, "the call")
+    # Both calls are made at once: the first one may still be storing its result.
+    wait_for(lambda: has_result(bot, "write_file"), "the result of the first call")
     (bot.folder / "workspace/paid.txt").unlink()
     gateway.kill()
     bot.start()
