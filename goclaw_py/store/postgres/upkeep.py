@@ -26,10 +26,7 @@ class PostgresUpkeep(PostgresPart):
         return await self._sweep_stretch(_SQL["sweep_outbox"], now, after)
 
     async def sweep_runs(self, *, now: datetime) -> int:
-        before = now - upkeep_rules.RUNS_KEPT
-        async with self._pool.connection() as connection:
-            rows = await connection.fetch(_SQL["sweep_runs"], before, upkeep_rules.MOST_SWEPT)
-        return len(rows)
+        return await self._sweep(_SQL["sweep_runs"], now - upkeep_rules.RUNS_KEPT)
 
     async def sweep_sessions(self, *, now: datetime) -> int:
         """Lock only sessions that were idle for a month, for four short statements."""
@@ -50,34 +47,24 @@ class PostgresUpkeep(PostgresPart):
         return len(entries) + len(steps) + len(sessions)
 
     async def sweep_requests(self, *, now: datetime) -> int:
-        before = now - upkeep_rules.REQUESTS_KEPT
-        async with self._pool.connection() as connection:
-            rows = await connection.fetch(_SQL["sweep_requests"], before, upkeep_rules.MOST_SWEPT)
-        return len(rows)
+        return await self._sweep(_SQL["sweep_requests"], now - upkeep_rules.REQUESTS_KEPT)
 
     async def sweep_unmentioned(self, *, now: datetime) -> int:
-        before = now - upkeep_rules.UNMENTIONED_KEPT
-        async with self._pool.connection() as connection:
-            rows = await connection.fetch(_BACKGROUND["sweep"], before, upkeep_rules.MOST_SWEPT)
-        return len(rows)
+        return await self._sweep(_BACKGROUND["sweep"], now - upkeep_rules.UNMENTIONED_KEPT)
 
     async def sweep_names(self, *, now: datetime) -> int:
-        before = now - upkeep_rules.NAMES_KEPT
-        async with self._pool.connection() as connection:
-            rows = await connection.fetch(_NAMES["sweep"], before, upkeep_rules.MOST_SWEPT)
-        return len(rows)
+        return await self._sweep(_NAMES["sweep"], now - upkeep_rules.NAMES_KEPT)
 
     async def sweep_setting_edits(self, *, now: datetime) -> int:
-        before = now - upkeep_rules.SETTING_EDITS_KEPT
-        async with self._pool.connection() as connection:
-            rows = await connection.fetch(_SETTINGS["sweep"], before, upkeep_rules.MOST_SWEPT)
-        return len(rows)
+        return await self._sweep(_SETTINGS["sweep"], now - upkeep_rules.SETTING_EDITS_KEPT)
 
     async def sweep_web_links(self, *, now: datetime) -> int:
-        before = now - upkeep_rules.WEB_LINKS_KEPT
+        return await self._sweep(_WEB_LINKS["sweep"], now - upkeep_rules.WEB_LINKS_KEPT)
+
+    async def _sweep(self, query: str, before: datetime) -> int:
+        """Delete some rows from before an instant; return how many."""
         async with self._pool.connection() as connection:
-            rows = await connection.fetch(_WEB_LINKS["sweep"], before, upkeep_rules.MOST_SWEPT)
-        return len(rows)
+            return len(await connection.fetch(query, before, upkeep_rules.MOST_SWEPT))
 
     async def _sweep_stretch(self, query: str, now: datetime, after: int) -> RetentionReport:
         async with self._pool.connection() as connection:
