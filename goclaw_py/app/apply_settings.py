@@ -7,25 +7,20 @@ changes a mapping after the start.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from goclaw_py.agents import build_agent
 from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup
-from goclaw_py.app.parts import agent_specs, api_keys, chat_rules
+from goclaw_py.app.parts import agent_specs, api_keys, chat_rules, close_part, warm_up
 from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.config.models import Settings
 from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.model.ids import AgentName, RunId
 from goclaw_py.ports.agent import AgentLoop
 
-log = logging.getLogger(__name__)
-
 K = TypeVar("K")
 V = TypeVar("V")
-
-_CLOSE_S: Final = 5.0
 
 
 class SettingsApplier:
@@ -94,11 +89,11 @@ class SettingsApplier:
         for name, loop in loops.items():
             using = frozenset(one.id for one in runs if one.agent == name and one.waits_for is None)
             self._replaced.append((self._deps.agents[name], using))
-            self._tasks.go(_warm_up(name, loop))
+            self._tasks.go(warm_up(name, loop))
         _refill(self._deps.agents, {**self._deps.agents, **loops})
 
     async def finish(self) -> None:
-        """Plan heartbeats anew, and close replaced agents that no run uses any more.
+        """Plan heartbeats again, and close replaced agents that no run uses.
 
         Raises ``StoreUnavailable``; call it again then.
         """
@@ -108,12 +103,12 @@ class SettingsApplier:
         running = {run.id for run in self._container.dispatcher.runs()}
         unused = [loop for loop, using in self._replaced if not using & running]
         self._replaced = [one for one in self._replaced if one[1] & running]
-        await asyncio.gather(*map(_close, unused))
+        await asyncio.gather(*map(close_part, unused))
 
     async def close(self) -> None:
         """Close all replaced agents: the gateway ends."""
         replaced, self._replaced = self._replaced, []
-        await asyncio.gather(*(_close(loop) for loop, _ in replaced))
+        await asyncio.gather(*(close_part(loop) for loop, _ in replaced))
 
 
 def _models(settings: Settings) -> dict[AgentName, str]:
@@ -126,20 +121,3 @@ def _refill(mapping: Mapping[K, V], values: Mapping[K, V]) -> None:
     found = dict(values)
     mapping.clear()
     mapping.update(found)
-
-
-async def _warm_up(name: AgentName, loop: AgentLoop) -> None:
-    try:
-        await loop.warm_up()
-    except Exception:
-        # The first run will report the same error to its user.
-        log.exception("agent_warm_up_failed", extra={"agent": name})
-
-
-async def _close(loop: AgentLoop) -> None:
-    """Close a loop; an error or a hang affects nothing else."""
-    try:
-        async with asyncio.timeout(_CLOSE_S):
-            await loop.close()
-    except Exception:
-        log.exception("part_close_failed", extra={"part": type(loop).__name__})

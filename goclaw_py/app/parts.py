@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,10 +44,15 @@ from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
 
+log = logging.getLogger(__name__)
+
 GROUP = "goclaw_py.channels"
 CONSOLE = "console"
 OWN = (CONSOLE, WEB)
 """The channels that always exist, and have no server."""
+
+_CLOSE_S = 5.0
+"""Seconds that a part may take to close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,23 @@ class Parts:
         target = message.target
         channel = self.channels.get((target.channel, target.account))
         return channel.readable(message.text) if message.rich and channel else message.text
+
+
+async def warm_up(name: AgentName, agent: AgentLoop) -> None:
+    """Prepare an agent for its first run, which will report an error again to its user."""
+    try:
+        await agent.warm_up()
+    except Exception:
+        log.exception("agent_warm_up_failed", extra={"agent": name})
+
+
+async def close_part(part: Channel | AgentLoop) -> None:
+    """Close a part; an error or a hang does not affect the other parts."""
+    try:
+        async with asyncio.timeout(_CLOSE_S):
+            await part.close()
+    except Exception:
+        log.exception("part_close_failed", extra={"part": type(part).__name__})
 
 
 def build_parts(settings: Settings) -> Parts:

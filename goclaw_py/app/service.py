@@ -20,7 +20,7 @@ from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, 
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.loop import end, unless
-from goclaw_py.app.parts import CONSOLE, Parts
+from goclaw_py.app.parts import CONSOLE, Parts, close_part, warm_up
 from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Membership
@@ -38,8 +38,6 @@ from goclaw_py.model.ids import NodeId
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.observability.prometheus import Metrics
-from goclaw_py.ports.agent import AgentLoop
-from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.ports.terminals import Terminals
@@ -317,11 +315,7 @@ class Service:
 
     async def _warm_up(self) -> None:
         for name, agent in self._parts.agents.items():
-            try:
-                await agent.warm_up()
-            except Exception:
-                # The first run will report the same error to its user.
-                log.exception("agent_warm_up_failed", extra={"agent": name})
+            await warm_up(name, agent)
 
     # ------------------------------------------------------------------ shutdown
 
@@ -351,7 +345,7 @@ class Service:
         except (TimeoutError, StoreError) as error:
             log.warning("lease_not_released", extra={"error": str(error)})
         channels, agents = self._parts.channels.values(), self._parts.agents.values()
-        await asyncio.gather(*map(_put_away, channels), *map(_put_away, agents))
+        await asyncio.gather(*map(close_part, channels), *map(close_part, agents))
         await self._applier.close()
 
     # ------------------------------------------------------------------ callbacks
@@ -411,15 +405,6 @@ async def _always(work: Callable[[], Awaitable[None]]) -> None:
 def _name(work: Callable[[], Awaitable[None]]) -> str:
     """Return a readable name of a background task."""
     return str(getattr(getattr(work, "func", work), "__qualname__", work))
-
-
-async def _put_away(thing: Channel | AgentLoop) -> None:
-    """Close a part; an error or a hang does not affect the other parts."""
-    try:
-        async with asyncio.timeout(_LAST_WORDS_S):
-            await thing.close()
-    except Exception:
-        log.exception("part_close_failed", extra={"part": type(thing).__name__})
 
 
 @asynccontextmanager
