@@ -31,7 +31,8 @@ SIGN_IN_PATH: Final = "/login"
 _OPEN_PLACES: Final = ("/static/",)
 """Paths with only files of the release."""
 
-_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
+LOCAL_NAMES: Final = ("localhost", "127.0.0.1", "::1")
+"""The names and addresses of this machine."""
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({b"same-origin", b"none"})
 """Values of the browser itself: the request comes from this site's page, or from the person."""
@@ -72,7 +73,7 @@ class Guard:
         now_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._app = app
-        self._names = {_plain(name) for name in (*_LOCAL, *hosts)}
+        self._names = {_plain(name) for name in (*LOCAL_NAMES, *hosts)}
         self._by_any_address = _is_any(address)
         if not self._by_any_address:
             self._names.add(_plain(address))

@@ -19,11 +19,11 @@ from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.web_links import WEB
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import Chat, unapproved
+from goclaw_py.web.guard import LOCAL_NAMES
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 _ROLES = ("owner", "guest")
 _TAKEN: Final = "{} is, or was, invited: take another name, or choose “the same person”."
-_LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 
 SHOWN: Final = 100
 """The number of people on a page."""
@@ -104,7 +104,7 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
         base = public_url or request.headers.get("origin") or str(request.base_url).rstrip("/")
         facts = {"title": "Personal link", "path": "/people", "invitation": made}
         facts |= {"url": f"{base}{made.path}", "has_token": has_token}
-        facts |= {"is_local": urlsplit(base).hostname in _LOCAL}
+        facts |= {"is_local": urlsplit(base).hostname in LOCAL_NAMES}
         return service.answer(request, "invitation.html", facts)
 
     return Route("/people/invite", invite, methods=["POST"])
