@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
 from goclaw_py.config.models import AccountSettings, Settings
-from goclaw_py.config.origins import KeyPath, Origin, origin_at
+from goclaw_py.config.origins import KeyPath, Origin, Origins
 from goclaw_py.config.policies import problems
 from goclaw_py.config.sources import (
     SECTIONS,
@@ -79,9 +79,10 @@ def _validated(
 ) -> Settings:
     """Create settings from layers, the strongest first. Raises ``SettingError``."""
     values: Tree = {}
-    origins: dict[KeyPath, Origin] = {}
+    found: dict[KeyPath, Origin] = {}
     for layer in layers:
-        values, origins = merged(values, layer.values), {**layer.origins, **origins}
+        values, found = merged(values, layer.values), {**layer.origins, **found}
+    origins = Origins(found)
     try:
         settings = Settings.model_validate({**values, "home": home, "file": file})
     except ValidationError as error:
@@ -113,11 +114,9 @@ def _reserved(layer: Layer) -> list[SettingError]:
     ]
 
 
-def _translate(
-    detail: ErrorDetails, origins: Mapping[KeyPath, Origin], default: str
-) -> SettingError:
+def _translate(detail: ErrorDetails, origins: Origins, default: str) -> SettingError:
     path = tuple(str(part) for part in detail["loc"] if part != "[key]")
-    origin = origin_at(origins, path)
+    origin = origins.at(path)
     value = printable(path, detail["input"])
     # A mistyped ``api_key`` is an unknown key with a secret as its value.
     unknown = detail["type"] == "extra_forbidden" and isinstance(detail["input"], str)
