@@ -124,6 +124,8 @@ def test_a_call_that_waits_for_an_approval_is_made_after_a_restart(
     )
     api.say(ANN, "say hello")
     wait_for(lambda: "hello" in api.texts(ANN), "another answer")
+    wait_for(lambda: not bot.rows("runs", "list", "--active"), "its end")
+    wait_for(lambda: not bot.rows("outbox", "list", "--state", "sending"), "its confirmation")
     assert not (bot.folder / "workspace/paid.txt").exists()
     gateway.kill()
     bot.start()
