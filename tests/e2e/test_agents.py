@@ -117,7 +117,7 @@ def test_a_call_that_waits_for_an_approval_is_made_after_a_restart(
     (bot.folder / "goclaw.toml").write_text(settings)
     gateway = bot.start()
     api.say(ANN, tool("write_file", path="paid.txt", text="100"))
-    # Before, the growing answer has a button to stop it.
+    # Before, a growing answer may have a button to stop it.
     (asks,) = wait_for(
         lambda: [seen for seen in api.view(ANN) if seen.buttons and "write_file" in seen.text],
         "the question",
