@@ -263,7 +263,7 @@ def _conversation_routes(api: APIRouter, control: Control) -> None:
 
     @api.delete("/{key:path}", status_code=204)
     async def delete(key: KeyPath) -> None:
-        """Stop a conversation of the console, and delete what was said in it, with its title.
+        """Stop a conversation of the console or the web chat, and delete what was said in it.
 
         The usage of its runs is kept. 409 if a run does not end within 15 seconds.
         """

@@ -54,6 +54,7 @@ OWN_PATHS = {
         "/live/chat",
         "/chat/new",
         "/chat/export",
+        "/chat/delete",
         "/chat/markdown",
         "/logout",
         "/theme",
@@ -92,6 +93,9 @@ class GuestControl(FakeControl):
     ) -> list[Session]:
         self._called("sessions", limit, search)
         return [one for one in (*self.known, FULL) if search in one.key][:limit]
+
+    async def delete(self, key: SessionKey) -> None:
+        self._called("delete", key)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         self._called("history", key, limit)
@@ -313,6 +317,7 @@ async def test_of_all_routes_a_guest_reaches_only_the_chat(house: House) -> None
 async def test_no_name_leads_to_the_chat_of_somebody_else(house: House, name: str) -> None:
     """What a guest names is a conversation of theirs."""
     browser = await house.guest("ann")
+    await browser.post("/chat/delete", data={"name": name}, headers=ORIGIN)
     for path in (f"/chat?name={name}", f"/chat/export?name={name}"):
         said = (await browser.get(path)).text
         assert "said in" not in said or "web:direct:ann." in said
@@ -321,7 +326,8 @@ async def test_no_name_leads_to_the_chat_of_somebody_else(house: House, name: st
     body = {"message_id": "1", "text": "hi"}
     await browser.post(f"/api/chat/{name}/messages", json=body, headers=ORIGIN)
     assert all(chat == f"ann.{name}" for chat, _, _ in house.terminals.said)
-    keys = {call[1] for call in house.control.calls if call[0] in ("history", "queue")}
+    reading = ("history", "queue", "delete")
+    keys = {call[1] for call in house.control.calls if call[0] in reading}
     assert keys <= {"agent:main:web:direct:ann", "agent:main:web:direct:ann.trip"}
 
 
@@ -353,7 +359,7 @@ async def test_the_page_of_a_guest_has_no_way_into_the_dashboard(house: House) -
     page = (await (await house.guest("ann")).get("/chat")).text
     found = set(re.findall(r'(?:href|action)="(/[^"?#]*)', page))
     assert {path for path in found if not path.startswith("/static/")} == {
-        "/", "/chat", "/chat/new", "/chat/export", "/logout", "/theme",
+        "/", "/chat", "/chat/new", "/chat/export", "/chat/delete", "/logout", "/theme",
     }  # fmt: skip
 
 
@@ -363,6 +369,14 @@ async def test_the_conversations_of_a_guest_are_numbered(house: House) -> None:
     house.control.known = [session("bob"), session("bob.2"), session("bob.4"), session("bobby.3")]
     assert (await browser.get("/chat/new")).headers["location"] == "/chat?name=3"
     await browser.says("/chat?name=3", "Conversation 1", "Conversation 2", "Conversation 4")
+
+
+async def test_a_guest_deletes_a_conversation_of_theirs(house: House) -> None:
+    browser = await house.guest("ann")
+    await browser.says("/chat/delete?name=trip", "Delete the conversation", "cannot be undone")
+    await browser.leads("/chat/delete", "/chat?notice=deleted", name="trip")
+    assert ("delete", "agent:main:web:direct:ann.trip") in house.control.calls
+    await browser.says("/chat/delete?name=none", "there is no conversation none", status=404)
 
 
 async def test_a_message_of_a_guest_goes_to_their_chat(house: House) -> None:
