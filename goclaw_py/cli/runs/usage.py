@@ -11,6 +11,7 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, with_options, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Columns, one_line, show_table
+from goclaw_py.model.display_names import sender_words
 from goclaw_py.ports.control import Control
 from goclaw_py.runs.usage_report import (
     Grouping,
@@ -121,7 +122,8 @@ def _value(row: UsageRow, grouping: Grouping, names: DisplayNames) -> str:
         return "-"
     if grouping is Grouping.SENDER:
         # Names of people are not unique, so add the id.
-        return names.with_key(value)
+        words = sender_words(value)
+        return names.with_key(value) if words == value else words
     return one_line(row.names.get(grouping, value), _LONG) or "unknown"
 
 
