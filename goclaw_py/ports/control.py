@@ -342,7 +342,7 @@ class Control(Protocol):
         """
 
     async def usage(self, query: UsageQuery) -> UsageReport:
-        """Return the usage of ended runs. Raises ``BadUsageQuery`` (SPEC OPS-1)."""
+        """Return usage of ended runs, and messages (SPEC OPS-1). Raises ``BadUsageQuery``."""
 
     async def run_times(self, query: UsageQuery) -> list[DayTimes]:
         """Return the days of a query with their runs and how long people waited.

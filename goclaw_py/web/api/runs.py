@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
 from goclaw_py.model.ids import AgentName, SessionKey
@@ -67,9 +68,15 @@ SenderId = Annotated[
 Parts = Annotated[int, Query(ge=1, le=1_000, description="The number of parts.")]
 
 
+def _known(trigger: Trigger | None) -> Trigger | None:
+    if trigger is not None and trigger not in {*Trigger}:
+        raise ValueError(f"one of {', '.join(Trigger)}")
+    return trigger
+
+
 async def _at_any_time(
     agent: Agent = None,
-    trigger: Trigger | None = None,
+    trigger: Annotated[Trigger | None, AfterValidator(_known)] = None,
     outcome: Outcome | None = None,
     sender: SenderId = None,
 ) -> RunFilter:

@@ -111,6 +111,28 @@ async def test_whoever_talks_unapproved_can_be_denied(
     assert "undecided" in (await browser.get("/people")).text
 
 
+async def test_one_of_very_many_approved_people_is_not_listed_as_unapproved(
+    browser: Browser, control: FakeControl
+) -> None:
+    """CHAN-5."""
+    first = fakes.ANN
+    control.approved = [
+        replace(
+            first,
+            sender=replace(first.sender, id=str(number)),
+            approved_at=first.approved_at - timedelta(seconds=number),
+        )
+        for number in range(2_001)
+    ]
+    control.known_chats = [
+        replace(fake_post.EVE, channel=first.channel, account=first.account, chat=chat)
+        for chat in ("2000", "unknown")
+    ]
+    text = (await browser.get("/people")).text
+    assert 'id="chat-telegram-default-unknown"' in text
+    assert 'id="chat-telegram-default-2000"' not in text
+
+
 async def test_what_people_and_models_write_stays_text(
     browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
