@@ -92,8 +92,7 @@ ABOUT_FEW = {
     "moves": {"merge_history", "rename_payers"},
     "occurrences": set(queries("occurrences")),
     "records": {
-        "counts", "counts_of_sender", "counts_of_session", "density", "interrupted_subagents",
-        "spent", "spent_by",
+        "counts", "density", "interrupted_subagents", "spent", "spent_by",
     },
     "runs": {
         "begin", "begun_before", "enter_sessions", "finish", "lock_sessions_of_runs",

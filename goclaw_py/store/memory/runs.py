@@ -100,8 +100,9 @@ class MemoryRuns(MemoryPart):
 
     def _may_continue(self, run: NewRun) -> bool:
         """Return whether a run is none of a background subagent that is running or has ended."""
-        same = (one for one in self._db.runs.values() if one.new.session == run.session)
-        ends = [one.end for one in same if run.task is not None]
+        if run.task is None:
+            return True
+        ends = [one.end for one in self._db.runs.values() if one.new.session == run.session]
         return all(end is not None and end.outcome in CUT for end in ends)
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
