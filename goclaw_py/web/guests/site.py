@@ -80,7 +80,7 @@ class GuestTerminals:
         try:
             async for event in events:
                 if isinstance(event, TerminalMessage) and event.file is not None:
-                    yield replace(event, file=replace(event.file, path=event.file.name))
+                    yield replace(event, file=replace(event.file, path=files.guest_path(event.file)))
                 else:
                     yield event
         finally:
