@@ -188,6 +188,9 @@ class Hub:
             except GoclawError as error:
                 # The database is unavailable, or the object was deleted: the page says so.
                 _change(shared, b"away", str(error))
+            except HTTPException as error:
+                # A parameter of the address is wrong.
+                _change(shared, b"away", str(error.detail))
             except Exception:
                 log.exception("page_part_failed", extra={"part": part.key})
                 _change(shared, b"away", "internal error; the log of the gateway has the details")
