@@ -35,6 +35,8 @@ PYTHON = (
     '<span class="n">x</span>\n</code></pre>'
 )
 
+NEWLINES = "\n" * 6000
+
 
 @pytest.mark.parametrize(
     ("markdown", "html"),
@@ -43,6 +45,8 @@ PYTHON = (
         ("# A", '<p class="heading">A</p>'),
         ("```x\n<b>\n```", '<pre><code class="language-x">&lt;b&gt;\n</code></pre>'),
         ("```py\nif x\n```", PYTHON),
+        ("```ahk\nif x\n```", '<pre><code class="language-ahk">if x\n</code></pre>'),
+        (f"```py\n{NEWLINES}x\n```", f"<pre><code>{NEWLINES}x\n</code></pre>"),
         ("<script>1</script>", AS_IT_IS.format("&lt;script&gt;1&lt;/script&gt;")),
         ("[a](https://e.org/?a&b)", AS_IT_IS.format(LINK.format("https://e.org/?a&amp;b", "a"))),
         ("<mailto:a@e.org>", AS_IT_IS.format(LINK.format("mailto:a@e.org", "mailto:a@e.org"))),
