@@ -65,7 +65,7 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
         if len(name) > MAX_NAME_CHARS:
             raise HTTPException(422, f"the name has more than {MAX_NAME_CHARS} characters")
         try:
-            stored = await uploads.upload(name, request.stream())
+            stored = await uploads.upload(name, request.stream(), guest=conversations.guest)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         return JSONResponse({"ref": stored.ref, "name": stored.name, "kind": stored.kind})

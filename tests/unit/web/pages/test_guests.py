@@ -45,7 +45,7 @@ from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.files import guest_path
 from goclaw_py.web.signin import GUEST_COOKIE
 from tests.unit.web.fake_approvals import PAY
-from tests.unit.web.fake_terminals import FakeTerminals
+from tests.unit.web.fake_terminals import FakeTerminals, FakeUploads
 from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeControl
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
@@ -130,7 +130,8 @@ class House:
         self.api: FastAPI = make_api(self.control, FakeTerminals())
         self.site = make_site(self.control, self.api, access)
         self.workspaces: dict[AgentName, Path] = {}
-        parts = SiteParts(workspaces=self.workspaces)
+        self.uploads = FakeUploads()
+        parts = SiteParts(workspaces=self.workspaces, uploads=self.uploads)
         self.guests = make_guest_site(self.control, self.terminals, self.store, access, parts=parts)
         halves = ApiOrDashboard(self.api, self.site)
         options = {"address": "127.0.0.1", "token": token, "guests": self.guests}
@@ -538,6 +539,14 @@ async def test_a_guest_gets_each_of_several_files_with_the_same_name(
     addresses = [unescape(one) for one in re.findall(r'href="(/chat/file[^"]*)', page)]
     found = [(await browser.get(one)).text for one in addresses]
     assert found == ["1-image.png", "2-image.png"]
+
+
+async def test_an_upload_takes_the_room_of_its_guest(house: House) -> None:
+    for name in ("ann", "bob"):
+        browser = await house.guest(name)
+        answer = await browser.post("/chat/files?name=a.txt", content=b"x", headers=ORIGIN)
+        assert answer.status_code == 200
+    assert house.uploads.guests == ["ann", "bob"]
 
 
 async def test_a_file_is_told_to_a_guest_without_its_folder(house: House) -> None:
