@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,10 @@ from goclaw_py.web.guests import make_guest_site
 from goclaw_py.web.guests.entrance import MOST_REQUESTS
 from goclaw_py.web.guests.site import MOST_CONVERSATIONS
 from goclaw_py.web.pages import SiteParts, make_site
+from goclaw_py.web.pages.chat.files import guest_path
 from goclaw_py.web.signin import GUEST_COOKIE
 from tests.unit.web.fake_approvals import PAY
-from tests.unit.web.fake_terminals import FakeTerminals
+from tests.unit.web.fake_terminals import FakeTerminals, FakeUploads
 from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeControl
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
@@ -132,7 +134,8 @@ class House:
         self.api: FastAPI = make_api(self.control, FakeTerminals())
         self.site = make_site(self.control, self.api, access)
         self.workspaces: dict[AgentName, Path] = {}
-        parts = SiteParts(workspaces=self.workspaces)
+        self.uploads = FakeUploads()
+        parts = SiteParts(workspaces=self.workspaces, uploads=self.uploads)
         self.guests = make_guest_site(self.control, self.terminals, self.store, access, parts=parts)
         halves = ApiOrDashboard(self.api, self.site)
         options = {"address": "127.0.0.1", "token": token, "guests": self.guests}
@@ -515,15 +518,43 @@ async def test_a_guest_gets_files_of_their_own_runs_only(house: House, tmp_path:
     house.control.files = (file,)
     for conversation, status in (("ann", 200), ("ann.trip", 200), ("bob", 404), ("anna", 404)):
         house.control.session_of_run = SessionKey(f"agent:main:web:direct:{conversation}")
-        answer = await browser.get("/chat/file", params={"run": RUN_ID, "path": "plan.txt"})
+        answer = await browser.get("/chat/file", params={"run": RUN_ID, "path": guest_path(file)})
         assert (answer.status_code, answer.text == "a plan") == (status, status == 200)
         whole = {"run": RUN_ID, "path": file.path}
         assert (await browser.get("/chat/file", params=whole)).status_code == 404
-    answer = await browser.get("/chat/file", params={"run": "0", "path": "plan.txt"})
+    answer = await browser.get("/chat/file", params={"run": "0", "path": guest_path(file)})
     assert "there is no such file in this run" in answer.text
     page = (await browser.get("/chat")).text
-    assert "path=plan.txt" in page
+    assert f"path={guest_path(file)}" in page
     assert str(tmp_path) not in page
+
+
+@pytest.mark.real_time
+async def test_a_guest_gets_each_of_several_files_with_the_same_name(
+    house: House, tmp_path: Path
+) -> None:
+    """Pasted pictures are all called ``image.png``."""
+    browser = await house.guest("ann")
+    for name in ("1-image.png", "2-image.png"):
+        (tmp_path / name).write_text(name, "utf-8")
+    house.workspaces[AgentName("main")] = tmp_path
+    house.control.files = tuple(
+        OutFile(FileKind.PHOTO, str(tmp_path / name), "image.png", "image/png")
+        for name in ("1-image.png", "2-image.png")
+    )
+    house.control.session_of_run = SessionKey("agent:main:web:direct:ann")
+    page = (await browser.get("/chat")).text
+    addresses = [unescape(one) for one in re.findall(r'href="(/chat/file[^"]*)', page)]
+    found = [(await browser.get(one)).text for one in addresses]
+    assert found == ["1-image.png", "2-image.png"]
+
+
+async def test_an_upload_takes_the_room_of_its_guest(house: House) -> None:
+    for name in ("ann", "bob"):
+        browser = await house.guest(name)
+        answer = await browser.post("/chat/files?name=a.txt", content=b"x", headers=ORIGIN)
+        assert answer.status_code == 200
+    assert house.uploads.guests == ["ann", "bob"]
 
 
 async def test_a_file_is_told_to_a_guest_without_its_folder(house: House) -> None:
@@ -532,7 +563,7 @@ async def test_a_file_is_told_to_a_guest_without_its_folder(house: House) -> Non
     house.terminals.events.put_nowait(TerminalMessage("r1", "here", RUN_ID, file))
     house.terminals.events.put_nowait(None)
     said = (await browser.get("/api/chat/trip/events")).text
-    assert '"path":"plan.txt"' in said
+    assert f'"path":"{guest_path(file)}"' in said
     assert "/srv/operator" not in said
     assert house.terminals.attached == ["ann.trip"]
 
