@@ -27,6 +27,7 @@ app = typer.Typer(
     help="Run AI agents that people talk to in chats such as Telegram.",
     epilog=EXPLAINED,
     no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     # Both would import rich, which takes longer than everything else in --help.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

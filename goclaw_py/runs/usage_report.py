@@ -105,7 +105,7 @@ def read_day(key: str, text: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise BadUsageQuery(key, f"a date such as 2026-01-31, not {text[:40]!r}")
+    raise BadUsageQuery(key, f"must be a date such as 2026-01-31, not {text[:40]!r}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,11 @@ class SessionOptions:
     agent: Annotated[str | None, typer.Option(help="List only sessions of this agent.")] = None
     channel: OfChannel = None
     state: Annotated[
-        str | None, choice(SessionState, "List only those with an unfinished run, or message.")
+        str | None,
+        choice(
+            SessionState,
+            "One of running, waiting: with a run in progress, or with a waiting message.",
+        ),
     ] = None
 
     def filter(self) -> SessionFilter:

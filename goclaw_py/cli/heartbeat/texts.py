@@ -30,7 +30,7 @@ NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"
 
 def _agent_argument(default: str) -> Any:
     return typer.Argument(
-        metavar="[AGENT]",
+        metavar="AGENT",
         callback=maybe_named,
         show_default=False,
         autocompletion=completion.agents,

@@ -39,10 +39,7 @@ Ids = Annotated[
 ]
 Channel = Annotated[str | None, typer.Option(help="Channel, if several match.")]
 Account = Annotated[str | None, typer.Option(help="Account, if several match.")]
-All = Annotated[
-    bool,
-    typer.Option("--all", help="Select all failed messages; in the outbox, all dead ones."),
-]
+All = Annotated[bool, typer.Option("--all", help="Select all that failed, instead of ids.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 

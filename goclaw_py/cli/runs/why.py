@@ -21,7 +21,7 @@ _OLDER = "migrations"
 Thing = Annotated[
     str | None,
     typer.Argument(
-        metavar="[THING]",
+        metavar="THING",
         callback=maybe_named,
         show_default=False,
         autocompletion=completion.sessions,

@@ -29,7 +29,7 @@ def backup(
     to: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[FILE|FOLDER]",
+            metavar="FILE|FOLDER",
             help="Backup file (default: goclaw-backup-YYYYMMDD-HHMMSS.tar.gz in this folder; UTC).",
         ),
     ] = None,

@@ -31,7 +31,7 @@ def open_(
     page: Annotated[
         str,
         typer.Argument(
-            metavar="[PAGE]",
+            metavar="PAGE",
             callback=_page,
             show_default=False,
             help=f"The page: {', '.join(_PAGES)} (default: now).",

@@ -104,9 +104,11 @@ def test_every_command_says_what_it_does_and_what_each_word_means(name: str) -> 
 def test_help_is_told_for_every_command(goclaw: Shell) -> None:
     assert {"status", "cron add", "lanes", "lanes set", "config show"} <= ALL.keys()
     for name in ALL:
-        got = goclaw(*name.split(), "--help")
+        got = goclaw(*name.split(), "-h")
         assert (got.code, got.err) == (0, ""), name
         assert got.out.startswith(f"Usage: goclaw {name} "), name
+        assert "[[" not in got.out.splitlines()[0], name
+        assert "-h, --help" in got.out, name
 
 
 def test_what_changes_by_itself_can_be_watched() -> None:

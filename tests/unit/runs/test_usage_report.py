@@ -136,7 +136,7 @@ def test_the_first_and_the_last_day_have_begins_in_every_zone(zone: str) -> None
 def test_a_date_is_read_in_one_form_only() -> None:
     assert read_day("since", "2026-02-28") == date(2026, 2, 28)
     for text in ("2026-02-29", "20260228", "2026-W01-1", "2026-2-8", " 2026-02-28", "", "today"):
-        with pytest.raises(BadUsageQuery, match="since: a date such as 2026-01-31"):
+        with pytest.raises(BadUsageQuery, match="since: must be a date such as 2026-01-31"):
             read_day("since", text)
     with pytest.raises(BadUsageQuery):
         read_day("since", "２０２６-02-28")  # noqa: RUF001  # digits of another script
