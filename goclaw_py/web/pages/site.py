@@ -136,6 +136,8 @@ def page_app(service: PageServices, routes: Sequence[Route]) -> ASGIApp:
             Exception: handlers.broken,
         },
     )
+    # Behind a proxy that speaks TLS it would lead to plain HTTP.
+    app.router.redirect_slashes = False
     return _Sealed(app)
 
 

@@ -410,6 +410,12 @@ async def test_a_form_that_does_not_arrive_holds_no_connection_and_fills_no_log(
     assert refused.value.headers == {"Connection": "close"}
 
 
+async def test_no_page_leads_to_another_scheme(browser: Browser) -> None:
+    """Behind a proxy that speaks TLS, a made-up absolute address would lead to plain HTTP."""
+    answer = await browser.get("/runs/", headers={"host": "localhost"})
+    assert (answer.status_code, answer.headers.get("location")) == (404, None)
+
+
 async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeControl) -> None:
     wrong = {**ORIGIN, "content-type": "application/json"}
     assert (await browser.post("/stop", content=b"{}", headers=wrong)).status_code == 415
