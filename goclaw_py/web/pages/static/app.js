@@ -217,7 +217,7 @@ function follow(part) {
 
 // A table with data-sorts is sorted by the column whose head is pressed: the rows that are shown.
 // The order is kept when the live part brings new rows.
-const orders = new Map(); // of each table on the page: [column, descending]
+const orders = new Map(); // of each table, by the value of its data-sorts: [column, descending]
 
 function valueOf(row, column) {
   const cell = row.cells[column];
@@ -231,13 +231,16 @@ function compare(one, other) {
 }
 
 function sortTables(root) {
-  for (const [number, table] of root.querySelectorAll("table[data-sorts]").entries()) {
-    const [column, isDown] = orders.get(number) ?? [];
+  for (const table of root.querySelectorAll("table[data-sorts]")) {
+    // By name, not by number: a live part can bring or remove a table above it.
+    const name = table.dataset.sorts;
+    const [column, isDown] = orders.get(name) ?? [];
     for (const [place, head] of [...table.tHead.rows[0].cells].entries()) {
+      if (head.querySelector(".hidden")) continue; // the column of buttons
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
-      button.dataset.sort = `${number}:${place}`;
+      button.dataset.sort = `${name}:${place}`;
       head.replaceChildren(button);
       if (place === column) head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
@@ -252,9 +255,10 @@ function sortTables(root) {
 document.addEventListener("click", ({ target }) => {
   const sort = target.closest?.("button[data-sort]")?.dataset.sort;
   if (!sort) return;
-  const [number, column] = sort.split(":").map(Number);
-  const [before, isDown] = orders.get(number) ?? [];
-  orders.set(number, [column, before === column && !isDown]);
+  const [name, place] = sort.split(":");
+  const column = Number(place);
+  const [before, isDown] = orders.get(name) ?? [];
+  orders.set(name, [column, before === column && !isDown]);
   sortTables(document);
   document.querySelector(`button[data-sort="${sort}"]`)?.focus();
 });

@@ -94,6 +94,30 @@ async def test_all_that_a_page_loads_is_small(browser: Browser) -> None:
         assert files + len((await browser.get(path)).content) < MAX_PAGE_BYTES
 
 
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/", {"working", "waiting"}),
+        ("/runs", {"runs"}),
+        ("/sessions", {"sessions"}),
+        ("/deliveries?show=waiting", {"out", "in"}),
+        ("/people", {"people"}),
+    ],
+)
+async def test_tables_are_sorted_by_instants_not_by_their_words(
+    browser: Browser, control: FakeControl, path: str, names: set[str]
+) -> None:
+    """SPEC OPS-3: a script sorts; "5 min ago" has no order, so cells have the instant as well."""
+    control.snapshot = replace(fakes.STATUS, runs=(fakes.RUNNING, fakes.WAITING))
+    control.rows = [fake_post.PENDING]
+    text = (await browser.get(path)).text
+    tables = dict(re.findall(r'<table[^>]* data-sorts="(\w+)">(.*?)</table>', text, re.DOTALL))
+    assert tables.keys() >= names
+    cells = re.findall(r"<td([^>]*)><time", "".join(tables.values()))
+    assert cells
+    assert all("data-value=" in cell for cell in cells)
+
+
 async def test_whoever_talks_unapproved_can_be_denied(
     browser: Browser, control: FakeControl
 ) -> None:
