@@ -421,11 +421,11 @@ class ConsoleChannel(PlainChannel):
         """The size of the largest file; 0 if there are no uploads."""
         return 0 if self._uploads is None else self._uploads.max_bytes
 
-    async def upload(self, name: str, body: AsyncIterator[bytes]) -> Attachment:
+    async def upload(self, name: str, body: AsyncIterator[bytes], *, guest: str = "") -> Attachment:
         """Store a file for a message. Raises ``BadUpload``."""
         if self._uploads is None:
             raise BadUpload("this gateway accepts no files")
-        return await self._uploads.save(name, body, now=self._now())
+        return await self._uploads.save(name, body, now=self._now(), guest=guest)
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Move an uploaded file. Raises ``Undeliverable`` if it is gone, ``NotSent`` otherwise."""

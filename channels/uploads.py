@@ -17,16 +17,17 @@ from goclaw_py.common.rasters import HEAD_BYTES, raster_type
 from goclaw_py.common.text import visible_line
 from goclaw_py.model.errors import BadUpload, NotFound, NotSent, Undeliverable, UploadTooLarge
 from goclaw_py.model.messages import Attachment, FileKind
+from goclaw_py.model.web_links import GUEST_NAME
 
 KEPT_S: Final = 7 * 86_400.0
 """Seconds after which a file that no run has taken is deleted."""
 
 MOST_WAITING: Final = 200
-"""The number of files that may wait for a run."""
+"""The number of files of a person that may wait for a run."""
 
 MAX_NAME_CHARS: Final = 200
 
-_REF: Final = re.compile(r"[0-9a-f]{32}")
+_REF: Final = re.compile(rf"(?:{GUEST_NAME}\.)?[0-9a-f]{{32}}")
 _KINDS: Final = {"audio": FileKind.AUDIO, "video": FileKind.VIDEO}
 
 
@@ -42,11 +43,17 @@ class UploadFolder:
         self._folder = folder
         self.max_bytes = max_bytes
 
-    async def save(self, name: str, body: AsyncIterator[bytes], *, now: datetime) -> Attachment:
-        """Store a file. Raises ``UploadTooLarge`` and ``BadUpload``; then nothing is left of it."""
-        ref = secrets.token_hex(16)
+    async def save(
+        self, name: str, body: AsyncIterator[bytes], *, now: datetime, guest: str = ""
+    ) -> Attachment:
+        """Store a file of a guest; "" is the operator.
+
+        Raises ``UploadTooLarge`` and ``BadUpload``; then nothing is left of it.
+        """
+        prefix = f"{guest}." if guest else ""
+        ref = prefix + secrets.token_hex(16)
         try:
-            await asyncio.to_thread(self._make_room, now)
+            await asyncio.to_thread(self._make_room, prefix, now)
             path = self._folder / f"{ref}.part"
             try:
                 await self._write(path, body)
@@ -68,15 +75,18 @@ class UploadFolder:
         if not size:
             raise BadUpload("the file is empty")
 
-    def _make_room(self, now: datetime) -> None:
-        """Delete what no run has taken for long. Raises ``BadUpload`` if too much waits."""
+    def _make_room(self, prefix: str, now: datetime) -> None:
+        """Delete what no run has taken for long. Raises ``BadUpload`` if too much waits.
+
+        Only files with this prefix count: nobody can take the room of another person.
+        """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         old, waiting = now.timestamp() - KEPT_S, 0
         for path in self._folder.iterdir():
             with suppress(FileNotFoundError):  # a run has taken it meanwhile
                 if path.stat().st_mtime < old:
                     path.unlink()
-                else:
+                elif path.name.startswith(prefix):
                     waiting += 1
         if waiting >= MOST_WAITING:
             raise BadUpload(f"{waiting} uploaded files wait already; send or stop their messages")

@@ -17,6 +17,7 @@ drop table topics;
 drop table chats;
 drop table drafts;
 drop view outbox_heads;
+drop table message_counts;
 drop table outbox;
 drop table tool_grants;
 drop table approvals;

@@ -224,6 +224,10 @@ create index inbox_failed on inbox (id) include (outcome)
         and outcome in ('failed', 'timed_out', 'dropped', 'rejected', 'abandoned', 'lost');
 comment on index inbox_failed is 'List and number of failed messages, from the index alone.';
 
+create index inbox_received on inbox (received_at) include (agent)
+    where message ->> 'source' is distinct from 'subagent';
+comment on index inbox_received is 'Number of messages that people and programs sent, from the index alone.';
+
 create table unmentioned (
     id          bigint      generated always as identity primary key,
     channel     text        collate "C" not null,
@@ -478,6 +482,8 @@ create index outbox_dead on outbox (id) where state = 'dead';
 comment on index outbox_dead is 'List of dead messages.';
 create index outbox_dropped on outbox (id) where state = 'dropped';
 comment on index outbox_dropped is 'List of dropped messages.';
+create index outbox_sent on outbox (finished_at) include (session) where state = 'sent';
+comment on index outbox_sent is 'Number of delivered messages, from the index alone.';
 create index outbox_of_run on outbox ((message ->> 'run_id'), id)
     where message ->> 'run_id' is not null;
 comment on index outbox_of_run is 'Messages of a run.';
@@ -493,6 +499,19 @@ comment on index outbox_of_alert is 'Whether an alert was sent lately.';
 create index outbox_dead_alerts on outbox (finished_at)
     where state = 'dead' and heartbeat_run is not null;
 comment on index outbox_dead_alerts is 'Alerts of heartbeats that could not be delivered.';
+
+create table message_counts (
+    id       bigint      generated always as identity primary key,
+    at       timestamptz not null,
+    agent    text,
+    received bigint      not null,
+    sent     bigint      not null
+);
+comment on table message_counts is 'How many messages deleted rows of inbox and outbox were, for the usage of months. Rows are added, never changed, so nothing waits for a lock.';
+comment on column message_counts.at is 'The start of a quarter of an hour: days of every time zone begin with one.';
+comment on column message_counts.agent is 'Null: the message belonged to no session.';
+create index message_counts_at on message_counts (at) include (agent, received, sent);
+comment on index message_counts_at is 'Usage of months, from the index alone, and deletion after 90 days.';
 
 -- It skips from chat to chat in the index, so a chat with a long queue costs no more than others.
 create view outbox_heads as

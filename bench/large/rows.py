@@ -145,6 +145,11 @@ from generate_series({{runs}} - {{runs}} / 13, {{runs}}) as n,
         when n % 1000 = 6 then 'sending' else 'sent' end as state) as o,
     (select message from outbox limit 1) as f
 """,
+    "message_counts": """
+insert into message_counts (at, agent, received, sent)
+select now() - n * interval '15 minutes', case a when 0 then 'main' else 'agent' || a end, 3, 3
+from generate_series(7 * 96, 89 * 96) as n, generate_series(0, 19) as a
+""",
     "jobs": """
 insert into cron_jobs (id, owner, slug, name, search_text, agent, kind, spec, maker, notify,
     channel, account, chat, state, revision, created_at, updated_at, next_run_at, last_run_at,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from goclaw_py.common.wakeup import WakeEvent
@@ -70,7 +70,6 @@ class LiveSettings:
         trouble: Callable[[], str] = str,
     ) -> None:
         self._base = base
-        self._base_texts = _texts(base)
         self._store = store
         self._clock = clock
         self._applier = applier
@@ -78,6 +77,7 @@ class LiveSettings:
         self.current = base
         """The settings in effect."""
         self._shown = shown(base)
+        self._base_texts = _texts(self._shown)
         self._edits: Mapping[str, SettingEdit] = {}
         self._ignored: Mapping[str, str] = {}
         self._changing = asyncio.Lock()
@@ -212,7 +212,7 @@ class LiveSettings:
                 new = [(path, value, "") for path, value in wished if value is not None]
                 settings = with_values(self._base, [*map(_value, kept), *new])
                 self._applier.prepare(settings)
-                before, after = _texts(self.current), _texts(settings)
+                before, after = _texts(self._shown), _texts(shown(settings))
                 added = [
                     NewSettingEdit(path, value, before.get(path) or None, after.get(path) or None)
                     for path, value in wished
@@ -270,8 +270,8 @@ def _origin(edit: SettingEdit) -> str:
     return f"edited on {edit.at:%Y-%m-%d %H:%M} UTC, {edit.source}"
 
 
-def _texts(settings: Settings) -> dict[str, str]:
-    return {one.path: value_text(one.value) for one in shown(settings) if not one.secret}
+def _texts(settings: Iterable[Setting]) -> dict[str, str]:
+    return {one.path: value_text(one.value) for one in settings if not one.secret}
 
 
 def _is_newer(edit: SettingEdit, version: int | None) -> bool:

@@ -31,7 +31,7 @@ PLACES: Final = {
         "runs.approvals:app",
         "Manage tool calls that need the approval of a person.",
     ),
-    "usage": ("runs.usage:usage", "Show tokens and cost of finished runs."),
+    "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
     "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),
     "outbox": ("messages.outbox:app", "Manage outgoing messages."),
     "cron": ("cron.commands:app", "Manage scheduled jobs."),

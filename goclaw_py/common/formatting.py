@@ -21,6 +21,8 @@ def sentence(text: str) -> str:
 
 def usd(amount: Decimal) -> str:
     """Return an amount of money; below a dollar it has four digits."""
+    if 0 < amount < Decimal("0.0001"):
+        return "< $0.0001"
     return f"${amount:.2f}" if amount == 0 or amount >= 1 else f"${amount:.4f}"
 
 

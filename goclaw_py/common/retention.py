@@ -41,6 +41,7 @@ async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
         now = clock.now()
         messages = await _sweep_messages(store, now)
         runs = await _sweep_all(lambda: store.sweep_runs(now=now))
+        await _sweep_all(lambda: store.sweep_message_counts(now=now))
         sessions = await _sweep_all(lambda: store.sweep_sessions(now=now))
         await _sweep_all(lambda: store.sweep_requests(now=now))
         await _sweep_all(lambda: store.sweep_unmentioned(now=now))

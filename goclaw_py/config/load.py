@@ -14,9 +14,9 @@ from pydantic_core import ErrorDetails
 
 from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
-from goclaw_py.config.models import AccountSettings, Settings
-from goclaw_py.config.origins import KeyPath, Origin, origin_at
-from goclaw_py.config.policies import problems
+from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
+from goclaw_py.config.origins import KeyPath, Origin, Origins
+from goclaw_py.config.policies import CONSOLE, problems
 from goclaw_py.config.sources import (
     SECTIONS,
     Layer,
@@ -29,6 +29,7 @@ from goclaw_py.config.sources import (
 from goclaw_py.config.types import ALLOWED, Section, about
 from goclaw_py.model.errors import SettingError, SettingErrors
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.model.web_links import WEB
 
 
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:
@@ -79,9 +80,10 @@ def _validated(
 ) -> Settings:
     """Create settings from layers, the strongest first. Raises ``SettingError``."""
     values: Tree = {}
-    origins: dict[KeyPath, Origin] = {}
+    found: dict[KeyPath, Origin] = {}
     for layer in layers:
-        values, origins = merged(values, layer.values), {**layer.origins, **origins}
+        values, found = merged(values, layer.values), {**layer.origins, **found}
+    origins = Origins(found)
     try:
         settings = Settings.model_validate({**values, "home": home, "file": file})
     except ValidationError as error:
@@ -113,11 +115,9 @@ def _reserved(layer: Layer) -> list[SettingError]:
     ]
 
 
-def _translate(
-    detail: ErrorDetails, origins: Mapping[KeyPath, Origin], default: str
-) -> SettingError:
+def _translate(detail: ErrorDetails, origins: Origins, default: str) -> SettingError:
     path = tuple(str(part) for part in detail["loc"] if part != "[key]")
-    origin = origin_at(origins, path)
+    origin = origins.at(path)
     value = printable(path, detail["input"])
     # A mistyped ``api_key`` is an unknown key with a secret as its value.
     unknown = detail["type"] == "extra_forbidden" and isinstance(detail["input"], str)
@@ -211,6 +211,19 @@ def _cross_check(settings: Settings) -> Iterator[SettingError]:
         if DEFAULT_ACCOUNT in channel.accounts:
             what = f"set it in [channels.{name}] instead"
             yield settings.error((*path, "accounts", DEFAULT_ACCOUNT), A_TABLE, what)
+        if name in (CONSOLE, WEB):
+            yield from _check_own(settings, path, channel)
+
+
+def _check_own(
+    settings: Settings, path: KeyPath, channel: ChannelSettings
+) -> Iterator[SettingError]:
+    """Check a channel that every gateway has: it has one account, and no options."""
+    known = AccountSettings.model_fields.keys() - {"options"}
+    for key, value in channel.options.items():
+        yield settings.error((*path, key), value, unknown_key(key, known))
+    if channel.accounts:
+        yield settings.error((*path, "accounts"), A_TABLE, unknown_key("accounts", known))
 
 
 def _only_one(

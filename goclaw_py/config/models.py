@@ -17,7 +17,7 @@ from goclaw_py.config.agents import Agent
 from goclaw_py.config.heartbeat import HeartbeatSettings
 from goclaw_py.config.lanes import LaneKey, LaneScope, LaneSettings, Queue, filled_lanes
 from goclaw_py.config.masking import printable
-from goclaw_py.config.origins import DEFAULT, KeyPath, Origin, origin_at
+from goclaw_py.config.origins import DEFAULT, KeyPath, Origin, Origins
 from goclaw_py.config.scheduler import SchedulerSettings, chosen_profile
 from goclaw_py.config.sources import Layer
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, NameKey, Section, Whole
@@ -204,7 +204,7 @@ class Settings(Section):
     web: Web = Web()
     log: Log = Log()
 
-    _origins: dict[KeyPath, Origin] = PrivateAttr(default_factory=dict)
+    _origins: Origins = PrivateAttr(default_factory=Origins)
     _layers: tuple[Layer, ...] = PrivateAttr(default=())
 
     @model_validator(mode="before")
@@ -251,9 +251,9 @@ class Settings(Section):
         # Separate folders: an agent must not change the instructions of another one.
         return self.home / "workspace" if agent == MAIN_AGENT else self.home / "workspaces" / agent
 
-    def remember(self, origins: Mapping[KeyPath, Origin], layers: Sequence[Layer]) -> None:
+    def remember(self, origins: Origins, layers: Sequence[Layer]) -> None:
         """Store what has set each value, and all values that were read."""
-        self._origins.update(origins)
+        self._origins = origins
         self._layers = tuple(layers)
 
     @property
@@ -263,11 +263,11 @@ class Settings(Section):
 
     def place(self, path: KeyPath) -> Origin:
         """Return what set the value at a path: a variable, a line of the file, or the default."""
-        return origin_at(self._origins, path) or DEFAULT
+        return self._origins.at(path) or DEFAULT
 
     def error(self, path: KeyPath, value: object, allowed: str) -> SettingError:
         """Create the error of a setting that is found to be wrong after loading."""
         file = str(self.file) if self.file else "the defaults"
-        origin = origin_at(self._origins, path)
+        origin = self._origins.at(path)
         source = origin.words if origin else file
         return SettingError(".".join(path), printable(path, value), allowed, source=source)

@@ -31,12 +31,22 @@ class Origin:
 DEFAULT = Origin(OriginKind.DEFAULT, "default")
 
 
-def origin_at(origins: Mapping[KeyPath, Origin], path: KeyPath) -> Origin | None:
-    """Return what set the value at a path, or a value around it, or the first value in it."""
-    lengths = range(len(path), 0, -1)
-    around = (origins[path[:n]] for n in lengths if path[:n] in origins)
-    inside = (origin for below, origin in origins.items() if below[: len(path)] == path)
-    return next(around, None) or next(inside, None)
+class Origins:
+    """What set each value, by its path."""
+
+    def __init__(self, of_values: Mapping[KeyPath, Origin] | None = None) -> None:
+        self._of_values = of_values or {}
+        self._of_tables: dict[KeyPath, Origin] = {}
+        for path, origin in self._of_values.items():
+            for length in range(1, len(path)):
+                self._of_tables.setdefault(path[:length], origin)
+
+    def at(self, path: KeyPath) -> Origin | None:
+        """Return what set the value at a path, or a value around it, or the first value in it."""
+        for length in range(len(path), 0, -1):
+            if (origin := self._of_values.get(path[:length])) is not None:
+                return origin
+        return self._of_tables.get(path)
 
 
 def key_lines(text: str) -> dict[KeyPath, int]:

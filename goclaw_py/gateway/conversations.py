@@ -1,4 +1,4 @@
-"""Conversations of the console: their titles, and their deletion (SPEC CHAN-9)."""
+"""Conversations of the console and the web chat: titles, deletion (SPEC CHAN-9, CHAN-13)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from goclaw_py.model.errors import NotAChat, SessionBusy
 from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import MAX_TITLE_CHARS, chat_of
+from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NameKind, SeenName, Store
+from goclaw_py.ports.store import NameKind, Place, SeenName, Store
 
 log = logging.getLogger(__name__)
 
@@ -21,17 +22,22 @@ _LOOK_S: Final = 0.1
 """Seconds between two attempts to delete, while runs end."""
 
 
-def console_chat(key: SessionKey) -> Target:
-    """Return the chat of a conversation of the console. Raises ``NotAChat`` for others."""
+def deletable_chat(key: SessionKey) -> Target:
+    """Return the chat of a conversation that can be deleted. Raises ``NotAChat`` for others."""
+    return _chat_in(key, "the console or the web chat", CONSOLE, WEB_PLACE)
+
+
+def _chat_in(key: SessionKey, words: str, *places: Place) -> Target:
     chat = chat_of(key)
-    if chat is None or (chat.channel, chat.account) != CONSOLE:
-        raise NotAChat(f"session {key} is no conversation of the console")
+    if chat is None or (chat.channel, chat.account) not in places:
+        raise NotAChat(f"session {key} is no conversation of {words}")
     return chat
 
 
 async def rename(store: Store, clock: Clock, key: SessionKey, title: str) -> str:
     """Store the title of a conversation, or remove it; see ``Control.rename``."""
-    chat, line = console_chat(key), visible_line(title)
+    # Operators see a conversation of the web chat by its person, who must not choose the name.
+    chat, line = _chat_in(key, "the console", CONSOLE), visible_line(title)
     if len(line) > MAX_TITLE_CHARS:
         raise ValueError(f"a title has at most {MAX_TITLE_CHARS} characters, not {len(line)}")
     if line:
@@ -44,7 +50,7 @@ async def rename(store: Store, clock: Clock, key: SessionKey, title: str) -> str
 
 async def delete(store: Store, key: SessionKey, *, wait_s: float) -> None:
     """Delete a stopped conversation, waiting for the end of its runs; see ``Control.delete``."""
-    console_chat(key)
+    deletable_chat(key)
     deadline = asyncio.get_running_loop().time() + wait_s
     while not await store.delete_session(key):
         if asyncio.get_running_loop().time() >= deadline:

@@ -164,7 +164,7 @@ class GatewayControl(StoreControl):
     async def delete(self, key: SessionKey) -> None:
         """See ``Control``."""
         session = await self.session(key)
-        chat = conversations.console_chat(session.key)
+        chat = conversations.deletable_chat(session.key)
         await self.reset(session.key)
         await conversations.delete(self._store, session.key, wait_s=_ENDS_WITHIN_S)
         self._container.gateway.forget_title(chat)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from datetime import datetime
@@ -52,7 +53,14 @@ from goclaw_py.ports.store import (
 from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay
-from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport, report, span_of
+from goclaw_py.runs.usage_report import (
+    DayTimes,
+    UsageQuery,
+    UsageReport,
+    report,
+    span_of,
+    with_messages,
+)
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import (
@@ -182,11 +190,18 @@ class StoreControl(GatewayQueries):
     async def usage(self, query: UsageQuery) -> UsageReport:
         """See ``Control``."""
         span = span_of(query, self._clock.now())
-        return report(query, span, await self._store.usage(query.by, span))
+        table, messages = await asyncio.gather(
+            self._store.usage(query.by, span), self._store.message_counts(span)
+        )
+        return report(query, span, table, messages)
 
     async def run_times(self, query: UsageQuery) -> list[DayTimes]:
         """See ``Control``."""
-        return await self._store.run_times(span_of(query, self._clock.now()))
+        span = span_of(query, self._clock.now())
+        days, messages = await asyncio.gather(
+            self._store.run_times(span), self._store.message_counts(span)
+        )
+        return with_messages(days, messages)
 
     def follow(
         self, session: str | None = None, *, after: str | None = None

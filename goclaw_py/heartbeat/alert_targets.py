@@ -113,7 +113,9 @@ class AlertTargetResolver:
         here = [each for each in heard if self._reaches(each.target)]
         if not here:
             # Its messages wait: for a terminal, or until the token of the bot is accepted again.
-            return ResolvedTarget(Route(heard[0].target, f"{_LAST}; it cannot be reached now"))
+            return ResolvedTarget(
+                Route(heard[0].target, f"{_LAST}; alerts wait until it is connected")
+            )
         topics = await self._gone_topics()
         last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
         if last is not here[0]:

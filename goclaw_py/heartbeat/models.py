@@ -10,7 +10,7 @@ from typing import Final
 
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId
 from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import HeartbeatRunKind
+from goclaw_py.model.outcomes import HeartbeatRunKind, OpenEnum
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
@@ -46,7 +46,7 @@ class HeartbeatRunStatus(StrEnum):
     """Its process died while the agent was running."""
 
 
-class Skip(StrEnum):
+class Skip(OpenEnum):
     """The reason why the agent was not asked."""
 
     DISABLED = "disabled"

@@ -108,7 +108,7 @@ def _clause(heartbeat_run: HeartbeatRun) -> str:
     return (
         "it was skipped"
         if heartbeat_run.skip is None
-        else f"it was skipped: {_SKIPPED[heartbeat_run.skip]}"
+        else f"it was skipped: {_SKIPPED.get(heartbeat_run.skip, heartbeat_run.skip.value)}"
     )
 
 
@@ -165,6 +165,10 @@ _ASKED: Final = {
 }
 
 
+def _asked(kind: HeartbeatRunKind) -> str:
+    return _ASKED.get(kind, f", {kind.value}")
+
+
 def why(view: HeartbeatView) -> tuple[str, str]:
     """Return a line about the last run and one about the next, in the zone of the heartbeat."""
     return _last(view), " ".join(_coming(view))
@@ -181,7 +185,7 @@ def _last(view: HeartbeatView) -> str:
     again = f"It has failed {row} times in a row." if row > 1 else ""
     outcome = sentence(outcome_words(heartbeat_run))
     parts = [
-        f"Last heartbeat run, {when}{_ASKED[heartbeat_run.kind]}: {outcome}",
+        f"Last heartbeat run, {when}{_asked(heartbeat_run.kind)}: {outcome}",
         advised,
     ]
     return " ".join(filter(None, [*parts, again]))
@@ -274,7 +278,7 @@ def _wake(view: HeartbeatView) -> str:
     earliest, muted = max(earliest, view.now), view.heartbeat.muted_until
     if (muted is not None and muted > earliest) or (hours and not hours.holds(earliest)):
         return ""
-    asked = _ASKED[kind or HeartbeatRunKind.EVENT].removeprefix(", ")
+    asked = _asked(kind or HeartbeatRunKind.EVENT).removeprefix(", ")
     when = "soon" if earliest <= view.now else f"{_when(earliest, view)} at the earliest"
     return f"A run {asked} starts {when}."
 

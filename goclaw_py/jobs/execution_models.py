@@ -15,6 +15,7 @@ from typing import Final
 from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.model.messages import Target
+from goclaw_py.model.outcomes import OpenEnum
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
@@ -45,7 +46,7 @@ class OccurrenceStatus(StrEnum):
     """It succeeded, but the channel will never accept its result."""
 
 
-class Why(StrEnum):
+class Why(OpenEnum):
     """The reason of an occurrence's status."""
 
     NO_WORK = "no_work"

@@ -99,7 +99,7 @@ _WHY: Final[Mapping[Why, str]] = {
 
 def why_words(why: Why) -> str:
     """Return the reason of an occurrence's result, as a clause."""
-    return _WHY[why]
+    return _WHY.get(why, why.value)
 
 
 def waits(row: LoggedOccurrence) -> str:

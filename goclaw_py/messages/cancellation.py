@@ -212,6 +212,15 @@ class RunCanceller:
             of_others=tuple(row.message for turn in others for row in turn.rows),
         )
 
+    def stop_subagents(self, stopped: CancelResult, *, everything: bool) -> CancelResult:
+        """Stop background subagents of a session, after what was ``stopped`` in it: all, or one."""
+        if stopped.session is None:
+            return stopped
+        done = StopResult([], [*stopped.report.stopped], spared=[*stopped.spared])
+        self._stop_subagents(stopped.session, done, everything=everything, by=stopped.by)
+        report = replace(stopped.report, stopped=tuple(done.stopped))
+        return replace(stopped, report=report, spared=tuple(done.spared))
+
     def _stop_subagents(
         self, session: SessionKey, done: StopResult, *, everything: bool, by: str | None
     ) -> None:
@@ -267,18 +276,14 @@ class RunCanceller:
     ) -> CancelResult:
         """Stop background work for ``chat``, after what was ``stopped`` in its session.
 
-        With ``everything``, all job runs with this target, and the background subagents of the
+        With ``everything``, all job runs with this target; ``stop`` has met the subagents of the
         session. Otherwise this job ``run``, or the oldest subagent or job run if there was nothing
         else to stop (SPEC CMD-2).
         """
-        if not everything and not stopped.nothing:
-            return stopped
-        if run is None and stopped.session is not None:
-            done = StopResult([], [*stopped.report.stopped], spared=[*stopped.spared])
-            self._stop_subagents(stopped.session, done, everything=everything, by=stopped.by)
-            report = replace(stopped.report, stopped=tuple(done.stopped))
-            stopped = replace(stopped, report=report, spared=tuple(done.spared))
-            if not everything and done.stopped:
+        if not everything:
+            if stopped.nothing and run is None:
+                stopped = self.stop_subagents(stopped, everything=False)
+            if not stopped.nothing:
                 return stopped
         creator = None if stopped.by is None else person_at(chat, stopped.by)
         jobs: list[RunId] = []

@@ -133,10 +133,13 @@ class RemoteCanceller:
         channel, account, chat, thread = facts["chat"]
         reason, by = stop_reason(everything=everything), facts.get("by")
         session = None if facts["session"] is None else SessionKey(facts["session"])
-        nothing = CancelResult(StopReport(), reason, session=session, by=by)
+        stopped = CancelResult(StopReport(), reason, session=session, by=by)
+        if everything:
+            # The session itself may be on another node than its subagents.
+            stopped = self._canceller.stop_subagents(stopped, everything=True)
         stopped = self._canceller.stop_jobs(
             Target(channel, account, chat, thread),
-            nothing,
+            stopped,
             everything=everything,
             run=None if run is None else RunId(run),
         )

@@ -13,12 +13,16 @@ from typing import Final
 from goclaw_py.model.ids import JobId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import chat_of, job_of
+from goclaw_py.model.web_links import WEB
 
 SHORT_ID: Final = len("01a20492-c3f7-7c11")
 """Characters of a short id: the time in ms and 12 random bits.
 
 With the time alone, runs that were due at the same time would have the same short id.
 """
+
+_TITLED: Final = ("console", WEB)
+"""The channels whose conversations have titles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +88,18 @@ def address(chat: Target) -> str:
 def person_key(chat: Target, person: str) -> str:
     """Return the key under which ``display_name`` names a person of a chat."""
     return address(replace(chat, chat=person))
+
+
+def sender_words(sender: str) -> str:
+    """Return the key of a person, or what to show instead where chats have titles.
+
+    A person of the console or the web chat has the id of their chat. Its name is the title of a
+    conversation, which names nobody.
+    """
+    person = _person(sender)
+    if person is None or person.channel not in _TITLED:
+        return sender
+    return f"{person.channel} {person.chat}"
 
 
 def short_id(whole: str) -> str:

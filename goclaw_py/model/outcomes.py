@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 
 from goclaw_py.model.ids import RunId
 
 
-class HeartbeatRunKind(StrEnum):
+class OpenEnum(StrEnum):
+    """Words of the database to which a later release may add some.
+
+    A word that is not known here is a value too, so that lists show it as it is. It is no member:
+    ``word in {*Kind}`` says whether it is known.
+    """
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str):
+            return None
+        word = str.__new__(cls, value)
+        word._name_ = word._value_ = value
+        return word
+
+
+class HeartbeatRunKind(OpenEnum):
     """The cause of a heartbeat run."""
 
     INTERVAL = "interval"
@@ -19,7 +35,7 @@ class HeartbeatRunKind(StrEnum):
     """A job with ``wake_heartbeat`` has run (SPEC CRON-20)."""
 
 
-class Trigger(StrEnum):
+class Trigger(OpenEnum):
     """The cause of a run."""
 
     CHAT = "chat"
@@ -51,7 +67,7 @@ FAILURES: Final = frozenset({Outcome.FAILED, Outcome.TIMED_OUT, Outcome.ABANDONE
 """Outcomes without an answer that no person asked for."""
 
 
-class Reason(StrEnum):
+class Reason(OpenEnum):
     """Why a request ended before its run completed."""
 
     STOPPED = "stopped"

@@ -100,7 +100,7 @@ def _channels(channels: Sequence[ChannelView]) -> ReadinessCheck:
         return ReadinessCheck("channels", Condition.FAILING, f"no channel works: {counted}")
     fine = all(view.state in _FINE for view in channels)
     state = Condition.OK if fine else Condition.DEGRADED
-    return ReadinessCheck("channels", state, f"channels: {counted}")
+    return ReadinessCheck("channels", state, f"{counted} (without the console)")
 
 
 def _lag(lag_s: float) -> ReadinessCheck:
@@ -115,4 +115,4 @@ def _lag(lag_s: float) -> ReadinessCheck:
 def _draining(*, now: bool) -> ReadinessCheck:
     if now:
         return ReadinessCheck("draining", Condition.FAILING, "the gateway is shutting down")
-    return ReadinessCheck("draining", Condition.OK, "new work is taken")
+    return ReadinessCheck("draining", Condition.OK, "new work is accepted")

@@ -266,10 +266,11 @@ class Control(Protocol):
         """
 
     async def delete(self, key: SessionKey) -> None:
-        """Stop a conversation of the console, and delete what was said in it, with its title.
+        """Stop a conversation of the console or the web chat, and delete what was said in it.
 
-        The usage of its runs is kept. Raises ``NotFound``, ``NotAChat`` for any other session, and
-        ``SessionBusy`` if a run does not end in time, or nothing can stop it here.
+        Its title is deleted too; the usage of its runs is kept. Raises ``NotFound``, ``NotAChat``
+        for any other session, and ``SessionBusy`` if a run does not end in time, or nothing can
+        stop it here.
         """
 
     async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
@@ -341,7 +342,7 @@ class Control(Protocol):
         """
 
     async def usage(self, query: UsageQuery) -> UsageReport:
-        """Return the usage of ended runs. Raises ``BadUsageQuery`` (SPEC OPS-1)."""
+        """Return usage of ended runs, and messages (SPEC OPS-1). Raises ``BadUsageQuery``."""
 
     async def run_times(self, query: UsageQuery) -> list[DayTimes]:
         """Return the days of a query with their runs and how long people waited.

@@ -115,8 +115,9 @@ class Uploads(Protocol):
     def max_bytes(self) -> int:
         """The size of the largest file."""
 
-    async def upload(self, name: str, body: AsyncIterator[bytes]) -> Attachment:
+    async def upload(self, name: str, body: AsyncIterator[bytes], *, guest: str = "") -> Attachment:
         """Store a file, which a message then names; return its kind, id and cleaned name.
 
+        ``guest`` is the invited person who sends it, "" the operator: each has room of their own.
         Raises ``BadUpload``, and whatever ``body`` raises; then nothing is left of the file.
         """

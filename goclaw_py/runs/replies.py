@@ -106,10 +106,12 @@ class Replies:
             if parts and end.may_be_retried:
                 rows = [row.id for row in turn.rows]
                 said[-1] = replace(said[-1], buttons=retry_buttons(turn.id, rows))
-        if not text and left.id and end.ended.outcome is Outcome.COMPLETED:
-            # It turned out that there was nothing to say: what was shown of it is removed.
+        asks = end.ended.reason is Reason.APPROVAL
+        if not text and left.id and (asks or end.ended.outcome is Outcome.COMPLETED):
+            # There was nothing to say, or the answer comes as a message of its own after a person
+            # has decided, which may be in a day: what was shown of it is removed.
             said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, draft=left.id))
-        if not parts and left.lost and end.ended.outcome is not Outcome.INTERRUPTED:
+        if not parts and left.lost and (asks or end.ended.outcome is not Outcome.INTERRUPTED):
             said.insert(0, OutboundMessage(turn.target, "", run_id=turn.id, lost=left.lost))
         return tuple(said)
 

@@ -1,4 +1,4 @@
-"""Usage of runs, summed up for operators: by agent, person, job or day.
+"""Usage of runs and numbers of messages, summed up for operators: by agent, person, job or day.
 
 Terminal and HTTP use the same rules for queries.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -17,6 +17,7 @@ from typing import Final
 
 from goclaw_py.common.timezones import zone
 from goclaw_py.model.errors import BadUsageQuery, UnknownZone
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Usage
 
 MAX_DAYS: Final = 366
@@ -152,6 +153,9 @@ class Used:
         cached_tokens: Input tokens read from a provider's cache.
         cost_usd: None if no run has a known price.
         unpriced: The number of runs with tokens of unknown price.
+        received: Messages from people and programs, commands included, at the time when they came;
+            also those without a run. None if messages are not counted for this group.
+        sent: Messages that channels have delivered, at that time; None as above.
     """
 
     runs: int = 0
@@ -161,6 +165,8 @@ class Used:
     cached_tokens: int = 0
     cost_usd: Decimal | None = None
     unpriced: int = 0
+    received: int | None = None
+    sent: int | None = None
 
     @property
     def tokens(self) -> int:
@@ -178,7 +184,13 @@ class Used:
             cached_tokens=self.cached_tokens + other.cached_tokens,
             cost_usd=sum(known, Decimal(0)) if known else None,
             unpriced=self.unpriced + other.unpriced,
+            received=_plus(self.received, other.received),
+            sent=_plus(self.sent, other.sent),
         )
+
+
+def _plus(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one + (other or 0)
 
 
 NOTHING_USED: Final = Used()
@@ -197,6 +209,10 @@ def used_by(usage: Usage | None) -> Used:
         cost_usd=usage.cost_usd,
         unpriced=int(usage.cost_usd is None and usage.tokens > 0),
     )
+
+
+MessageCounts = Mapping[tuple[date, AgentName | None], tuple[int, int]]
+"""The messages received and sent on a day, by agent; None: they belong to no session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,9 +277,16 @@ class UsageReport:
     others: Used | None = None
 
 
-def report(query: UsageQuery, span: DaySpan, table: UsageTable) -> UsageReport:
-    """Return the report of a query; days are in order."""
-    rows = table.rows
+def report(
+    query: UsageQuery, span: DaySpan, table: UsageTable, messages: MessageCounts
+) -> UsageReport:
+    """Return the report of a query; days are in order.
+
+    Messages are counted by agent and day: for other groups only their total is known.
+    """
+    rows, total = table.rows, _with_messages(table.total, messages.values())
+    if set(query.by) <= {Grouping.AGENT, Grouping.DAY}:
+        rows = _counted(query.by, table, messages)
     if Grouping.DAY in query.by:
         rows = tuple(sorted(rows, key=lambda row: row.group[Grouping.DAY] or ""))
     return UsageReport(
@@ -272,16 +295,51 @@ def report(query: UsageQuery, span: DaySpan, table: UsageTable) -> UsageReport:
         until=span.days[-1],
         zone=query.zone,
         rows=rows,
-        total=table.total,
+        total=total,
         left_out=table.left_out,
-        others=_rest(table) if table.left_out else None,
+        others=_rest(rows, total) if table.left_out else None,
     )
 
 
-def _rest(table: UsageTable) -> Used:
+def _counted(
+    by: tuple[Grouping, ...], table: UsageTable, messages: MessageCounts
+) -> tuple[UsageRow, ...]:
+    """Return the groups with their messages, and then those that have messages but no run."""
+    counts: dict[tuple[str | None, ...], list[tuple[int, int]]] = {}
+    for (day, agent), count in messages.items():
+        group = tuple(agent if one is Grouping.AGENT else day.isoformat() for one in by)
+        counts.setdefault(group, []).append(count)
+    rows = [
+        replace(row, used=_with_messages(row.used, counts.pop(tuple(row.group.values()), [])))
+        for row in table.rows
+    ]
+    if not table.left_out:
+        rows += [
+            UsageRow(dict(zip(by, group, strict=True)), _with_messages(NOTHING_USED, found))
+            for group, found in sorted(counts.items(), key=lambda item: str(item[0]))
+        ]
+    return tuple(rows)
+
+
+def _with_messages(used: Used, counts: Iterable[tuple[int, int]]) -> Used:
+    pairs = list(counts)
+    received, sent = (sum(pair[place] for pair in pairs) for place in (0, 1))
+    return replace(used, received=received, sent=sent)
+
+
+def with_messages(days: Iterable[DayTimes], messages: MessageCounts) -> list[DayTimes]:
+    """Return days with the messages of each."""
+    counts: dict[date, list[tuple[int, int]]] = {}
+    for (day, _), count in messages.items():
+        counts.setdefault(day, []).append(count)
+    return [replace(one, used=_with_messages(one.used, counts.get(one.day, []))) for one in days]
+
+
+def _rest(rows: Sequence[UsageRow], whole: Used) -> Used:
     """Return the total minus the rows."""
-    listed = total_of(row.used for row in table.rows)
-    whole, cost = table.total, table.total.cost_usd
+    listed = total_of(row.used for row in rows)
+    cost = whole.cost_usd
+    is_counted = listed.received is not None
     return Used(
         runs=whole.runs - listed.runs,
         turns=whole.turns - listed.turns,
@@ -290,6 +348,8 @@ def _rest(table: UsageTable) -> Used:
         cached_tokens=whole.cached_tokens - listed.cached_tokens,
         cost_usd=None if cost is None else cost - (listed.cost_usd or Decimal(0)),
         unpriced=whole.unpriced - listed.unpriced,
+        received=(whole.received or 0) - (listed.received or 0) if is_counted else None,
+        sent=(whole.sent or 0) - (listed.sent or 0) if is_counted else None,
     )
 
 

@@ -46,7 +46,7 @@ def taken_text(lane: LaneView) -> str:
 
 def reason_words(reason: Reason) -> str:
     """Return the reason why a request did not finish by itself, as a clause."""
-    return _REASONS[reason]
+    return _REASONS.get(reason, reason.value)
 
 
 def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> str:
@@ -54,7 +54,7 @@ def why(outcome: Outcome | None, reason: Reason | None, run_id: str | None) -> s
     if outcome is None:
         return "not finished"
     if reason is not None:
-        return f"{outcome.value}: {_REASONS[reason]}"
+        return f"{outcome.value}: {reason_words(reason)}"
     words = _OUTCOMES.get(outcome, outcome.value)
     return f"{words}; see: goclaw runs show {run_id}" if run_id else words
 

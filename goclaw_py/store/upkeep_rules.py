@@ -16,7 +16,7 @@ UNSEEN_KEPT: Final = timedelta(days=30)
 """Dead outbox rows, and dead letters that were not dismissed."""
 
 RUNS_KEPT: Final = timedelta(days=90)
-"""Runs after their end."""
+"""Runs after their end, and the numbers of messages."""
 
 SESSIONS_KEPT: Final = timedelta(days=30)
 """Sessions that will have no further run, after their last activity."""

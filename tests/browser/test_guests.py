@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 
 from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import live, overflow, press, send, title, violations, walk
+from tests.browser.seen import live, notice, overflow, press, send, title, violations, walk
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -71,6 +71,14 @@ def test_a_guest_chats_and_nobody_else_sees_it(dash: Dashboard, enter: Enter) ->
     assert len(found) == 2
     names = dash.post("/api/names", keys=[found[-1]["key"]])["names"]
     assert set(names.values()) == {"ann-1"}
+    ann.get_by_text("Export or delete").click()
+    ann.get_by_role("link", name="Delete").click()
+    title(ann, "Delete a conversation")
+    assert violations(ann) == []
+    press(ann, "Delete the conversation")
+    notice(ann, "The conversation was deleted.")
+    expect(answer).to_have_text("for ann alone")
+    assert len(dash.get("/api/sessions", search="web:direct:ann-1")) == 1
 
 
 def test_a_guest_stops_their_own_run(dash: Dashboard, enter: Enter) -> None:

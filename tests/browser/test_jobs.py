@@ -7,7 +7,7 @@ from playwright.sync_api import Dialog, Locator, Page, expect
 
 from tests.browser.conftest import Window
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import EXPRESSION, answer, fill_job, live, notice, press, title
+from tests.browser.seen import EXPRESSION, answer, fill_job, live, notice, press, title, violations
 
 pytestmark = pytest.mark.real_time
 
@@ -116,4 +116,19 @@ def test_the_list_finds_jobs_and_keeps_what_was_looked_for(page: Page, dash: Das
     press(rows, "Run now")
     expect(rows).to_contain_text("ok")
     for job in made:
+        dash.client.delete(f"/api/jobs/{job}")
+
+
+def test_the_jobs_that_are_shown_are_sorted_by_a_head(page: Page, dash: Dashboard) -> None:
+    jobs = [dash.make_job(f"sorted {name}") for name in ("b", "a")]
+    page.goto("/jobs?name=sorted")
+    names = page.locator(".rows h2")
+    heads = page.get_by_role("group", name="Sort these jobs by")
+    for first in ("sorted a", "sorted b"):
+        heads.get_by_role("button", name="Name").click()
+        expect(names.first).to_have_text(first)
+    page.reload()
+    expect(names.first).to_have_text("sorted b")
+    assert violations(page) == []
+    for job in jobs:
         dash.client.delete(f"/api/jobs/{job}")

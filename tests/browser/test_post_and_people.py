@@ -17,12 +17,12 @@ def test_a_message_that_was_not_sent_is_sent_when_tried_again(page: Page, dash: 
     page.goto("/deliveries")
     line = page.locator(f"#out-{row}")
     expect(line).to_contain_text("blocked by the user")
-    press(line, "Try again")
+    press(line, "Retry")
     notice(page, "It will be retried.")
     wait_for(lambda: dash.get(f"/api/outbox/{row}")["state"] == "dead", "it to fail again")
     dash.bot.unblock(ANN)
     page.goto("/deliveries")
-    press(line, "Try again")
+    press(line, "Retry")
     expect(line).to_have_count(0)
     page.get_by_role("link", name="sent").click()
     expect(line).to_contain_text("the plants are dry")
@@ -66,7 +66,6 @@ def test_deliveries_are_sorted_by_their_heads(page: Page, dash: Dashboard) -> No
     head.get_by_role("button").press("Enter")
     expect(head).to_have_attribute("aria-sort", "descending")
     assert shown() == ids[::-1]
-    expect(page.locator("[aria-sort]")).to_have_count(1)
     expect(table.get_by_role("columnheader", name="Actions").get_by_role("button")).to_have_count(0)
     assert violations(page) == []
 

@@ -50,7 +50,7 @@ def test_a_message_is_sent_again(plain: Page, dash: Dashboard) -> None:
     row = dash.undelivered("without a script")
     dash.bot.unblock(ANN)
     plain.goto("/deliveries")
-    plain.locator(f"#out-{row}").get_by_role("button", name="Try again").click()
+    plain.locator(f"#out-{row}").get_by_role("button", name="Retry").click()
     notice(plain, "It will be retried.")
     dash.bot.wait_texts(ANN, len(dash.bot.texts(ANN)))
     plain.goto("/deliveries?show=failed")

@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.model.approvals import ApprovalRequest, Decision, about_approval
 from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
-from goclaw_py.model.messages import Button
+from goclaw_py.model.messages import Button, OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.run_steps import DecisionStep, ResponseStep, TakenStep
@@ -275,12 +275,15 @@ async def test_an_answer_that_comes_before_the_run_above_ends_leaves_nothing_wai
     assert await pending(world) == [row.id]
 
 
-async def test_a_draft_is_kept_for_the_run_that_goes_on(world: World) -> None:
+async def test_a_draft_that_the_question_removes_is_not_continued(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await world.a.open_draft(RunId("r1"), ANN, now=at(2))
     await world.a.draft_posted(RunId("r1"), "d1")
-    await world.a.finish_run(asking("r1", question()), node=A)
+    end = asking("r1", question())
+    end = replace(end, say=(OutboundMessage(ANN, "", run_id=RunId("r1"), draft="d1"), *end.say))
+    await world.a.finish_run(end, node=A)
+    assert await world.a.drafts() == []
     await world.a.decide_approval(ApprovalId("q1"), Decision.ONCE, by="Ann", now=at(12))
     begun = await world.a.begin_run(new_run("r2", row, started_at=at(14)), node=A)
-    assert begun.draft == "d1"
+    assert begun.draft is None

@@ -14,7 +14,7 @@ from goclaw_py.model.messages import InboundMessage, Sender
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import Usage
 from goclaw_py.model.session_keys import announcement_id
-from goclaw_py.ports.store import InboxRow, NewInbox, NewRun
+from goclaw_py.ports.store import InboxKind, InboxRow, NewInbox, NewRun
 from goclaw_py.runs.usage_report import (
     NOTHING_USED,
     DayTimes,
@@ -47,6 +47,7 @@ from tests.support.stores import (
     new_run,
     pairing,
     recovered,
+    say,
 )
 
 pytestmark = pytest.mark.real_time
@@ -276,3 +277,56 @@ async def test_the_times_that_people_waited_are_told_for_each_day(world: World) 
     assert today.wait_s == pytest.approx((1.5, 7.95))
     assert today.first_text_s == pytest.approx((4.0, 4.9))
     assert today.used == (await world.b.usage([], span)).total
+
+
+async def counted_messages(world: World) -> dict[tuple[str, str | None], tuple[int, int]]:
+    query = UsageQuery(since=date(2025, 12, 30), until=date(2026, 1, 12))
+    found = await world.b.message_counts(span_of(query, T0))
+    return {(day.isoformat(), agent): count for (day, agent), count in found.items()}
+
+
+async def test_messages_count_on_the_day_on_which_they_came_or_were_delivered(
+    world: World,
+) -> None:
+    """Commands too; results of subagents never came from outside, and unsent ones were not sent."""
+    command = NewInbox(message(1), key_of(ANN), AGENT, kind=InboxKind.COMMAND)
+    await world.a.accept([command], node=A, now=T0)
+    await received(world, message(2), message(3, BOB))
+    result = replace(message(4), external_id="subagent:r", source="subagent")
+    await received(world, result)
+    await world.put(say("waits", BOB))
+    await world.put(say("to no session"))
+    await world.a.mark_sent(await world.claimed(), "m", now=at(10))
+    row, *_ = await received(world, message(5))
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.finish_run(replace(end("r"), say=(say("answer"),)), node=A)
+    next_day = at(24 * 3600)
+    await world.stay_alive(next_day)
+    await world.a.mark_sent(await world.claimed(now=next_day), "m", now=next_day)
+    assert await counted_messages(world) == {
+        ("2026-01-02", "default"): (4, 0),
+        ("2026-01-02", None): (0, 1),
+        ("2026-01-03", "default"): (0, 1),
+    }
+
+
+@pytest.mark.parametrize("deleted", ["by age", "with the session"])
+async def test_messages_count_for_90_days_also_when_they_are_deleted(
+    world: World, deleted: str
+) -> None:
+    row, *_ = await received(world, message(1))
+    await world.a.begin_run(new_run("r", row), node=A)
+    await world.a.finish_run(replace(end("r"), say=(say("answer"),)), node=A)
+    await world.stay_alive(at(60))
+    await world.a.mark_sent(await world.claimed(now=at(60)), "m", now=at(60))
+    counts = {("2026-01-02", "default"): (1, 1)}
+    assert await counted_messages(world) == counts
+    if deleted == "by age":
+        assert (await world.a.sweep_inbox(now=T0 + timedelta(days=8))).rows == 1
+        assert (await world.a.sweep_outbox(now=T0 + timedelta(days=8))).rows == 1
+    else:
+        assert await world.a.delete_session(key_of(ANN))
+    assert await counted_messages(world) == counts
+    assert await world.a.sweep_message_counts(now=T0 + timedelta(days=89)) == 0
+    assert await world.a.sweep_message_counts(now=T0 + timedelta(days=91)) == 2
+    assert await counted_messages(world) == {}

@@ -9,6 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
+import pytest
+
 from goclaw_py.cli.system.user_services import WriteServiceFile, user_service
 from goclaw_py.config import load
 from tests.deploy.commands import is_command
@@ -57,8 +59,13 @@ def test_systemd_has_nothing_to_say_about_the_unit_which_can_reach_little(tmp_pa
     assert code == 0, output
 
 
-def test_systemd_has_nothing_to_say_about_the_unit_of_a_user(tmp_path: Path) -> None:
+def test_systemd_has_nothing_to_say_about_the_unit_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """SPEC OPS-10. Paths may have blanks, quotes, percent and dollar signs."""
+    python = tmp_path / "my venv 5%n $HOME"
+    python.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(python))
     home = tmp_path / 'a "b" 5%n $HOME'
     env = {"GOCLAW_HOME": str(home), "HOME": str(home), "PATH": "/usr/bin"}
     (write, *_) = user_service(load(env=env), env, "linux", 1000).install

@@ -16,9 +16,11 @@ KILLS = 6
 def test_kills_repeat_no_effect_and_no_paid_request(
     tmp_path: Path, postgres_url: str, nodes: int
 ) -> None:
-    played = play(f"short{nodes}", Size(kills=KILLS, nodes=nodes), postgres_url, tmp_path)
+    # On a machine that is very busy some moments take their time.
+    size = Size(kills=KILLS, nodes=nodes, patience_s=60.0)
+    played = play(f"short{nodes}", size, postgres_url, tmp_path)
     assert played.breaches == [], "\n".join(played.lines())
-    # What is checked was there. On a machine that is very busy some moments do not come.
+    # What is checked was there.
     assert len(played.kills) == KILLS
     assert any(kill.hit for kill in played.kills)
     assert any(asked.attempt > 1 for asked in played.facts.history.requests)

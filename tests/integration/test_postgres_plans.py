@@ -40,6 +40,8 @@ select
     timestamptz 'epoch' + n * interval '1 min', 'o' || n, case n % 2 when 1 then 'b' || n end,
     case n % 2 when 1 then 'k' || n end
 from generate_series(1, 20000) as n;
+insert into message_counts (at, agent, received, sent)
+select timestamptz 'epoch' + n * interval '1 min', 'main', 1, 1 from generate_series(1, 20000) as n;
 insert into runs (
     id, session, agent, trigger, lane, node, fence, epoch, model, started_at, finished_at, outcome,
     occurrence, heartbeat_run
@@ -81,7 +83,7 @@ select 'agent' || n % 999, n::text, 'epoch' from generate_series(1, 20000) as n;
 """
 LARGE = (
     "sessions", "history", "inbox", "outbox", "runs", "cron_jobs", "job_runs", "heartbeat_runs",
-    "heartbeat_events",
+    "heartbeat_events", "message_counts",
 )  # fmt: skip
 
 ABOUT_FEW = {
@@ -90,15 +92,14 @@ ABOUT_FEW = {
     "moves": {"merge_history", "rename_payers"},
     "occurrences": set(queries("occurrences")),
     "records": {
-        "counts", "counts_of_sender", "counts_of_session", "density", "interrupted_subagents",
-        "spent", "spent_by",
+        "counts", "density", "interrupted_subagents", "spent", "spent_by",
     },
     "runs": {
         "begin", "begun_before", "enter_sessions", "finish", "lock_sessions_of_runs",
         "lost_heartbeat_runs", "lost_times", "pin", "summarize",
     },
     "upkeep": set(queries("upkeep")),
-    "usage": {"times", "usage"},
+    "usage": set(queries("usage")),
 }  # fmt: skip
 
 INDEXES = {
@@ -112,6 +113,7 @@ INDEXES = {
     "occurrences.sweep_log": "using job_runs_newest",
     "records.counts": "using runs_used",
     "records.density": "using runs_used",
+    "usage.messages": "using outbox_sent",
     "usage.times": "using runs_used",
     "upkeep.forget_history": "history_of_session",
     "upkeep.forget_sessions": "sessions_pkey",

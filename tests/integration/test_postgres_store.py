@@ -247,6 +247,25 @@ async def test_a_cancelled_statement_leaves_the_store_usable(store: PostgresStor
     assert len(await store.claim_pending(A, now=T0, places=PLACES)) == 1
 
 
+async def test_a_transaction_that_is_cancelled_at_any_moment_logs_nothing(
+    borrowed: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Such as at a SIGTERM just after the start."""
+
+    async def work() -> None:
+        async with borrowed.transaction() as here:
+            await here.fetch("select 1 as one")
+
+    for turns in range(20):
+        task = asyncio.create_task(work())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+    await work()
+    assert caplog.messages == []
+
+
 async def test_who_is_cancelled_waits_only_shortly_for_a_connection_that_is_stuck(
     borrowed: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

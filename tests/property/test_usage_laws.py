@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 
@@ -149,9 +150,17 @@ def check(by: tuple[Grouping, ...], span: DaySpan, table: UsageTable, whole: Usa
     """What holds of each answer beside the one that is not grouped."""
     assert table.total == whole.total
     query = UsageQuery(by, since=span.days[0], until=span.days[-1])
-    answer = report(query, span, table)
+    messages = {
+        (day, agent): (n, 2 * n) for n, day in enumerate(span.days) for agent in (None, AGENT)
+    }
+    answer = report(query, span, table, messages)
     rest = NOTHING_USED if answer.others is None else answer.others
-    assert total_of(row.used for row in answer.rows).plus(rest) == whole.total
+    added = total_of(row.used for row in answer.rows).plus(rest)
+    assert replace(added, received=None, sent=None) == whole.total
+    count = sum(received for received, _ in messages.values())
+    is_counted = set(by) <= {Grouping.AGENT, Grouping.DAY}
+    assert (added.received or 0, added.sent or 0) == (count * is_counted, 2 * count * is_counted)
+    assert (answer.total.received, answer.total.sent) == (count, 2 * count)
     groups = [tuple(row.group.items()) for row in table.rows]
     assert len(set(groups)) == len(groups)
     assert all(list(row.group) == list(by) for row in table.rows)

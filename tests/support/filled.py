@@ -42,6 +42,8 @@ insert into outbox (channel, account, chat, session, message, state, owner, crea
     next_attempt_at)
 values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),
        ('c', 'a', '1', 's1', '{"text": "next"}', 'pending', null, 'epoch', 'epoch');
+insert into message_counts (at, agent, received, sent)
+values ('epoch', 'main', 3, 0), ('epoch', null, 0, 2);
 insert into people values ('c', 'a', '7', 'Ann', null, 'owner', '-infinity');
 insert into names values ('c', 'a', '7', 'Ann', null, 'ann', 'epoch', 'given');
 insert into pairing_requests values ('c', 'a', '8', 'Ben', 'ben', 'abc', 'epoch', 'infinity');

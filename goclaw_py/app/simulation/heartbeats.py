@@ -244,9 +244,9 @@ class ObservedHeartbeats(MemoryStore):
         if len(self.heartbeat_events) >= self._tidy_at:
             # The log of an agent is slow where it holds thousands of runs that used something.
             self._tidy_at = len(self.heartbeat_events) + _TIDY_EVERY
-            await self.sweep_heartbeat_runs(
-                now=self.heartbeat_events[-1].finished_at + heartbeat_rules.KEPT
-            )
+            later = self.heartbeat_events[-1].finished_at + heartbeat_rules.KEPT
+            while await self.sweep_heartbeat_runs(now=later):
+                pass
 
 
 def _day(at: datetime) -> date:

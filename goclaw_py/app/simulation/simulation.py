@@ -48,13 +48,11 @@ from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 
-MOST_RUNS = 2_000_000
-"""A simulation ends after this many runs, because each of them takes memory.
+MOST_RUNS = 250_000
+"""A simulation ends after this many runs, which take a few minutes.
 
 Skipped heartbeat runs do not count; see ``MOST_HEARTBEAT_RUNS``.
 """
-
-"""The number of progress reports of a simulation."""
 
 MOST_DAYS = 3_660
 _LONGEST_S = MOST_DAYS * 86_400.0

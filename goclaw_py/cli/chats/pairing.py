@@ -80,7 +80,7 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     async def ask(control: Control) -> _Heard:
         found = await control.people()
         heard = await control.heard(limit=_HEARD)
-        return found, heard, unapproved(found, await control.chats())
+        return found, heard, await unapproved(control.people, await control.chats())
 
     def keys(found: _Heard) -> list[str]:
         return [address(one.target) for one in found[1]]
@@ -268,7 +268,7 @@ def _decide(
 
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     """Return the direct chats to allow or deny; pending requests can only be denied."""
-    found = unapproved(await control.people(), await control.chats())
+    found = await unapproved(control.people, await control.chats())
     if allowed:
         return found
     there = {(chat.channel, chat.account, chat.chat) for chat in found}

@@ -179,7 +179,7 @@ def rename(
 def rm(
     ctx: typer.Context, session: SessionName, *, yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Delete a conversation of the console.
+    """Delete a conversation of the console or the web chat.
 
     Stops what runs in it, and deletes its history, its messages and the tool calls of its runs.
     Their usage is kept.

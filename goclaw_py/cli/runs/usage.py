@@ -1,4 +1,4 @@
-"""``goclaw usage``: tokens and cost of runs, grouped by agent, job, sender and others."""
+"""``goclaw usage``: messages, and tokens and cost of runs, by agent, job, sender and others."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, with_options, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Columns, one_line, show_table
+from goclaw_py.model.display_names import sender_words
 from goclaw_py.ports.control import Control
 from goclaw_py.runs.usage_report import (
     Grouping,
@@ -23,8 +24,8 @@ from goclaw_py.runs.usage_report import (
 )
 
 _USED = (
-    *("RUNS", Column("REQUESTS", drop=2), Column("INPUT", drop=1), Column("CACHED", drop=3)),
-    *(Column("OUTPUT", drop=1), "USD"),
+    *("RUNS", Column("RECEIVED", drop=2), Column("SENT", drop=2), Column("REQUESTS", drop=3)),
+    *(Column("INPUT", drop=1), Column("CACHED", drop=4), Column("OUTPUT", drop=1), "USD"),
 )
 _LONG = 200
 _LEAST = {Grouping.SENDER: 24, Grouping.MODEL: 16}
@@ -52,7 +53,10 @@ class UsageOptions:
 @with_wide
 @with_options(UsageOptions)
 def usage(ctx: typer.Context, options: UsageOptions, *, as_json: AsJson = False) -> None:
-    """Show tokens and cost of finished runs. A run counts on the day it started."""
+    """Show runs, messages, tokens and cost.
+
+    A finished run counts on the day it started. Messages are counted by agent and day.
+    """
     query = UsageQuery(
         by=groupings(options.by),
         since=None if options.since is None else read_day("since", options.since),
@@ -73,8 +77,8 @@ def _senders(found: UsageReport) -> Iterator[str]:
 
 def _show(found: UsageReport, names: DisplayNames) -> None:
     period = f"{found.since} to {found.until}, days in {found.zone}"
-    if not found.total.runs:
-        typer.echo(f"no finished runs in this period: {period}")
+    if not (found.total.runs or found.total.received or found.total.sent):
+        typer.echo(f"no finished runs and no messages in this period: {period}")
         typer.echo("use --days 90 for a longer period, or start a run with: goclaw chat")
         return
     typer.echo(f"{period}\n")
@@ -118,13 +122,17 @@ def _value(row: UsageRow, grouping: Grouping, names: DisplayNames) -> str:
         return "-"
     if grouping is Grouping.SENDER:
         # Names of people are not unique, so add the id.
-        return names.with_key(value)
+        words = sender_words(value)
+        return names.with_key(value) if words == value else words
     return one_line(row.names.get(grouping, value), _LONG) or "unknown"
 
 
 def _columns(used: Used) -> tuple[str, ...]:
-    counts = (used.runs, used.turns, used.input_tokens, used.cached_tokens, used.output_tokens)
-    return (*(f"{count:,}" for count in counts), _usd(used))
+    counts = (
+        *(used.runs, used.received, used.sent, used.turns),
+        *(used.input_tokens, used.cached_tokens, used.output_tokens),
+    )
+    return (*("-" if count is None else f"{count:,}" for count in counts), _usd(used))
 
 
 def _usd(used: Used) -> str:

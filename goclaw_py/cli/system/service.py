@@ -98,6 +98,7 @@ def uninstall(ctx: typer.Context, *, dry_run: DryRun = False, as_json: AsJson = 
     service = _service(cli(ctx).settings(), os.environ)
     if not service.file.exists():
         raise GoclawError(f"the service is not installed: {service.file} does not exist")
+    _check_is_ours(service)
     if not dry_run:
         with progress("stopping the service"):
             _carry_out(service, service.uninstall)
@@ -110,6 +111,7 @@ def uninstall(ctx: typer.Context, *, dry_run: DryRun = False, as_json: AsJson = 
 def install_service(settings: Settings, env: Mapping[str, str], *, quiet: bool) -> None:
     """Write the file of the service, and start it. Raises ``GoclawError``."""
     service = _service(settings, env)
+    _check_is_ours(service)
     if not service.file.exists() and is_answered(socket_path(settings.state_folder)):
         raise GoclawError("a gateway is already running; stop it, then: goclaw service install")
     if names := ", ".join(_not_seen(settings, env)):
@@ -134,6 +136,15 @@ def is_available(settings: Settings, env: Mapping[str, str]) -> bool:
 
 def _service(settings: Settings, env: Mapping[str, str]) -> UserService:
     return user_service(settings, env, sys.platform, os.getuid())
+
+
+def _check_is_ours(service: UserService) -> None:
+    """Raise ``GoclawError`` if the file exists and somebody else wrote it."""
+    file = service.file
+    if file.exists() and not file.read_text("utf-8", "replace").startswith(service.signature):
+        raise GoclawError(
+            f"{file} was not written by goclaw service install; remove or rename it first"
+        )
 
 
 def _not_seen(settings: Settings, env: Mapping[str, str]) -> Iterator[str]:

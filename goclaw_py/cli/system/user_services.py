@@ -19,10 +19,11 @@ Words = tuple[str, ...]
 SYSTEMD_NAME: Final = "goclaw.service"
 LAUNCHD_NAME: Final = "org.goclaw.gateway"
 
+_SIGNATURE: Final = "# Written by goclaw service install.\n"
+
 # The same as in deploy/goclaw.service, as far as a service of a user can have it.
 _UNIT: Final = """\
-# Written by goclaw service install.
-[Unit]
+{signature}[Unit]
 Description=goclaw, the runtime between chat channels and an AI agent
 
 [Service]
@@ -91,6 +92,8 @@ class UserService:
     log: str
     """The command that shows the log."""
     hint: str = ""
+    signature: str = ""
+    """The beginning of a file that we wrote."""
 
 
 def user_service(
@@ -119,9 +122,12 @@ def _systemd(
     environment = "\n".join(
         f"Environment={_quoted(f'{name}={value}')}" for name, value in variables.items()
     )
-    # Only in a command a dollar sign has a meaning.
-    words = " ".join(_quoted(word).replace("$", "$$") for word in command)
-    text = _UNIT.format(command=words, environment=environment, stop_s=stop_s)
+    program = command[0]
+    if set(program) & set("\"'\\"):
+        raise GoclawError(f"systemd starts no program with a quote or backslash: {program}")
+    # A dollar sign has a meaning only in arguments, and ours have none.
+    words = " ".join(map(_quoted, command))
+    text = _UNIT.format(signature=_SIGNATURE, command=words, environment=environment, stop_s=stop_s)
     file = config / "systemd" / "user" / SYSTEMD_NAME
     ctl = ("systemctl", "--user")
     read_again = RunCommand((*ctl, "daemon-reload"))
@@ -144,6 +150,7 @@ def _systemd(
         running_word="active",
         log="journalctl --user --unit goclaw --follow",
         hint="to keep it running while you are logged out: loginctl enable-linger",
+        signature=_SIGNATURE,
     )
 
 

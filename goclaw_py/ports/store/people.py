@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.model.messages import PeerKind, Sender
 from goclaw_py.model.pagination import Cursor
@@ -14,6 +14,9 @@ from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.model.web_links import WEB, guest_of
 from goclaw_py.ports.store.chats import Chat
 from goclaw_py.ports.store.nodes import Place
+
+_PAGE: Final = 1000
+"""The number of people that are read at once."""
 
 
 class Standing(StrEnum):
@@ -66,16 +69,29 @@ class PairingRequest:
         return self.peer is PeerKind.GROUP
 
 
-def unapproved(people: Iterable[Person], chats: Iterable[Chat]) -> list[Chat]:
+class PeopleQuery(Protocol):
+    """Returns a page of approved people, as ``PeopleStore.people`` does."""
+
+    async def __call__(self, *, limit: int, before: Cursor | None) -> list[Person]:
+        """Return people before a position, the newest first."""
+
+
+async def unapproved(people: PeopleQuery, chats: Iterable[Chat]) -> list[Chat]:
     """Return the direct chats of people who are not approved, including denied ones."""
-    approved = {(one.channel, one.account, one.sender.id) for one in people}
-    return [
+    left = [
         chat
         for chat in chats
-        if chat.peer is PeerKind.DIRECT
-        and (chat.channel, chat.account, _person(chat)) not in approved
-        and (chat.allowed is not None or not chat.gone)
+        if chat.peer is PeerKind.DIRECT and (chat.allowed is not None or not chat.gone)
     ]
+    before: Cursor | None = None
+    while left:
+        page = await people(limit=_PAGE, before=before)
+        approved = {(one.channel, one.account, one.sender.id) for one in page}
+        left = [one for one in left if (one.channel, one.account, _person(one)) not in approved]
+        if len(page) < _PAGE:
+            break
+        before = page[-1].cursor
+    return left
 
 
 def _person(chat: Chat) -> str:

@@ -34,7 +34,14 @@ from goclaw_py.ports.store.filters import (
     SessionFilter,
 )
 from goclaw_py.ports.store.inbox import DroppedMessage
-from goclaw_py.runs.usage_report import MAX_GROUPS, DaySpan, DayTimes, Grouping, UsageTable
+from goclaw_py.runs.usage_report import (
+    MAX_GROUPS,
+    DaySpan,
+    DayTimes,
+    Grouping,
+    MessageCounts,
+    UsageTable,
+)
 from goclaw_py.scheduler.models import Mode
 
 
@@ -461,6 +468,9 @@ class RunStore(Protocol):
 
     async def run_times(self, span: DaySpan) -> list[DayTimes]:
         """Return each day of ``span``, in order, with its runs and how long people waited."""
+
+    async def message_counts(self, span: DaySpan) -> MessageCounts:
+        """Return the messages received (no subagent results) and delivered, deleted ones too."""
 
     async def interrupted_subagents(self, *, since: datetime) -> list[InterruptedSubagent]:
         """Return background subagents whose last run is lost or interrupted.

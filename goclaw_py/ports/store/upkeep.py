@@ -56,6 +56,9 @@ class UpkeepStore(Protocol):
         last entry.
         """
 
+    async def sweep_message_counts(self, *, now: datetime) -> int:
+        """Delete the numbers of messages from 90 days ago; return how many."""
+
     async def sweep_requests(self, *, now: datetime) -> int:
         """Delete pairing requests that expired a day ago; return how many."""
 

@@ -19,6 +19,7 @@ from goclaw_py.store.memory.tables import (
     RunRow,
     SessionRecord,
 )
+from goclaw_py.store.memory.usage import counted_messages
 from goclaw_py.store.text import storable
 
 
@@ -139,13 +140,19 @@ class MemoryRewind(MemoryPart):
         db.approvals.questions = {
             id_: asked for id_, asked in questions.items() if asked.approval.session != key
         }
+        sent = [
+            row
+            for row in db.outbox.values()
+            if row.session == key
+            and row.finished_at is not None
+            and not (row.message.occurrence or row.message.heartbeat_run)
+        ]
+        db.deleted_messages += counted_messages((*received, *sent))
         for row in received:
             del db.inbox[row.id]
             db.known.pop(external_id(row.message), None)
-        for sent in list(db.outbox.values()):
-            is_of_log = sent.message.occurrence or sent.message.heartbeat_run
-            if sent.session == key and sent.finished_at is not None and not is_of_log:
-                del db.outbox[sent.id]
+        for one in sent:
+            del db.outbox[one.id]
 
     def _read_by(
         self, session: SessionRecord, run: RunRow, *, with_own: bool = False

@@ -100,8 +100,9 @@ class MemoryRuns(MemoryPart):
 
     def _may_continue(self, run: NewRun) -> bool:
         """Return whether a run is none of a background subagent that is running or has ended."""
-        same = (one for one in self._db.runs.values() if one.new.session == run.session)
-        ends = [one.end for one in same if run.task is not None]
+        if run.task is None:
+            return True
+        ends = [one.end for one in self._db.runs.values() if one.new.session == run.session]
         return all(end is not None and end.outcome in CUT for end in ends)
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
@@ -147,7 +148,8 @@ class MemoryRuns(MemoryPart):
                 self._db.end_row(row, end.outcome, end.reason, end.finished_at)
         draft = self._db.drafts.get(end.id)
         finished = [None, *(message.draft for message in end.say)]
-        waits = end.outcome is Outcome.INTERRUPTED and bool(draft and self._db.is_wanted(draft))
+        runs_again = end.outcome is Outcome.INTERRUPTED and end.reason is not Reason.APPROVAL
+        waits = runs_again and bool(draft and self._db.is_wanted(draft))
         if draft is not None and draft.external_id in finished and not waits:
             # Of one without id the run itself knows best whether it was posted.
             del self._db.drafts[end.id]

@@ -265,6 +265,7 @@ class MemoryDatabase:
         self.incidents: dict[str, Incident] = {}
         self.runs: dict[RunId, RunRow] = {}
         self.outbox: dict[int, OutboxRecord] = {}
+        self.deleted_messages: list[tuple[datetime, AgentName | None, bool]] = []
         self.unsent: dict[ChatKey, dict[int, OutboxRecord]] = {}
         self.people: dict[PersonKey, Person] = {}
         self.requests: dict[PersonKey, PairingRequest] = {}
@@ -283,11 +284,10 @@ class MemoryDatabase:
 
     def notify(self, *notices: Notice) -> None:
         """Call all listeners in the event loop, after the present step."""
-        loop = asyncio.get_running_loop()
         for notice in notices:
             for hearers in self.hearers.values():
                 for hear in hearers:
-                    loop.call_soon(hear, notice)
+                    asyncio.get_running_loop().call_soon(hear, notice)
 
     def nodes_by_age(self) -> list[Node]:
         """Return all nodes, the oldest first."""

@@ -14,6 +14,7 @@ from goclaw_py.store.memory.tables import (
     RunRow,
     SessionRecord,
 )
+from goclaw_py.store.memory.usage import counted_messages
 from goclaw_py.store.rules import LETTERS
 from goclaw_py.store.upkeep_rules import (
     FINISHED_KEPT,
@@ -32,6 +33,7 @@ class MemoryUpkeep(MemoryPart):
         behind = (row for row in self._db.inbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
         gone = [row for row in looked if self._is_over(row, now) and not self._is_needed(row)]
+        self._db.deleted_messages += counted_messages(gone)
         for row in gone:
             self._forget_dead_letter(row)
         last = (looked[-1].id, looked[-1].received_at) if looked else None
@@ -41,6 +43,7 @@ class MemoryUpkeep(MemoryPart):
         behind = (row for row in self._db.outbox.values() if row.id > after)
         looked = [row for row, _ in zip(behind, range(upkeep_rules.MOST_SWEPT), strict=False)]
         gone = [row for row in looked if _is_done_with(row, now) and not self._is_told_of(row)]
+        self._db.deleted_messages += counted_messages(gone)
         for row in gone:
             del self._db.outbox[row.id]
             self._db.heartbeat_runs.forget_message(row.id, row.message)
@@ -56,6 +59,13 @@ class MemoryUpkeep(MemoryPart):
             self._db.cron.forget_run(run.new)
             self._db.heartbeat_runs.forget_run(run.new)
         return len(old[: upkeep_rules.MOST_SWEPT])
+
+    async def sweep_message_counts(self, *, now: datetime) -> int:
+        before, table = now - RUNS_KEPT, self._db.deleted_messages
+        old = [one for one in table if one[0] < before][: upkeep_rules.MOST_SWEPT]
+        for one in old:
+            table.remove(one)
+        return len(old)
 
     async def sweep_sessions(self, *, now: datetime) -> int:
         before = now - SESSIONS_KEPT

@@ -1,19 +1,21 @@
-"""Sums of the usage of runs, for operators."""
+"""Sums of the usage of runs, and numbers of messages, for operators."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from datetime import date, datetime
 
-from goclaw_py.model.ids import JobId
+from goclaw_py.model.ids import AgentName, JobId
 from goclaw_py.model.outcomes import FAILURES, Trigger
-from goclaw_py.ports.store import NewRun, RunEnd
+from goclaw_py.model.session_keys import agent_of
+from goclaw_py.ports.store import NewRun, OutboxState, RunEnd
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,
     DaySpan,
     DayTimes,
     Grouping,
+    MessageCounts,
     UsageRow,
     UsageTable,
     Used,
@@ -22,7 +24,7 @@ from goclaw_py.runs.usage_report import (
     total_of,
     used_by,
 )
-from goclaw_py.store.memory.tables import MemoryPart, RunRow
+from goclaw_py.store.memory.tables import InboxRecord, MemoryPart, OutboxRecord, RunRow
 
 _Group = tuple[str | None, ...]
 
@@ -57,6 +59,15 @@ class MemoryUsageSums(MemoryPart):
                 days[day].append((run.new, run.end))
         return [_times(day, runs) for day, runs in days.items()]
 
+    async def message_counts(self, span: DaySpan) -> MessageCounts:
+        counts: dict[tuple[date, AgentName | None], tuple[int, int]] = {}
+        rows = counted_messages((*self._db.inbox.values(), *self._db.outbox.values()))
+        for at, agent, is_sent in (*self._db.deleted_messages, *rows):
+            if (day := span.day_of(at)) is not None:
+                received, sent = counts.get((day, agent), (0, 0))
+                counts[day, agent] = received + (not is_sent), sent + is_sent
+        return counts
+
     def _names(self, by: Collection[Grouping], group: _Group) -> dict[Grouping, str]:
         names: dict[Grouping, str] = {}
         for one, value in zip(by, group, strict=True):
@@ -76,6 +87,18 @@ class MemoryUsageSums(MemoryPart):
     def _name(self, sender: str) -> str:
         people = sorted(self._db.people.items(), key=lambda item: item[0])
         return next((person.sender.name for key, person in people if "/".join(key) == sender), "")
+
+
+def counted_messages(
+    rows: Iterable[InboxRecord | OutboxRecord],
+) -> Iterator[tuple[datetime, AgentName | None, bool]]:
+    """Yield when a message was received or sent, its agent, and whether it was sent."""
+    for row in rows:
+        if isinstance(row, InboxRecord):
+            if row.message.source != "subagent":
+                yield row.received_at, row.agent, False
+        elif row.state is OutboxState.SENT and row.finished_at is not None:
+            yield row.finished_at, None if row.session is None else agent_of(row.session), True
 
 
 def _times(day: date, runs: list[tuple[NewRun, RunEnd]]) -> DayTimes:

@@ -232,8 +232,13 @@ class Connection:
         """
         isolation = "repeatable_read" if snapshot else None
         transaction = self._raw.transaction(isolation=isolation, readonly=snapshot)
-        with translated(self.is_gone):
-            await transaction.start()
+        try:
+            with translated(self.is_gone):
+                await transaction.start()
+        except BaseException:
+            # Nobody knows whether it has begun, and the driver cannot roll it back.
+            self.terminate()
+            raise
         try:
             yield
         except StoreUnavailable:

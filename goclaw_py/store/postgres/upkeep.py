@@ -28,6 +28,9 @@ class PostgresUpkeep(PostgresPart):
     async def sweep_runs(self, *, now: datetime) -> int:
         return await self._sweep(_SQL["sweep_runs"], now - upkeep_rules.RUNS_KEPT)
 
+    async def sweep_message_counts(self, *, now: datetime) -> int:
+        return await self._sweep(_SQL["sweep_message_counts"], now - upkeep_rules.RUNS_KEPT)
+
     async def sweep_sessions(self, *, now: datetime) -> int:
         """Lock only sessions that were idle for a month, for four short statements."""
         async with self._pool.transaction() as connection:

@@ -97,66 +97,48 @@ order by started_at desc, id desc
 limit $1;
 
 -- name: counts
--- Count runs by outcome: of the newest $3 that have ended, from the index of usage alone, and of all
--- in progress.
+-- Count runs by outcome: of the newest $3 that have ended, and of all in progress. One of the three
+-- branches is executed; each reads its own index: of usage, of the session, of the sender.
 select outcome, count(*) as runs
 from (
-    select outcome
-    from runs
-    where outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)
-      and ($4::text is null or agent = $4)
-      and ($5::text is null or trigger = $5)
-    order by started_at desc
-    limit $3
+    (
+        select outcome
+        from runs
+        where $2::text is null and $6::text is null
+          -- use: counted
+    )
+    union all
+    (
+        select outcome
+        from runs
+        where session = $2 and ($6::text is null or sender = $6)
+          -- use: counted
+    )
+    union all
+    (
+        select outcome
+        from runs
+        where $2::text is null and sender = $6
+          -- use: counted
+    )
 ) as ended
 group by outcome
 union all
--- use: counts_in_progress
-
--- name: counts_of_session
--- The same for one session.
-select outcome, count(*) as runs
-from (
-    select outcome
-    from runs
-    where session = $2 and outcome is not null
-      and started_at >= coalesce($1, '-infinity'::timestamptz)
-      and ($4::text is null or agent = $4)
-      and ($5::text is null or trigger = $5)
-      and ($6::text is null or sender = $6)
-    order by started_at desc, id desc
-    limit $3
-) as ended
-group by outcome
-union all
--- use: counts_in_progress
-
--- name: counts_of_sender
--- The same for one sender.
-select outcome, count(*) as runs
-from (
-    select outcome
-    from runs
-    where sender = $6 and outcome is not null
-      and started_at >= coalesce($1, '-infinity'::timestamptz)
-      and ($4::text is null or agent = $4)
-      and ($5::text is null or trigger = $5)
-    order by started_at desc, id desc
-    limit $3
-) as ended
-group by outcome
-union all
--- use: counts_in_progress
-
--- part: counts_in_progress
--- Count runs in progress. There are few.
 select null, count(*)
 from runs
 where outcome is null and started_at >= coalesce($1, '-infinity'::timestamptz)
   and ($2::text is null or session = $2)
   and ($4::text is null or agent = $4)
   and ($5::text is null or trigger = $5)
-  and ($6::text is null or sender = $6)
+  and ($6::text is null or sender = $6);
+
+-- part: counted
+-- The newest runs that have ended.
+and outcome is not null and started_at >= coalesce($1, '-infinity'::timestamptz)
+and ($4::text is null or agent = $4)
+and ($5::text is null or trigger = $5)
+order by started_at desc
+limit $3;
 
 -- name: density
 -- Count runs by the part of a time in which they started, by lane and by outcome. $1 are the

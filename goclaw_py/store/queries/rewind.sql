@@ -160,8 +160,9 @@ where s.key = $1
 for update of s;
 
 -- name: delete
--- Delete a locked session with everything that was said in it. Its runs stay for the usage; messages
--- to which the log of a job or a heartbeat refers stay with that log.
+-- Delete a locked session with everything that was said in it. Its runs stay for the usage, as does
+-- the number of its messages; messages to which the log of a job or a heartbeat refers stay with that
+-- log.
 with gone as (
     delete from sessions
     where key = $1
@@ -177,10 +178,24 @@ with gone as (
 ), received as (
     delete from inbox
     where session = $1 and state = 'done'
+    returning received_at, agent, message
 ), sent as (
     delete from outbox
     where session = $1 and state in ('sent', 'dropped', 'dead')
       and occurrence is null and heartbeat_run is null
+    returning finished_at, state
+), counted as (
+    insert into message_counts (at, agent, received, sent)
+    select date_bin('15 minutes', received_at, 'epoch'), agent, count(*), 0
+    from received
+    where message ->> 'source' is distinct from 'subagent'
+    group by 1, 2
+    union all
+    select
+        date_bin('15 minutes', finished_at, 'epoch'), nullif(split_part($1, ':', 2), ''), 0, count(*)
+    from sent
+    where state = 'sent'
+    group by 1, 2
 ), asked as (
     delete from approvals
     where session = $1

@@ -389,7 +389,8 @@ for update of s;
 -- name: finish
 -- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends:
 -- the draft of each that one of its messages finishes, or whose id nobody knows, unless it waits
--- for the run that answers the same messages (no draft can be opened meanwhile); the unfinished rows
+-- for the run that answers the same messages (no draft can be opened meanwhile), not for a person
+-- who approves a call; the unfinished rows
 -- that it began with or has taken in, or, if it was interrupted, those that it began with are free
 -- again, an attempt taken back; history and outbox rows, in the given order. $1 holds the runs, $2
 -- their ids, $3 all rows that they have taken in. Tells whether a draft is left over that nothing
@@ -426,7 +427,7 @@ with asked as (
             select from messages as m
             where m.run_id = d.run_id and m.message ->> 'draft' = d.external_id
         ) as left_over,
-        ended.outcome = 'interrupted' and exists (
+        ended.outcome = 'interrupted' and ended.reason is distinct from 'approval' and exists (
             select from inbox where id = any (d.inbox) and state <> 'done'
         ) as waits
     from drafts as d

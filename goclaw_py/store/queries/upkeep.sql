@@ -32,7 +32,13 @@ with looked as (
         order by i.id
         for update of i skip locked
     ))
-    returning id
+    returning received_at, agent, message
+), counted as (
+    insert into message_counts (at, agent, received, sent)
+    select date_bin('15 minutes', received_at, 'epoch'), agent, count(*), 0
+    from gone
+    where message ->> 'source' is distinct from 'subagent'
+    group by 1, 2
 )
 select
     (select count(*) from gone) as gone, count(*) as looked_at, max(id) as last,
@@ -64,7 +70,15 @@ with looked as (
         order by o.id
         for update of o skip locked
     ))
-    returning id
+    returning finished_at, session, state
+), counted as (
+    insert into message_counts (at, agent, received, sent)
+    select
+        date_bin('15 minutes', finished_at, 'epoch'), nullif(split_part(session, ':', 2), ''), 0,
+        count(*)
+    from gone
+    where state = 'sent'
+    group by 1, 2
 )
 select
     (select count(*) from gone) as gone, count(*) as looked_at, max(id) as last,
@@ -182,3 +196,11 @@ where (channel, account, sender_id) in (
     for update skip locked
 )
 returning sender_id;
+
+-- name: sweep_message_counts
+-- Delete some of the counts of messages from before an instant.
+delete from message_counts
+where id = any (array(
+    select id from message_counts where at < $1 order by at limit $2 for update skip locked
+))
+returning id;

@@ -96,3 +96,33 @@ cross join lateral (
       and started_at < ($1::timestamptz[])[d.day + 1]
 ) as r
 where r.runs > 0;
+
+-- name: messages
+-- Count the messages received and delivered on each day, by agent. $1 as above. Deleted rows are in
+-- message_counts. Each day is a range of indexes that include all columns.
+select m.day, m.agent, sum(m.received)::bigint as received, sum(m.sent)::bigint as sent
+from (
+    select d.day, c.*
+    from generate_series(1, cardinality($1::timestamptz[]) - 1) as d (day)
+    cross join lateral (
+        select agent, count(*) as received, 0 as sent
+        from inbox
+        where message ->> 'source' is distinct from 'subagent'
+          and received_at >= ($1::timestamptz[])[d.day]
+          and received_at < ($1::timestamptz[])[d.day + 1]
+        group by agent
+        union all
+        select nullif(split_part(session, ':', 2), ''), 0, count(*)
+        from outbox
+        where state = 'sent'
+          and finished_at >= ($1::timestamptz[])[d.day]
+          and finished_at < ($1::timestamptz[])[d.day + 1]
+        group by 1
+        union all
+        select agent, sum(received), sum(sent)
+        from message_counts
+        where at >= ($1::timestamptz[])[d.day] and at < ($1::timestamptz[])[d.day + 1]
+        group by agent
+    ) as c
+) as m
+group by m.day, m.agent;

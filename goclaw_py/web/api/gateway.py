@@ -148,16 +148,20 @@ def _usage(api: APIRouter, control: Control) -> None:
         days: Days = None,
         zone: Zone = "UTC",
     ) -> UsageReport:
-        """Get the usage of ended runs on some days; each run counts once."""
+        """Get the usage of ended runs on some days; each run counts once.
+
+        `received` and `sent` are numbers of messages; they are null unless the groups are those of
+        `agent`, `day` or both.
+        """
         return await control.usage(_query(groupings(by), since, until, days, zone))
 
     @api.get("/usage/times")
     async def times(
         since: Day = None, until: Day = None, days: Days = None, zone: Zone = "UTC"
     ) -> list[DayTimes]:
-        """Get for each day the ended runs, the failed ones, and how long people in chats waited.
+        """Get for each day the ended runs, the failed ones, messages, and how long people waited.
 
-        Times are in seconds: median and 95th percentile.
+        Times are of runs of chats, in seconds: median and 95th percentile.
         """
         return await control.run_times(_query((), since, until, days, zone))
 

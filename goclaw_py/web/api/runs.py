@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.exceptions import RequestValidationError
+from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
 from goclaw_py.model.ids import AgentName, SessionKey
@@ -67,9 +68,15 @@ SenderId = Annotated[
 Parts = Annotated[int, Query(ge=1, le=1_000, description="The number of parts.")]
 
 
+def _known(trigger: Trigger | None) -> Trigger | None:
+    if trigger is not None and trigger not in {*Trigger}:
+        raise ValueError(f"one of {', '.join(Trigger)}")
+    return trigger
+
+
 async def _at_any_time(
     agent: Agent = None,
-    trigger: Trigger | None = None,
+    trigger: Annotated[Trigger | None, AfterValidator(_known)] = None,
     outcome: Outcome | None = None,
     sender: SenderId = None,
 ) -> RunFilter:
@@ -263,7 +270,7 @@ def _conversation_routes(api: APIRouter, control: Control) -> None:
 
     @api.delete("/{key:path}", status_code=204)
     async def delete(key: KeyPath) -> None:
-        """Stop a conversation of the console, and delete what was said in it, with its title.
+        """Stop a conversation of the console or the web chat, and delete what was said in it.
 
         The usage of its runs is kept. 409 if a run does not end within 15 seconds.
         """

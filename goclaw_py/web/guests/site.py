@@ -80,7 +80,8 @@ class GuestTerminals:
         try:
             async for event in events:
                 if isinstance(event, TerminalMessage) and event.file is not None:
-                    yield replace(event, file=replace(event.file, path=event.file.name))
+                    path = files.guest_path(event.file)
+                    yield replace(event, file=replace(event.file, path=path))
                 else:
                     yield event
         finally:

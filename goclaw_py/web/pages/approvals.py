@@ -35,9 +35,10 @@ def routes(service: PageServices) -> list[Route]:
     control = service.control
 
     async def look(query: Query) -> Facts:
+        before = place(query.get("before"))
         waiting, newest, grants = await asyncio.gather(
             control.approvals(limit=_MOST_WAITING),
-            control.approvals(limit=SHOWN + 1, waiting=False, before=place(query.get("before"))),
+            control.approvals(limit=SHOWN + 1, waiting=False, before=before),
             control.grants(),
         )
         named = {one.session for one in (*waiting, *newest)}

@@ -22,6 +22,7 @@ from goclaw_py.heartbeat.checklist.checklist import marks, without
 from goclaw_py.heartbeat.models import HeartbeatRun
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.views import HeartbeatView
+from goclaw_py.model.display_names import address
 from goclaw_py.model.errors import (
     BadChecklist,
     ChecklistChanged,
@@ -124,6 +125,7 @@ class _Hearts:
             **WORDS,
             "cards": await asyncio.gather(*(self._card(view, strip) for view in shown)),
             "filters": replace(filters, tabs=tuple(counts)),
+            "named": [key for view in shown for key in _named(view)],
         }
 
     async def look_at(self, query: Query) -> Facts:
@@ -145,6 +147,7 @@ class _Hearts:
             **_title(agent),
             **WORDS,
             "view": view,
+            "named": _named(view),
             "heartbeat_runs": heartbeat_runs,
             "heartbeat_run": query.get("heartbeat_run", ""),
             "chosen": await self._chosen(view, query.get("heartbeat_run", "")),
@@ -325,6 +328,11 @@ class _Hearts:
         if found.version != version:
             raise ChecklistChanged
         return found.text
+
+
+def _named(view: HeartbeatView) -> list[str]:
+    """Return the key of the name of the chat that gets the alerts."""
+    return [] if view.route.target is None else [address(view.route.target)]
 
 
 def _title(agent: AgentName) -> Facts:

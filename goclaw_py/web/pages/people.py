@@ -112,8 +112,7 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
 
 async def _look(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
     before = place(query.get("before"), keys=3)
-    known, shown, guests, asking, chats, heard = await asyncio.gather(
-        control.people(),
+    shown, guests, asking, chats, heard = await asyncio.gather(
         control.people(limit=SHOWN + 1, before=before),
         control.web_guests(),
         control.pairing_requests(),
@@ -127,7 +126,7 @@ async def _look(control: Control, now: Callable[[], datetime], query: Query) -> 
         "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
         "guests": guests,
         "now": now(),
-        "unapproved": unapproved(known, chats),
+        "unapproved": await unapproved(control.people, chats),
         # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
         "asking": asking,

@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from goclaw_py.common import formatting
 from goclaw_py.common.text import count, first_words
-from goclaw_py.model.display_names import address, short_id
+from goclaw_py.model.display_names import address, sender_words, short_id
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.chat.markdown import html_of
@@ -110,6 +110,7 @@ class Pages:
             seconds=seconds,
             short=short_id,
             address=address,
+            sender=sender_words,
             usd=usd,
             count=count,
             first_words=first_words,

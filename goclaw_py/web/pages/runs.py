@@ -9,6 +9,7 @@ from typing import Final
 
 from starlette.routing import Route
 
+from goclaw_py.model.display_names import sender_words
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.ports.store import MOST_RUNS_COUNTED, RunFilter
@@ -30,7 +31,7 @@ def routes(service: PageServices) -> list[Route]:
             time_range("Started"),
             one_of("agent", "Agent", control.heartbeats.agents),
             one_of("trigger", "Trigger", Trigger),
-            *given(query, "sender", "Sender"),
+            *given(query, "sender", "Sender", sender_words(query.get("sender", ""))),
             *given(query, "session", "Session"),
         )
         filters = ListFilters("/runs", "runs", query, fields, _STATES)

@@ -17,7 +17,7 @@ from typing import Final, cast
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -32,6 +32,9 @@ log = logging.getLogger(__name__)
 
 MAX_FORM_BYTES: Final = MAX_BODY_BYTES
 MAX_FIELDS: Final = 200
+FORM_S: Final = 30.0
+"""Seconds for the body of a form: strangers may send one, too, and hold a connection with it."""
+
 THEME_COOKIE: Final = "goclaw_theme"
 
 SLOW_S: Final = 0.2
@@ -188,6 +191,9 @@ class Hub:
             except GoclawError as error:
                 # The database is unavailable, or the object was deleted: the page says so.
                 _change(shared, b"away", str(error))
+            except HTTPException as error:
+                # A parameter of the address is wrong.
+                _change(shared, b"away", str(error.detail))
             except Exception:
                 log.exception("page_part_failed", extra={"part": part.key})
                 _change(shared, b"away", "internal error; the log of the gateway has the details")
@@ -332,16 +338,24 @@ async def form(request: Request) -> dict[str, str]:
 async def fields(request: Request) -> list[tuple[str, str]]:
     """Return names and values of a submitted form, in order.
 
-    Raises ``HTTPException``: 415 for another content type, 413 and 400 for an invalid body.
+    Raises ``HTTPException``: 415 for another content type, 413 and 400 for an invalid body, 408
+    for one that does not arrive in ``FORM_S``.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise HTTPException(415, "the form must be sent as application/x-www-form-urlencoded")
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MAX_FORM_BYTES:
-            raise HTTPException(413, f"the form is longer than {MAX_FORM_BYTES} bytes")
+    close = {"Connection": "close"}
+    try:
+        async with asyncio.timeout(FORM_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_FORM_BYTES:
+                    raise HTTPException(413, f"the form is longer than {MAX_FORM_BYTES} bytes")
+    except TimeoutError as error:
+        raise HTTPException(408, "the form did not arrive in time", close) from error
+    except ClientDisconnect as error:
+        raise HTTPException(400, "the form was cut short", close) from error
     try:
         return parse_qsl(
             body.decode("utf-8"),

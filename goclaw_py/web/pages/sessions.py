@@ -38,7 +38,7 @@ def routes(service: PageServices) -> list[Route]:
             control.runs(limit=20, session=session.key),
         )
         facts = {"session": session, "history": history, "queue": queue, "runs": runs}
-        facts["named"] = [session.key]
+        facts["named"] = [session.key, *([address(session.target)] if session.target else [])]
         return {"path": "/sessions", "shown": HISTORY, **facts}
 
     async def reset(request: Request) -> Response:
@@ -100,7 +100,7 @@ def _run_routes(service: PageServices) -> list[Route]:
         record = await service.control.run_record(query.get("id", ""))
         run = record.run
         return {
-            "path": "/timeline",
+            "path": "/runs",
             "run": run,
             "named": [run.session, *(address(one.message.target) for one in record.said)],
             "record": record,

@@ -1,4 +1,4 @@
-"""The page of usage over time: runs, waiting times, tokens and cost, by agent, person, model."""
+"""The page of usage over time: runs, messages, waiting times, tokens and cost."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def routes(service: PageServices) -> list[Route]:
         return {
             "report": found,
             "rows": [(_label(row, by), row.used) for row in rows],
+            "with_messages": all(row.used.received is not None for row in rows),
             "left_out": len(found.rows) - len(rows) + found.left_out,
             "by": by,
             "days": times,
@@ -69,6 +70,8 @@ def _label(row: UsageRow, by: Grouping) -> tuple[str, str]:
             return value or "nobody", value
         case Grouping.JOB:
             return row.names.get(by) or value or "no job", ""
+        case Grouping.AGENT:
+            return value or "no agent", ""
         case _:
             return value or "unknown", ""
 
@@ -104,6 +107,15 @@ def _charts(days: Sequence[DayTimes]) -> list[Chart]:
             "Waiting for a run to start: 95 % within, and median",
             labels,
             [day.wait_s for day in days],
+        ),
+        charts.bar_chart(
+            "Messages received",
+            labels,
+            [Series("", "good", [day.used.received for day in days])],
+            whole,
+        ),
+        charts.bar_chart(
+            "Messages sent", labels, [Series("", "good", [day.used.sent for day in days])], whole
         ),
         charts.bar_chart(
             "Tokens", labels, [Series("", "good", [day.used.tokens for day in days])], whole

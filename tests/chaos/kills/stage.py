@@ -31,8 +31,6 @@ from tests.chaos.kills.trap import Sprung, Trap
 from tests.support.process import Home, Program, emulator, home, telegram
 
 _LOOK_S: Final = 0.02
-_MOMENT_LIMIT_S: Final = 6.0
-"""A moment that has not come by then does not come: a node is killed all the same."""
 _HOLD_S: Final = 0.3
 """How long the Bot API holds up the call that a kill waits for."""
 _RECENT: Final = 60
@@ -53,12 +51,14 @@ class Size:
     Args:
         chats: The number of people who write at a time, each when the last answer is there.
         warm: Gateways are forks (see ``launcher``).
+        patience_s: A moment that has not come by then does not come: a node is killed all the same.
     """
 
     kills: int = 500
     nodes: int = 1
     chats: int = 4
     warm: bool = True
+    patience_s: float = 6.0
 
 
 class Node:
@@ -157,7 +157,7 @@ class Stage:
     def _let_work(self, count: int) -> None:
         """Wait until so many messages were answered since the last kill, for a while."""
         wanted = self._answered() + count
-        end = time.monotonic() + _MOMENT_LIMIT_S
+        end = time.monotonic() + self._size.patience_s
         self._feed()
         while self._answered() < wanted and time.monotonic() < end:
             self._check_alive()
@@ -168,7 +168,7 @@ class Stage:
         return sum(outcome == "completed" for outcome, _ in self._outcomes.values())
 
     def _in_trap(self, kill: Kill) -> Sprung | None:
-        limit_s = kill.rest_s if kill.moment is Moment.ANY else _MOMENT_LIMIT_S
+        limit_s = kill.rest_s if kill.moment is Moment.ANY else self._size.patience_s
         self.trap.arm(kill)
         end = time.monotonic() + limit_s
         while not self.trap.wait(_LOOK_S) and time.monotonic() < end:
@@ -180,7 +180,7 @@ class Stage:
         method, kind = _CALLS[kill.moment]
         self._api.fault(Fault(method, kind, seconds=_HOLD_S))
         before = self._api.counts().get(method, 0)
-        end = time.monotonic() + _MOMENT_LIMIT_S
+        end = time.monotonic() + self._size.patience_s
         while self._api.counts().get(method, 0) == before and time.monotonic() < end:
             self._feed()
             time.sleep(_LOOK_S / 4)

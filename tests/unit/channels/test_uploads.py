@@ -143,6 +143,19 @@ async def test_files_that_no_run_takes_are_few_and_go_away(
     assert files(tmp_path) == [made.ref]
 
 
+async def test_a_guest_takes_no_room_of_others(
+    folder: UploadFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(uploads, "MOST_WAITING", 1)
+    now = datetime.now(UTC)
+    await folder.save("a", sent(b"x"), now=now, guest="ann")
+    with pytest.raises(BadUpload, match="1 uploaded files wait already"):
+        await folder.save("a", sent(b"x"), now=now, guest="ann")
+    for other in ("anna", "bob"):
+        made = await folder.save("a", sent(b"x"), now=now, guest=other)
+        assert (await folder.attachment(made.ref, "a")).size == 1
+
+
 async def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadUpload, match="the file cannot be stored"):

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.model.messages import Sender
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import PairingApplicant
 from goclaw_py.ports.store import Person, Standing
 from tests.unit.cli.conftest import Shell, ThreadGateway
@@ -21,7 +22,8 @@ GUEST = Person("telegram", "work", Sender("7", fake_post.FOOL, "x\ny"), Standing
 def known(
     control: FakeControl, monkeypatch: pytest.MonkeyPatch, *found: Person, asking: bool = True
 ) -> None:
-    async def people() -> list[Person]:
+    async def people(*, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
+        del limit, before
         return list(found)
 
     async def asked() -> list[PairingApplicant]:

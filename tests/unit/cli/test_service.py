@@ -76,6 +76,19 @@ def test_a_user_unit_is_installed_and_removed(goclaw: Shell, systemctl: ServiceM
     assert goclaw("service", "uninstall").code == 1
 
 
+@pytest.mark.parametrize("action", ["install", "uninstall"])
+def test_a_unit_that_somebody_else_has_written_stays(
+    goclaw: Shell, systemctl: ServiceManager, action: str
+) -> None:
+    file = goclaw.home / ".config" / "systemd" / "user" / "goclaw.service"
+    file.parent.mkdir(parents=True)
+    file.write_text("[Service]\nExecStart=/opt/goclaw/bin/goclaw run\n")
+    got = goclaw("service", action)
+    assert (got.code, systemctl.calls) == (1, [])
+    assert f"{file} was not written by goclaw service install; remove or rename it first" in got.err
+    assert file.read_text().startswith("[Service]")
+
+
 def test_the_unit_is_that_of_deploy_as_far_as_it_can_be(
     goclaw: Shell, systemctl: ServiceManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,10 +200,16 @@ def test_a_launch_agent_is_installed_and_removed(goclaw: Shell, launchctl: Servi
     assert not file.exists()
 
 
-def test_a_path_that_no_file_of_systemd_can_have(tmp_path: Path) -> None:
+def test_a_path_that_no_file_of_systemd_can_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = load(env={"GOCLAW_HOME": str(tmp_path)})
     with pytest.raises(GoclawError, match="no service can be installed"):
         user_service(settings, {"HOME": "/h", "PATH": "/a\nExecStart=/b"}, "linux", 1)
+    monkeypatch.setattr(sys, "executable", '/the "best" venv/python')
+    with pytest.raises(GoclawError, match=r"systemd starts no program .*: .the \"best\" venv"):
+        user_service(settings, {"HOME": "/h"}, "linux", 1)
+    monkeypatch.undo()
     one = user_service(settings, {"HOME": "/h", "XDG_CONFIG_HOME": "/x"}, "linux", 1)
     assert one.file == Path("/x/systemd/user/goclaw.service")
 

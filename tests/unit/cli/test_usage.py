@@ -30,11 +30,15 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
     assert got.code == 0
     assert got.out.startswith("2026-01-01 to 2026-01-02, days in UTC\n")
     head, ann, nobody, others, total = rows_of(got.out)
-    assert head == ["DAY", "SENDER", "RUNS", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD"]
-    assert ann[-7:] == ["(telegram/work/7)", "3", "9", "12,000", "4,000", "800", "0.0605"]
-    assert nobody == ["2026-01-02", "-", "2", "4", "3,000", "0", "200", "1.50", "+", "?"]
-    assert others == ["12", "more", "1", "2", "1,000", "0", "100", "?"]
-    assert total == ["total", "6", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"]
+    titles = ["RECEIVED", "SENT", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD"]
+    assert head == ["DAY", "SENDER", "RUNS", *titles]
+    used = ["3", "-", "-", "9", "12,000", "4,000", "800", "0.0605"]
+    assert ann[-9:] == ["(telegram/work/7)", *used]
+    assert nobody == ["2026-01-02", "-", "2", "-", "-", "4", "3,000", "0", "200", "1.50", "+", "?"]
+    assert others == ["12", "more", "1", "-", "-", "2", "1,000", "0", "100", "?"]
+    assert total == [
+        *("total", "6", "40", "1,234", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"),
+    ]
     unknown = "2 of 6 runs used tokens of unknown price (?), so their cost is missing in the sums."
     out = goclaw("usage").out
     assert unknown in out
@@ -74,7 +78,7 @@ def test_the_sum_alone_is_one_line_and_nothing_says_what_to_do(
     database.report = replace(A_DAY, by=(), rows=(row,), total=fake_usage.PRICED)
     head, total = rows_of(goclaw("usage", "--by", "").out)
     assert head[0] == "RUNS"
-    assert total == ["total", "3", "9", "12,000", "4,000", "800", "0.0605"]
+    assert total == ["total", "3", "-", "-", "9", "12,000", "4,000", "800", "0.0605"]
     database.report = A_DAY
     got = goclaw("usage")
     assert got.code == 0

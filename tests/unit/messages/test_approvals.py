@@ -16,13 +16,14 @@ from goclaw_py.model.approvals import ApprovalRequest, Decision
 from goclaw_py.model.errors import ApprovalNeeded
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import PressAnswered
+from goclaw_py.model.run_events import PressAnswered, TextDelta
 from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.ports.store import Standing
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
+from tests.support.drafting import replying
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, session_of, until
 
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob", "amount": 5}', timeout_s=3600.0)
@@ -112,6 +113,24 @@ async def test_a_call_is_asked_about_with_buttons_and_goes_on_after_the_answer()
         runs = await gateway.store.runs()
         assert [run.reason for run in runs] == [None, Reason.APPROVAL]
         assert gateway.pending == []
+
+
+async def test_the_answer_after_a_decision_is_a_message_of_its_own() -> None:
+    """Nobody would notice an edit of what was shown before the question, perhaps a day ago."""
+
+    async def pay(request: RunRequest, emit: Emit) -> str:
+        emit(TextDelta("let me see"))
+        await asyncio.sleep(5)
+        if not any(isinstance(step, DecisionStep) for step in request.steps):
+            raise ApprovalNeeded((PAY,))
+        return "let me see: paid"
+
+    async with replying(ScriptedAgent(otherwise=lambda _: Do(pay))) as (gateway, channel):
+        await until(lambda: bool(channel.sent))
+        (asked,) = channel.sent
+        await until(lambda: channel.deleted == {"draft-1"})
+        await gateway.gateway.accept([press(asked, "once")])
+        await until(lambda: "let me see: paid" in channel.visible())
 
 
 async def test_what_waits_holds_no_slot_and_other_messages_are_answered_meanwhile() -> None:

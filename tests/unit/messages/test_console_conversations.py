@@ -145,7 +145,19 @@ async def test_what_does_not_end_is_not_deleted(gateway: GatewayProcess) -> None
     assert await gateway.control.sessions() == []
 
 
-async def test_only_conversations_of_the_console_are_renamed_or_deleted() -> None:
+async def test_a_conversation_of_the_web_chat_is_deleted_and_keeps_the_name_of_its_person() -> None:
+    """SPEC CHAN-13: operators see it by its person, who cannot choose another name for it."""
+    key = SessionKey("agent:main:web:direct:ann")
+    async with a_process(channels=(RecordingChannel(name="web"),)) as gateway:
+        await ask(gateway, message("hello", channel="web"))
+        with pytest.raises(NotAChat, match="is no conversation of the console"):
+            await gateway.control.rename(key, "Bob")
+        await gateway.control.delete(key)
+        assert await gateway.control.sessions() == []
+        assert await title(gateway, key) == "Ann"
+
+
+async def test_only_conversations_of_console_and_web_chat_are_renamed_or_deleted() -> None:
     async with a_process() as gateway:
         await gateway.ask("hello")
         for change in (

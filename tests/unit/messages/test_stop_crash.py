@@ -289,13 +289,14 @@ class Scene:
         lanes = {MAIN_LANE: 3, CRON_LANE: cron_lane}
         self.dispatcher = dispatcher = Dispatcher(RunScheduler(lanes), self.host)
         self.notifications: dict[Target, Sequence[RunId]] = {}
+        self.subagents: list[RunId] = []
         store, clock = MemoryStore(), LoopClock()
         outages = ProviderOutageBuffer(
             store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None
         )
         self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
-        self.canceller.connect(self, rights, Mailboxes(), lambda _: [])
+        self.canceller.connect(self, rights, Mailboxes(), lambda _: self.subagents)
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         return list(self.notifications[target]) if creator is None else []
@@ -360,6 +361,21 @@ async def test_everything_takes_all_jobs_besides() -> None:
     stopped = scene.stop(B, C, everything=True)
     assert (stopped.report.stopped, stopped.jobs) == ((A,), (B, C))
     await until(lambda: len(scene.host.ended) == 3)
+
+
+async def test_a_subagent_that_starts_after_the_stop_is_not_stopped() -> None:
+    """Also if the stop comes to jobs only later, after a commit or a question about rights."""
+    scene = Scene()
+    scene.notifications[ANN] = []
+    for subagent in (A, B):
+        await scene.begin(subagent)
+        scene.subagents.append(subagent)
+    stopped = scene.canceller.stop(SESSION, everything=True)
+    await scene.begin(C)
+    scene.subagents.append(C)
+    stopped = scene.canceller.stop_jobs(ANN, stopped, everything=True)
+    assert stopped.report.stopped == (A, B)
+    assert scene.dispatcher.is_running(C)
 
 
 async def test_a_job_in_the_chats_own_conversation_is_counted_once() -> None:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames, address, display_name, needed_names
+from goclaw_py.model.display_names import (
+    KnownNames,
+    address,
+    display_name,
+    needed_names,
+    sender_words,
+)
 from goclaw_py.model.ids import JobId
 from goclaw_py.model.messages import Target
 
@@ -47,3 +53,16 @@ def test_what_is_needed_for_names_is_what_they_use() -> None:
         "agent:main:heartbeat:r1", "api",
     ]  # fmt: skip
     assert needed_names(keys) == ({ANN, CREW, PLANS}, {JOB})
+
+
+@pytest.mark.parametrize(
+    ("sender", "words"),
+    [
+        ("console/default/browser", "console browser"),
+        ("web/default/ann", "web ann"),
+        ("telegram/default/7", "telegram/default/7"),
+        ("api", "api"),
+    ],
+)
+def test_the_title_of_a_conversation_is_not_the_name_of_a_sender(sender: str, words: str) -> None:
+    assert sender_words(sender) == words

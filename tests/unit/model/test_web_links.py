@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.model.messages import PeerKind, Sender
+from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.session_keys import is_chat_name
 from goclaw_py.model.web_links import (
     GUEST_NAME,
@@ -52,11 +53,16 @@ def test_a_secret_is_known_by_its_form(text: str, expected: bool) -> None:
     assert is_secret(text) is expected
 
 
-def test_the_conversations_of_an_invited_person_are_approved() -> None:
+async def test_the_conversations_of_an_invited_person_are_approved() -> None:
     person = Person("web", "default", Sender("ann", "ann"), Standing.GUEST, T0)
 
     def chat(name: str) -> Chat:
         return Chat("web", "default", name, PeerKind.DIRECT, "", None, "", T0, T0)
 
     chats = [chat("ann"), chat("ann.trip"), chat("anna"), chat("bob")]
-    assert [one.chat for one in unapproved([person], chats)] == ["anna", "bob"]
+
+    async def people(*, limit: int, before: Cursor | None) -> list[Person]:
+        del limit, before
+        return [person]
+
+    assert [one.chat for one in await unapproved(people, chats)] == ["anna", "bob"]

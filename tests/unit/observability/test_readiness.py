@@ -42,12 +42,12 @@ def test_it_is_ready_if_nothing_fails(
 
 @pytest.mark.parametrize(("channels", "state", "words"), [
     ((), Condition.OK, "no channel is set up"),
-    ((WORKS,), Condition.OK, "channels: 1 connected"),
-    ((STANDS_BY,), Condition.OK, "channels: 1 waiting"),
-    ((WORKS, STANDS_BY, WORKS), Condition.OK, "channels: 2 connected, 1 waiting"),
-    ((WORKS, STOPPED), Condition.DEGRADED, "channels: 1 connected, 1 stopped"),
-    ((TROUBLED,), Condition.DEGRADED, "channels: 1 reconnecting"),
-    ((STANDS_BY, BEGINS), Condition.DEGRADED, "channels: 1 starting, 1 waiting"),
+    ((WORKS,), Condition.OK, "1 connected (without the console)"),
+    ((STANDS_BY,), Condition.OK, "1 waiting (without the console)"),
+    ((WORKS, STANDS_BY, WORKS), Condition.OK, "2 connected, 1 waiting (without the console)"),
+    ((WORKS, STOPPED), Condition.DEGRADED, "1 connected, 1 stopped (without the console)"),
+    ((TROUBLED,), Condition.DEGRADED, "1 reconnecting (without the console)"),
+    ((STANDS_BY, BEGINS), Condition.DEGRADED, "1 starting, 1 waiting (without the console)"),
     ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
     ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),
 ])  # fmt: skip

@@ -8,11 +8,13 @@ from decimal import Decimal
 import pytest
 
 from goclaw_py.model.errors import BadUsageQuery
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Usage
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     NOTHING_USED,
     DaySpan,
+    DayTimes,
     Grouping,
     UsageQuery,
     UsageRow,
@@ -24,6 +26,7 @@ from goclaw_py.runs.usage_report import (
     report,
     span_of,
     used_by,
+    with_messages,
 )
 
 NOW = datetime(2026, 3, 29, 22, 30, tzinfo=UTC)
@@ -174,7 +177,52 @@ def test_days_are_shown_in_their_order_and_what_is_left_out_is_told_together() -
     cheap = row("a", day="2026-01-01", runs=1, cost_usd=Decimal(1))
     whole = Used(5, 1, 7, cost_usd=Decimal("3.5"), unpriced=1)
     query = UsageQuery((DAY, Grouping.AGENT))
-    found = report(query, span_of(query, NOW), UsageTable((dear, cheap), whole, left_out=3))
-    assert found.rows == (cheap, dear)
-    assert found.others == Used(3, 1, 7, cost_usd=Decimal("0.5"), unpriced=1)
+    found = report(query, span_of(query, NOW), UsageTable((dear, cheap), whole, left_out=3), {})
+    days = [(one.group[DAY], one.used.cost_usd) for one in found.rows]
+    assert days == [("2026-01-01", Decimal(1)), ("2026-01-02", Decimal(2))]
+    others = Used(3, 1, 7, cost_usd=Decimal("0.5"), unpriced=1, received=0, sent=0)
+    assert found.others == others
     assert (found.since, found.until) == (date(2026, 3, 23), date(2026, 3, 29))
+
+
+COUNTS = {
+    (date(2026, 3, 28), AgentName("main")): (3, 2),
+    (date(2026, 3, 29), AgentName("main")): (4, 4),
+    (date(2026, 3, 29), AgentName("quiet")): (1, 0),
+    (date(2026, 3, 29), None): (0, 5),
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "left_out", "expected"),
+    [
+        ((), 0, {(): (8, 11)}),
+        (
+            (Grouping.AGENT,), 0,
+            {("main",): (7, 6), ("idle",): (0, 0), ("quiet",): (1, 0), (None,): (0, 5)},
+        ),
+        ((Grouping.AGENT,), 2, {("main",): (7, 6), ("idle",): (0, 0)}),
+        ((Grouping.MODEL,), 0, {("main",): (None, None), ("idle",): (None, None)}),
+    ],
+    ids=["all", "by agent, also of those without runs", "of some groups", "not by model"],
+)  # fmt: skip
+def test_messages_are_counted_by_agent_and_day(
+    by: tuple[Grouping, ...],
+    left_out: int,
+    expected: dict[tuple[str | None, ...], tuple[int | None, int | None]],
+) -> None:
+    groups = [dict.fromkeys(by, name) for name in ("main", "idle")] if by else [{}]
+    table = UsageTable(tuple(UsageRow({**one}, Used(1)) for one in groups), Used(4), left_out)
+    query = UsageQuery(by)
+    found = report(query, span_of(query, NOW), table, COUNTS)
+    counts = {tuple(row.group.values()): (row.used.received, row.used.sent) for row in found.rows}
+    assert counts == expected
+    assert (found.total.received, found.total.sent) == (8, 11)
+    if found.others is not None:
+        assert (found.others.received, found.others.sent) == (1, 5)
+
+
+def test_days_have_their_messages() -> None:
+    days = [DayTimes(date(2026, 3, 27)), DayTimes(date(2026, 3, 29), 2, used=Used(2))]
+    used = [day.used for day in with_messages(days, COUNTS)]
+    assert used == [Used(received=0, sent=0), Used(2, received=5, sent=9)]

@@ -53,6 +53,15 @@ async def test_who_asks_may_give_up() -> None:
     assert asking.cancelled()
 
 
+async def test_timers_are_due_after_many_years_too() -> None:
+    loop = virtual_loop()
+    loop.virtual_now = since = 20 * 365 * 86_400.0
+    # Otherwise the loop waits for ever for a timer whose time has come.
+    assert since + loop._clock_resolution > since
+    await asyncio.sleep(1e-6)
+    assert loop.time() > since
+
+
 def test_a_wait_that_nothing_ends_is_told() -> None:
     async def ask_for_ever() -> None:
         while True:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.errors import BadUpload, StoreUnavailable
 from goclaw_py.model.ids import AgentName
+from goclaw_py.model.messages import Attachment, FileKind
 from goclaw_py.ports.terminals import ChatEvent, UploadedFile
 
 
@@ -67,3 +68,19 @@ class FakeTerminals:
     @property
     def texts(self) -> list[str]:
         return [text for _, _, text in self.said]
+
+
+class FakeUploads:
+    """Counts the bytes of an upload; ``guests`` are those who sent one."""
+
+    max_files, max_bytes = 3, 100
+
+    def __init__(self) -> None:
+        self.guests: list[str] = []
+
+    async def upload(self, name: str, body: AsyncIterator[bytes], *, guest: str = "") -> Attachment:
+        self.guests.append(guest)
+        content = b"".join([chunk async for chunk in body])
+        if not content:
+            raise BadUpload("the file is empty")
+        return Attachment(FileKind.DOCUMENT, f"{len(content)}", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
@@ -32,7 +33,8 @@ BY_DAY = UsageReport(
         ),
         UsageRow({DAY: "2026-01-02", Grouping.SENDER: None}, PARTLY),
     ),
-    total=PRICED.plus(PARTLY).plus(UNPRICED), left_out=12, others=UNPRICED,
+    total=replace(PRICED.plus(PARTLY).plus(UNPRICED), received=40, sent=1_234),
+    left_out=12, others=UNPRICED,
 )  # fmt: skip
 
 
@@ -46,8 +48,9 @@ class FakeUsage(FakePost):
     async def run_times(self, query: UsageQuery) -> list[DayTimes]:
         self._called("run_times", query)
         days = span_of(query, NOON).days
-        return [DayTimes(day) for day in days[:-1]] + [
-            DayTimes(days[-1], 4, 1, (0.5, 2.0), (1.25, 61.0))
+        none = Used(received=0, sent=0)
+        return [DayTimes(day, used=none) for day in days[:-1]] + [
+            DayTimes(days[-1], 4, 1, (0.5, 2.0), (1.25, 61.0), Used(received=40, sent=1_234)),
         ]
 
     async def usage(self, query: UsageQuery) -> UsageReport:

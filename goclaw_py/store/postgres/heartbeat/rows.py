@@ -119,8 +119,7 @@ def heartbeat_run(row: Row) -> HeartbeatRun:
         status=HeartbeatRunStatus(row["status"]),
         started_at=row["started_at"] or row["began_at"],
         finished_at=row["finished_at"],
-        # Another release may know more reasons.
-        skip=Skip(row["skip"]) if row["skip"] in {*Skip} else None,
+        skip=None if row["skip"] is None else Skip(row["skip"]),
         detail=row["detail"],
         reply=row["reply"],
         target=rows.target(row),

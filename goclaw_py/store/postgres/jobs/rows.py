@@ -179,8 +179,7 @@ def logged(row: Row) -> LoggedOccurrence:
         started_at=row["started_at"] or row["began_at"],
         finished_at=row["finished_at"],
         status=OccurrenceStatus(row["status"]),
-        # Another release may know more reasons.
-        why=Why(row["reason"]) if row["reason"] in {*Why} else None,
+        why=None if row["reason"] is None else Why(row["reason"]),
         attempts=row["attempts"],
         claims=row["claims"],
         manual=row["manual"],

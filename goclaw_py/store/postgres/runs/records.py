@@ -100,11 +100,9 @@ class PostgresRunRecords(PostgresPart):
         most: int = MOST_RUNS_COUNTED,
     ) -> dict[Outcome | None, int]:
         """Read only an index, but for the runs of one session or sender."""
-        query = _SQL["counts"] if only.sender is None else _SQL["counts_of_sender"]
-        query = query if session is None else _SQL["counts_of_session"]
         arguments = (only.since, session, most, only.agent, only.trigger, only.sender)
         async with self._pool.connection() as connection:
-            found = await connection.fetch(query, *arguments)
+            found = await connection.fetch(_SQL["counts"], *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 

@@ -1,4 +1,4 @@
-"""Sums of the usage of runs, for operators."""
+"""Sums of the usage of runs, and numbers of messages, for operators."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from goclaw_py.runs.usage_report import (
     DaySpan,
     DayTimes,
     Grouping,
+    MessageCounts,
     UsageRow,
     UsageTable,
     Used,
@@ -48,6 +49,15 @@ class PostgresUsageSums(PostgresPart):
             found = await connection.fetch(_SQL["times"], list(span.starts), sorted(FAILURES))
         known = {row["day"]: row for row in found}
         return [_times(day, known.get(number)) for number, day in enumerate(span.days, 1)]
+
+    async def message_counts(self, span: DaySpan) -> MessageCounts:
+        """Read only indexes."""
+        async with self._pool.connection() as connection:
+            found = await connection.fetch(_SQL["messages"], list(span.starts))
+        return {
+            (span.days[row["day"] - 1], row["agent"]): (row["received"], row["sent"])
+            for row in found
+        }
 
 
 def _times(day: date, row: Row | None) -> DayTimes:

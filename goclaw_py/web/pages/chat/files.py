@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -33,11 +34,16 @@ _POLICY: Final = "default-src 'none'; sandbox"
 
 def file_address(run: str, file: OutFile, *, guest: bool = False) -> str:
     """Return the address of a file of a run; for a guest it names no folder of this machine."""
-    return f"/chat/file?{urlencode({'run': run, 'path': _path(file, guest=guest)})}"
+    path = guest_path(file) if guest else file.path
+    return f"/chat/file?{urlencode({'run': run, 'path': path})}"
 
 
-def _path(file: OutFile, *, guest: bool) -> str:
-    return file.name if guest else file.path
+def guest_path(file: OutFile) -> str:
+    """Return what names a file of a run to a guest, in place of its path.
+
+    Files of a run may have the same name: several pasted pictures are all ``image.png``.
+    """
+    return hashlib.blake2b(file.path.encode(), digest_size=8).hexdigest()
 
 
 def is_picture(file: OutFile) -> bool:
@@ -59,14 +65,14 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
         if len(name) > MAX_NAME_CHARS:
             raise HTTPException(422, f"the name has more than {MAX_NAME_CHARS} characters")
         try:
-            stored = await uploads.upload(name, request.stream())
+            stored = await uploads.upload(name, request.stream(), guest=conversations.guest)
         except ClientDisconnect:
             return Response(status_code=400)  # nobody reads it
         return JSONResponse({"ref": stored.ref, "name": stored.name, "kind": stored.kind})
 
     async def download(request: Request) -> Response:
         query = request.query_params
-        run, wanted = query.get("run", "")[:64], query.get("path")
+        run, wanted = query.get("run", "")[:64], query.get("path", "")
         guest = bool(conversations.guest)
         try:
             record = await service.control.run_record(run)
@@ -75,8 +81,8 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
             raise NotFound("there is no such file in this run") if guest else error from None
         if record.run.id != run or (guest and not conversations.owns(record.run.session)):
             raise NotFound("there is no such file in this run")
-        files = (one for one in _files(record) if _path(one, guest=guest) == wanted)
-        file, workspace = next(files, None), workspaces.get(record.run.agent)
+        named = {guest_path(one) if guest else one.path: one for one in _files(record)}
+        file, workspace = named.get(wanted), workspaces.get(record.run.agent)
         if file is None or workspace is None:
             raise NotFound("there is no such file in this run")
         return await asyncio.to_thread(_response, workspace, file)

@@ -12,20 +12,29 @@ from pygments.util import ClassNotFound
 
 log = logging.getLogger(__name__)
 
-_LONGEST: Final = 20_000
-"""The longest code to highlight, in characters; longer code is shown as it is."""
+_LANGUAGES: Final = frozenset(
+    (
+        *("Bash", "Bash Session", "C", "C++", "CSS", "Diff", "Docker", "Go", "HTML", "INI", "JSON"),
+        *("JSX", "Java", "JavaScript", "Kotlin", "Lua", "Makefile", "Markdown", "PHP"),
+        *("PowerShell", "Python", "Ruby", "Rust", "S", "SQL", "Swift", "TOML", "TSX"),
+        *("TypeScript", "XML", "YAML"),
+    )
+)
+"""The languages whose lexers need little more than a second for the longest code, whatever it is.
+
+Others may need minutes for text that is made for it, such as 20,000 line breaks as AutoHotkey. S is
+the lexer of R.
+"""
 
 _FORMATTER: Final = HtmlFormatter(nowrap=True)
 """Writes elements with classes: the policy of the pages allows no styles in elements."""
 
 
 def highlighted(code: str, language: str, _attributes: str = "") -> str:
-    """Return code as HTML with classes for its tokens; "" if its language is not known."""
-    if not language or len(code) > _LONGEST:
-        return ""
+    """Return code as HTML with classes for its tokens; "" for other languages."""
     try:
         lexer = get_lexer_by_name(language[:64], stripnl=False, ensurenl=False)
-        return str(highlight(code, lexer, _FORMATTER))
+        return str(highlight(code, lexer, _FORMATTER)) if lexer.name in _LANGUAGES else ""
     except ClassNotFound:
         return ""
     except Exception:  # a lexer is as good as its author; the code is shown as it is

@@ -15,6 +15,9 @@ from goclaw_py.web.pages.chat.highlighting import highlighted
 
 log = logging.getLogger(__name__)
 
+_MOST_CODE: Final = 6_000
+"""Characters of code to highlight in a text: a lexer may need time in proportion to the square."""
+
 _SCHEMES: Final = ("http:", "https:", "mailto:")
 _TABLE: Final = '<div class="scroll" tabindex="0" role="group" aria-label="Table"><table>'
 
@@ -31,7 +34,12 @@ def html_of(markdown: str) -> Markup:
 
 
 def _render(tokens: list[Token]) -> Markup:
+    left = _MOST_CODE
     for token in tokens:
+        if token.type == "fence":
+            left -= len(token.content)
+            if left < 0:
+                token.info = ""
         # The policy of the pages allows no styles in elements.
         token.attrs.pop("style", None)
         if token.type in ("heading_open", "heading_close"):

@@ -43,14 +43,14 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
         Route("/chat/new", pages.start),
         Route("/chat/export", pages.export),
         Route("/chat/markdown", pages.markdown, methods=["POST"]),
+        Route("/chat/delete", pages.confirm, methods=["GET"]),
+        Route("/chat/delete", pages.delete, methods=["POST"]),
     ]
     if conversations.guest:
         return of_everybody
     return [
         *of_everybody,
         Route("/chat/rename", pages.rename, methods=["POST"]),
-        Route("/chat/delete", pages.confirm, methods=["GET"]),
-        Route("/chat/delete", pages.delete, methods=["POST"]),
         Route("/chat/decide", pages.decide, methods=["POST"]),
     ]
 

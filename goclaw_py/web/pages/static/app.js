@@ -215,13 +215,26 @@ function follow(part) {
 
 // ---------------------------------------------------------------- tables
 
-// A table with data-sorts is sorted by the column whose head is pressed: the rows that are shown.
-// The order is kept when the live part brings new rows.
-const orders = new Map(); // of each table, by the value of its data-sorts: [column, descending]
+// What has data-sorts, a table or a list below .heads, is sorted by the head that is pressed: the
+// rows that are shown. In a list, data-column says what belongs to which head. The order is kept when the live part brings new rows, and in the address: sort=NAME:COLUMN, with
+// :down for the largest first.
+const orders = new Map(); // of each table or list by its name: [column, descending]
+for (const one of new URL(location.href).searchParams.get("sort")?.split(",") ?? []) {
+  const [name, column, way] = one.split(":");
+  orders.set(name, [Number(column), way === "down"]);
+}
+
+function keepOrders() {
+  const address = new URL(location.href);
+  const told = [...orders].map(([name, [column, isDown]]) => `${name}:${column}${isDown ? ":down" : ""}`);
+  address.searchParams.set("sort", told.join(","));
+  history.replaceState(history.state, "", address);
+}
 
 function valueOf(row, column) {
-  const cell = row.cells[column];
-  return cell?.dataset.value ?? cell?.textContent.trim() ?? "";
+  const cell = row.cells?.[column] ?? row.querySelector(`[data-column="${column}"]`);
+  const time = cell?.querySelector("time");
+  return cell?.dataset.value ?? (time ? String(Date.parse(time.dateTime)) : cell?.textContent.trim()) ?? "";
 }
 
 function compare(one, other) {
@@ -231,24 +244,27 @@ function compare(one, other) {
 }
 
 function sortTables(root) {
-  for (const table of root.querySelectorAll("table[data-sorts]")) {
-    // By name, not by number: a live part can bring or remove a table above it.
+  for (const table of root.querySelectorAll("[data-sorts]")) {
     const name = table.dataset.sorts;
     const [column, isDown] = orders.get(name) ?? [];
-    for (const [place, head] of [...table.tHead.rows[0].cells].entries()) {
+    const heads = table.tHead?.rows[0].cells ?? table.previousElementSibling.children;
+    const body = table.tBodies?.[0] ?? table;
+    for (const [place, head] of [...heads].entries()) {
       if (head.querySelector(".hidden")) continue; // the column of buttons
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = head.textContent;
       button.dataset.sort = `${name}:${place}`;
       head.replaceChildren(button);
-      if (place === column) head.setAttribute("aria-sort", isDown ? "descending" : "ascending");
-      else head.removeAttribute("aria-sort");
+      const order = place !== column ? "none" : isDown ? "descending" : "ascending";
+      if (head.nodeName === "TH") head.setAttribute("aria-sort", order);
+      else button.ariaPressed = String(place === column);
+      button.dataset.order = order;
     }
     if (column === undefined) continue;
-    const rows = [...table.tBodies[0].rows];
+    const rows = [...body.children];
     rows.sort((one, other) => compare(valueOf(one, column), valueOf(other, column)) * (isDown ? -1 : 1));
-    table.tBodies[0].append(...rows);
+    body.append(...rows);
   }
 }
 
@@ -260,6 +276,7 @@ document.addEventListener("click", ({ target }) => {
   const [before, isDown] = orders.get(name) ?? [];
   orders.set(name, [column, before === column && !isDown]);
   sortTables(document);
+  keepOrders();
   document.querySelector(`button[data-sort="${sort}"]`)?.focus();
 });
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.model.approvals import Decision
-from goclaw_py.model.errors import BadUpload
 from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.messages import Attachment, FileKind, OutFile
+from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import RunRecord
@@ -25,6 +24,7 @@ from goclaw_py.web.pages.chat.lines import lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import PAY, WIPE
+from tests.unit.web.fake_terminals import FakeUploads
 from tests.unit.web.fakes import ENDED, NOW, QUEUE, RUN_ID, FakeControl, said
 from tests.unit.web.pages.conftest import ORIGIN, Browser
 
@@ -35,6 +35,8 @@ PYTHON = (
     '<span class="n">x</span>\n</code></pre>'
 )
 
+NEWLINES = "\n" * 6000
+
 
 @pytest.mark.parametrize(
     ("markdown", "html"),
@@ -43,6 +45,8 @@ PYTHON = (
         ("# A", '<p class="heading">A</p>'),
         ("```x\n<b>\n```", '<pre><code class="language-x">&lt;b&gt;\n</code></pre>'),
         ("```py\nif x\n```", PYTHON),
+        ("```ahk\nif x\n```", '<pre><code class="language-ahk">if x\n</code></pre>'),
+        (f"```py\n{NEWLINES}x\n```", f"<pre><code>{NEWLINES}x\n</code></pre>"),
         ("<script>1</script>", AS_IT_IS.format("&lt;script&gt;1&lt;/script&gt;")),
         ("[a](https://e.org/?a&b)", AS_IT_IS.format(LINK.format("https://e.org/?a&amp;b", "a"))),
         ("<mailto:a@e.org>", AS_IT_IS.format(LINK.format("mailto:a@e.org", "mailto:a@e.org"))),
@@ -211,16 +215,6 @@ async def test_a_question_is_answered_in_its_conversation_only(
 
 SAVED = "application/octet-stream", "attachment"
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
-
-
-class FakeUploads:
-    max_files, max_bytes = 3, 100
-
-    async def upload(self, name: str, body: AsyncIterator[bytes]) -> Attachment:
-        content = b"".join([chunk async for chunk in body])
-        if not content:
-            raise BadUpload("the file is empty")
-        return Attachment(FileKind.DOCUMENT, f"{len(content)}", name)
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from goclaw_py.heartbeat.models import (
     Skip,
 )
 from goclaw_py.heartbeat.views import DryRunReport
+from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.errors import BadChecklist
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.routes import Route
@@ -86,12 +87,13 @@ def beats(count: int) -> list[HeartbeatRun]:
 # ---------------------------------------------------------------------------- looking
 
 
-async def test_each_agent_has_a_card_in_words(browser: Browser) -> None:
+async def test_each_agent_has_a_card_in_words(browser: Browser, control: FakeControl) -> None:
     """SPEC HB-9."""
+    control.named = KnownNames({replace(CHAT, thread=None): "Family"})
     await browser.says(
         "/heartbeats",
         *('href="/heartbeats/main"', 'href="/heartbeats/helper"', ">on</span> every 30 minutes"),
-        *("Tue 3 Mar 2026, 09:27 (Europe/Berlin)", "to telegram.work:-1005:7", "reachable"),
+        *("Tue 3 Mar 2026, 09:27 (Europe/Berlin)", ">Family</bdi>", "telegram.work:-1005:7"),
         *("$0.0123", "this month: $0.0246", "could not be delivered"),
         "Nothing needed attention, so no message was sent.",
     )
@@ -105,7 +107,7 @@ async def test_what_is_missing_has_its_advice(browser: Browser, hearts: Hearts) 
     await browser.says("/heartbeats/main", *told)
     route = Route(CHAT, problem="the bot was blocked")
     hearts.views = {MAIN: replace(hearts.views[MAIN], route=route)}
-    await browser.says("/heartbeats", "not reachable", "the bot was blocked")
+    await browser.says("/heartbeats", "but cannot be delivered", "the bot was blocked")
     hearts.views = {}
     await browser.says("/heartbeats", "There are no agents.", "[agents.main]")
 

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.exceptions import HTTPException
 
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.api.wire import PING, PING_S
@@ -111,6 +112,15 @@ async def test_what_cannot_be_made_is_said_and_made_later(
     page.failure = None
     assert data(await anext(events)) == "one"
     await events.aclose()
+
+
+async def test_a_wrong_parameter_is_said_without_a_line_in_the_log(
+    page: Page, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A guest could otherwise fill the log: a part is made again each second."""
+    page.failure = HTTPException(422, "this is not a cursor")
+    assert data(await anext(await page.stream())) == "this is not a cursor"
+    assert "page_part_failed" not in caplog.text
 
 
 async def test_an_idle_stream_says_that_it_lives(page: Page) -> None:

@@ -52,7 +52,7 @@ async def test_the_page_has_counts_names_and_filters_that_stay(
     assert "range=7d&amp;sender=telegram%2Fdefault%2F7&amp;show=completed" in text
 
 
-@pytest.mark.parametrize("path", ["/runs?before=x", "/sessions?before=x"])
+@pytest.mark.parametrize("path", ["/runs?before=x", "/sessions?before=x", "/approvals?before=x"])
 async def test_a_wrong_place_is_refused(browser: Browser, path: str) -> None:
     assert (await browser.get(path)).status_code == 422
 

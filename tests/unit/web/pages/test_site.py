@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 from dataclasses import replace
@@ -10,6 +11,9 @@ from html.parser import HTMLParser
 from urllib.parse import urlencode
 
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.types import Message
 
 from goclaw_py.model.display_names import KnownNames
 from goclaw_py.model.ids import AgentName
@@ -19,7 +23,7 @@ from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.rendering import NAVIGATION, Assets
-from goclaw_py.web.pages.services import MAX_FORM_BYTES
+from goclaw_py.web.pages.services import MAX_FORM_BYTES, fields
 from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fake_guests import SECRET
@@ -94,30 +98,6 @@ async def test_all_that_a_page_loads_is_small(browser: Browser) -> None:
         assert files + len((await browser.get(path)).content) < MAX_PAGE_BYTES
 
 
-@pytest.mark.parametrize(
-    ("path", "names"),
-    [
-        ("/", {"working", "waiting"}),
-        ("/runs", {"runs"}),
-        ("/sessions", {"sessions"}),
-        ("/deliveries?show=waiting", {"out", "in"}),
-        ("/people", {"people"}),
-    ],
-)
-async def test_tables_are_sorted_by_instants_not_by_their_words(
-    browser: Browser, control: FakeControl, path: str, names: set[str]
-) -> None:
-    """SPEC OPS-3: a script sorts; "5 min ago" has no order, so cells have the instant as well."""
-    control.snapshot = replace(fakes.STATUS, runs=(fakes.RUNNING, fakes.WAITING))
-    control.rows = [fake_post.PENDING]
-    text = (await browser.get(path)).text
-    tables = dict(re.findall(r'<table[^>]* data-sorts="(\w+)">(.*?)</table>', text, re.DOTALL))
-    assert tables.keys() >= names
-    cells = re.findall(r"<td([^>]*)><time", "".join(tables.values()))
-    assert cells
-    assert all("data-value=" in cell for cell in cells)
-
-
 async def test_whoever_talks_unapproved_can_be_denied(
     browser: Browser, control: FakeControl
 ) -> None:
@@ -133,6 +113,28 @@ async def test_whoever_talks_unapproved_can_be_denied(
     assert text.count('value="no"') == 3  # one of them asks with a code
     control.spoke = [fake_post.SPOKE]
     assert "undecided" in (await browser.get("/people")).text
+
+
+async def test_one_of_very_many_approved_people_is_not_listed_as_unapproved(
+    browser: Browser, control: FakeControl
+) -> None:
+    """CHAN-5."""
+    first = fakes.ANN
+    control.approved = [
+        replace(
+            first,
+            sender=replace(first.sender, id=str(number)),
+            approved_at=first.approved_at - timedelta(seconds=number),
+        )
+        for number in range(2_001)
+    ]
+    control.known_chats = [
+        replace(fake_post.EVE, channel=first.channel, account=first.account, chat=chat)
+        for chat in ("2000", "unknown")
+    ]
+    text = (await browser.get("/people")).text
+    assert 'id="chat-telegram-default-unknown"' in text
+    assert 'id="chat-telegram-default-2000"' not in text
 
 
 async def test_what_people_and_models_write_stays_text(
@@ -385,6 +387,27 @@ async def test_a_form_that_lacks_something_changes_nothing(
 ) -> None:
     await browser.refuses(path, 422, 'role="alert"', **fields)
     assert control.calls == []
+
+
+@pytest.mark.parametrize(("disconnects", "status"), [(False, 408), (True, 400)])
+async def test_a_form_that_does_not_arrive_holds_no_connection_and_fills_no_log(
+    disconnects: bool, status: int
+) -> None:
+    """Strangers may send forms, too: to sign in (SEC-1, SEC-3)."""
+    messages: list[Message] = [{"type": "http.request", "body": b"token=", "more_body": True}]
+    if disconnects:
+        messages.append({"type": "http.disconnect"})
+
+    async def receive() -> Message:
+        if not messages:
+            await asyncio.sleep(3600)
+        return messages.pop(0)
+
+    headers = [(name.encode(), value.encode()) for name, value in FORM.items()]
+    with pytest.raises(HTTPException) as refused:
+        await fields(Request({"type": "http", "method": "POST", "headers": headers}, receive))
+    assert refused.value.status_code == status
+    assert refused.value.headers == {"Connection": "close"}
 
 
 async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeControl) -> None:
