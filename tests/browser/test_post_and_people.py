@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.dashboard import ANN, EVE, EVES_NAME, GROUP, Dashboard
-from tests.browser.seen import Seen, answer, notice, press
+from tests.browser.seen import Seen, answer, live, notice, press, violations
 from tests.support.process import wait_for
 
 pytestmark = pytest.mark.real_time
@@ -43,6 +43,31 @@ def test_a_message_is_given_up_only_after_a_question(page: Page, dash: Dashboard
     page.get_by_role("link", name="dropped").click()
     expect(line).to_contain_text("dropped")
     assert not any("nobody needs this" in text for text in dash.bot.texts(ANN))
+
+
+def test_deliveries_are_sorted_by_their_heads(page: Page, dash: Dashboard) -> None:
+    """SPEC OPS-3: by the keyboard, too; a new row takes its place in the chosen order."""
+    ids = [f"out-{dash.undelivered(text)}" for text in ("sorted one", "sorted two")]
+    page.goto("/deliveries")
+    live(page)
+    table = page.get_by_role("region", name="Outgoing messages that failed").get_by_role("table")
+
+    def shown() -> list[str]:
+        every = table.locator("tbody tr").evaluate_all("rows => rows.map((row) => row.id)")
+        return [row for row in every if row in ids]
+
+    head = table.get_by_role("columnheader", name="Created")
+    head.get_by_role("button").press("Enter")
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    assert shown() == ids
+    ids.append(f"out-{dash.undelivered('sorted three')}")
+    expect(table.locator(f"#{ids[-1]}")).to_be_visible()
+    assert shown() == ids
+    head.get_by_role("button").press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    assert shown() == ids[::-1]
+    expect(table.get_by_role("columnheader", name="Actions").get_by_role("button")).to_have_count(0)
+    assert violations(page) == []
 
 
 def test_a_message_without_an_answer_is_retried_or_dismissed(page: Page, dash: Dashboard) -> None:
