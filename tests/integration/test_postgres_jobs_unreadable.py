@@ -136,6 +136,6 @@ async def test_one_row_of_the_log_that_cannot_be_read_hides_no_other(
     )
     rows = await store.log_of()
     assert [row.id for row in rows] == [third, second, first]
-    assert [row.why for row in rows] == [None, None, None]
+    assert [row.why for row in rows] == [None, "tired", None]
     assert rows[1].definition == {"id": 7, "running": second}
     assert rows[2].definition == {}

@@ -358,6 +358,16 @@ class Pool:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
+    async def fetch(self, query: str, *arguments: object) -> list[Row]:
+        """Run one statement, which is its own transaction; return its rows."""
+        async with self.connection() as connection:
+            return await connection.fetch(query, *arguments)
+
+    async def row(self, query: str, *arguments: object) -> Row | None:
+        """Run one statement, which is its own transaction; return its first row, if any."""
+        async with self.connection() as connection:
+            return await connection.row(query, *arguments)
+
     async def close(self) -> None:
         """Wait shortly for calls in progress, then close all connections."""
         try:

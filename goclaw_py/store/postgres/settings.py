@@ -19,8 +19,7 @@ class PostgresSettings(PostgresPart):
     """Implements ``SettingStore``."""
 
     async def setting_edits(self) -> list[SettingEdit]:
-        async with self._pool.connection() as connection:
-            return _edits(await connection.fetch(_SQL["edits"]))
+        return _edits(await self._pool.fetch(_SQL["edits"]))
 
     async def add_setting_edits(
         self, edits: Sequence[NewSettingEdit], *, source: str, expected: int, now: datetime
@@ -47,8 +46,7 @@ class PostgresSettings(PostgresPart):
     async def setting_history(
         self, *, limit: int = 50, before: int | None = None
     ) -> list[SettingEdit]:
-        async with self._pool.connection() as connection:
-            return _edits(await connection.fetch(_SQL["history"], row_place(before), limit))
+        return _edits(await self._pool.fetch(_SQL["history"], row_place(before), limit))
 
 
 def _edits(rows: Iterable[Any]) -> list[SettingEdit]:

@@ -66,18 +66,16 @@ class PostgresUpkeep(PostgresPart):
 
     async def _sweep(self, query: str, before: datetime) -> int:
         """Delete some rows from before an instant; return how many."""
-        async with self._pool.connection() as connection:
-            return len(await connection.fetch(query, before, upkeep_rules.MOST_SWEPT))
+        return len(await self._pool.fetch(query, before, upkeep_rules.MOST_SWEPT))
 
     async def _sweep_stretch(self, query: str, now: datetime, after: int) -> RetentionReport:
-        async with self._pool.connection() as connection:
-            row = await connection.row(
-                query,
-                after,
-                upkeep_rules.MOST_SWEPT,
-                now - upkeep_rules.FINISHED_KEPT,
-                now - upkeep_rules.UNSEEN_KEPT,
-            )
+        row = await self._pool.row(
+            query,
+            after,
+            upkeep_rules.MOST_SWEPT,
+            now - upkeep_rules.FINISHED_KEPT,
+            now - upkeep_rules.UNSEEN_KEPT,
+        )
         assert row is not None
         last = None if row["last"] is None else (row["last"], row["since"])
         return upkeep_rules.swept(row["gone"], row["looked_at"], last, now)

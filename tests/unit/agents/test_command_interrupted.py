@@ -55,7 +55,8 @@ async def cut(spec: CommandSpec, asked: RunRequest) -> list[RunStep]:
     running = asyncio.create_task(agent(spec).run(asked, hear))
     await until((asked.workspace / "started").exists)
     if spec.session and spec.resume:
-        await until(lambda: bool(steps))
+        last = "program" if "--silent" in spec.run else "session"
+        await until(lambda: any(isinstance(one, ValueStep) and one.name == last for one in steps))
     assert recorded.is_set() == spec.ends_interrupted
     running.cancel()
     await asyncio.wait([running])

@@ -23,15 +23,12 @@ class PostgresNodeCalls(PostgresPart):
         return None if row is None else row["id"]
 
     async def asked(self, node: NodeId) -> list[NodeCall]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["asked"], node)
+        found = await self._pool.fetch(_SQL["asked"], node)
         return [NodeCall(row["id"], row["question"], row["asked_at"]) for row in found]
 
     async def answer(self, call: int, answer: str) -> None:
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["answer"], call, answer, Notice.NODES)
+        await self._pool.fetch(_SQL["answer"], call, answer, Notice.NODES)
 
     async def answer_to(self, call: int) -> str | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["answer_to"], call)
+        row = await self._pool.row(_SQL["answer_to"], call)
         return None if row is None else row["answer"]

@@ -26,8 +26,7 @@ class PostgresNodes(PostgresPart):
 
     async def time(self) -> datetime | None:
         """Return the time of the server's clock when the statement runs."""
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["time"])
+        row = await self._pool.row(_SQL["time"])
         return None if row is None else row["time"]
 
     async def join(self, node: Node) -> None:
@@ -55,13 +54,11 @@ class PostgresNodes(PostgresPart):
     ) -> Renewed | None:
         """Renew a lease, after waiting for a recovery of this node that is in progress."""
         told = None if state is None else rows.node_state_json(state)
-        async with self._pool.connection() as connection:
-            renewed = await connection.row(_SQL["renew"], node, until, told, put_back)
+        renewed = await self._pool.row(_SQL["renew"], node, until, told, put_back)
         return None if renewed is None else Renewed(renewed["among_others"])
 
     async def end_lease(self, node: NodeId, *, now: datetime) -> None:
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["end_lease"], node, now)
+        await self._pool.fetch(_SQL["end_lease"], node, now)
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         async with self._pool.transaction() as connection:
@@ -74,12 +71,10 @@ class PostgresNodes(PostgresPart):
             await _free(connection, [node])
 
     async def nodes(self) -> list[Node]:
-        async with self._pool.connection() as connection:
-            return [rows.node(row) for row in await connection.fetch(_SQL["list"])]
+        return [rows.node(row) for row in await self._pool.fetch(_SQL["list"])]
 
     async def owner(self, session: SessionKey) -> NodeId | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["owner"], session)
+        row = await self._pool.row(_SQL["owner"], session)
         return None if row is None or row["owner"] is None else NodeId(row["owner"])
 
     async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:

@@ -32,16 +32,15 @@ class PostgresDrafts(PostgresPart):
     """Implements ``DraftStore``."""
 
     async def open_draft(self, run_id: RunId, target: Target, *, now: datetime) -> None:
-        async with self._pool.connection() as connection:
-            opened = await connection.row(
-                _SQL["open"],
-                run_id,
-                target.channel,
-                target.account,
-                target.chat,
-                target.thread,
-                now,
-            )
+        opened = await self._pool.row(
+            _SQL["open"],
+            run_id,
+            target.channel,
+            target.account,
+            target.chat,
+            target.thread,
+            now,
+        )
         if opened is None:
             raise RunNotStarted(f"run {run_id} never began, or has ended")
 
@@ -54,12 +53,8 @@ class PostgresDrafts(PostgresPart):
 
     async def own_messages(self, chat: Target) -> frozenset[str]:
         """Search the newest 5,000 rows of the outbox."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["own_messages"], chat.channel, chat.account, chat.chat
-            )
+        found = await self._pool.fetch(_SQL["own_messages"], chat.channel, chat.account, chat.chat)
         return frozenset(row["external_id"] for row in found)
 
     async def drafts(self) -> list[Draft]:
-        async with self._pool.connection() as connection:
-            return [rows.draft(row) for row in await connection.fetch(_SQL["drafts"])]
+        return [rows.draft(row) for row in await self._pool.fetch(_SQL["drafts"])]

@@ -65,8 +65,7 @@ class PostgresOutbox(PostgresPart):
 
     async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
         """The cost depends on the number of chats with unsent rows, not on that of the rows."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["chats_due"], *place_columns(places), now)
+        found = await self._pool.fetch(_SQL["chats_due"], *place_columns(places), now)
         return {Target(row["channel"], row["account"], row["chat"]): row["size"] for row in found}
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
@@ -91,8 +90,7 @@ class PostgresOutbox(PostgresPart):
         return found
 
     async def claim_album(self, row: OutboxRow, *, node: NodeId) -> list[OutboxRow]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["claim_album"], node, row.id)
+        found = await self._pool.fetch(_SQL["claim_album"], node, row.id)
         return [rows.outbox_row(one) for one in found]
 
     async def mark_sent(
@@ -158,21 +156,18 @@ class PostgresOutbox(PostgresPart):
     ) -> list[OutboxRow]:
         """Each state has its own index."""
         page = page_columns(limit, before, only)
-        async with self._pool.connection() as connection:
-            if run is None:
-                found = await connection.fetch(_NEWEST[state], *page)
-            else:
-                found = await connection.fetch(_SQL["newest_of_run"], *page, run, state)
+        if run is None:
+            found = await self._pool.fetch(_NEWEST[state], *page)
+        else:
+            found = await self._pool.fetch(_SQL["newest_of_run"], *page, run, state)
         return [rows.outbox_row(row) for row in found]
 
     async def outbox_counts(self, only: MessageFilter = ALL_MESSAGES) -> dict[OutboxState, int]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["counts"], *page_columns(0, None, only))
+        found = await self._pool.fetch(_SQL["counts"], *page_columns(0, None, only))
         return {OutboxState(row["state"]): row["rows"] for row in found}
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["row"], row_id)
+        row = await self._pool.row(_SQL["row"], row_id)
         return None if row is None else rows.outbox_row(row)
 
     async def cut_answers(
@@ -209,14 +204,12 @@ class PostgresOutbox(PostgresPart):
         return len(revived)
 
     async def next_due(self, places: Collection[Place]) -> datetime | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["next_due"], *place_columns(places))
+        row = await self._pool.row(_SQL["next_due"], *place_columns(places))
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
     async def backlog(self) -> Backlog:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["backlog"])
+        row = await self._pool.row(_SQL["backlog"])
         if row is None:
             raise StoreError("a count without a result")
         return rows.from_row(Backlog, row, undecided=0)

@@ -64,8 +64,7 @@ class PostgresHeartbeats(PostgresPart):
             )
 
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["list"], None if agents is None else list(agents))
+        found = await self._pool.fetch(_SQL["list"], None if agents is None else list(agents))
         return [rows.heartbeat(row) for row in found]
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
@@ -94,8 +93,7 @@ class PostgresHeartbeats(PostgresPart):
     async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["next_due"], _listed(agents), wakes, WAKES_APART)
+        row = await self._pool.row(_SQL["next_due"], _listed(agents), wakes, WAKES_APART)
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
@@ -108,10 +106,9 @@ class PostgresHeartbeats(PostgresPart):
         ids: Sequence[HeartbeatRunId],
         wakes: int,
     ) -> list[HeartbeatClaim]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["claim"], node, _listed(agents), now, list(ids), WAKES_APART, wakes
-            )
+        found = await self._pool.fetch(
+            _SQL["claim"], node, _listed(agents), now, list(ids), WAKES_APART, wakes
+        )
         if not found[0]["alive"]:
             raise Fenced(f"node {node} is not alive")
         return [rows.claimed(row) for row in found if row["agent"] is not None]
@@ -134,9 +131,8 @@ class PostgresHeartbeats(PostgresPart):
     async def defer_heartbeat(
         self, heartbeat_run: HeartbeatRunId, *, node: NodeId, detail: str
     ) -> None:
-        async with self._pool.connection() as connection:
-            if await connection.row(_SQL["defer"], heartbeat_run, node, detail) is None:
-                raise not_yours("heartbeat_run", heartbeat_run)
+        if await self._pool.row(_SQL["defer"], heartbeat_run, node, detail) is None:
+            raise not_yours("heartbeat_run", heartbeat_run)
 
     async def end_heartbeat_run(
         self, end: HeartbeatRunEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId
@@ -175,20 +171,17 @@ class PostgresHeartbeats(PostgresPart):
     # ------------------------------------------------------------------ what a run looks at
 
     async def look(self, agent: AgentName, *, spent_since: datetime) -> PreconditionQuery:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["look"], agent, spent_since)
+        row = await self._pool.row(_SQL["look"], agent, spent_since)
         if row is None:
             raise StoreError("a look without a result")
         return rows.looks(storable(agent), row)
 
     async def heartbeat_usage(self, agent: AgentName, *, since: datetime) -> Usage | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["used"], agent, since)
+        row = await self._pool.row(_SQL["used"], agent, since)
         return None if row is None else rows.used(row)
 
     async def alert_known(self, key: str, *, since: datetime) -> OutboxState | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["alert_known"], key, since)
+        row = await self._pool.row(_SQL["alert_known"], key, since)
         if row is None or row["sent"] is None:
             return None
         return OutboxState.SENT if row["sent"] else OutboxState.PENDING
@@ -212,8 +205,7 @@ class PostgresHeartbeats(PostgresPart):
         return rows.event(row)
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        async with self._pool.connection() as connection:
-            return [rows.event(row) for row in await connection.fetch(_SQL["events"], agent)]
+        return [rows.event(row) for row in await self._pool.fetch(_SQL["events"], agent)]
 
     # ------------------------------------------------------------------ results
 
@@ -229,28 +221,25 @@ class PostgresHeartbeats(PostgresPart):
         wanted = heartbeat_rules.Wanted() if outcome is None else heartbeat_rules.wanted(outcome)
         page = (limit, *place(before))
         kind = (wanted.status, wanted.dead, wanted.skip)
-        async with self._pool.connection() as connection:
-            if agent is not None:
-                query = _SQL["log_of_agent"]
-                found = await connection.fetch(query, *page, *kind, agent, since)
-            elif wanted.skip is not None:
-                found = await connection.fetch(_SQL["log_with_skip"], *page, *kind, since)
-            elif wanted.status is not None:
-                found = await connection.fetch(_SQL["log_with_status"], *page, *kind[:2], since)
-            else:
-                found = await connection.fetch(_SQL["log"], *page, since)
+        if agent is not None:
+            query = _SQL["log_of_agent"]
+            found = await self._pool.fetch(query, *page, *kind, agent, since)
+        elif wanted.skip is not None:
+            found = await self._pool.fetch(_SQL["log_with_skip"], *page, *kind, since)
+        elif wanted.status is not None:
+            found = await self._pool.fetch(_SQL["log_with_status"], *page, *kind[:2], since)
+        else:
+            found = await self._pool.fetch(_SQL["log"], *page, since)
         return [rows.heartbeat_run(row) for row in found]
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["heartbeat_run"], heartbeat_run)
+        row = await self._pool.row(_SQL["heartbeat_run"], heartbeat_run)
         return None if row is None else rows.heartbeat_run(row)
 
     async def undelivered(
         self, agents: Collection[AgentName], *, since: datetime
     ) -> list[Undelivered]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["undelivered"], list(agents), since)
+        found = await self._pool.fetch(_SQL["undelivered"], list(agents), since)
         return [rows.undelivered(row) for row in found]
 
     async def tell_undelivered(

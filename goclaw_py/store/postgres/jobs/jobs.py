@@ -73,8 +73,7 @@ class PostgresJobs(PostgresPart):
             raise SlugTaken(slug)
 
     async def job(self, job_id: JobId) -> Job | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["job"], job_id)
+        row = await self._pool.row(_SQL["job"], job_id)
         return None if row is None else rows.job(row)
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
@@ -88,27 +87,24 @@ class PostgresJobs(PostgresPart):
         """Lists are read from indexes; other conditions filter their rows."""
         # One more than is asked for: whether others follow.
         page = (query.limit + 1, query.offset, MOST_COUNTED)
-        async with self._pool.connection() as connection:
-            if (listed := _list(query)) is not None:
-                found = await connection.fetch(listed[0], *page, *listed[1:])
-            else:
-                found = await connection.fetch(
-                    _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
-                    *page,
-                    *_conditions(query),
-                )
+        if (listed := _list(query)) is not None:
+            found = await self._pool.fetch(listed[0], *page, *listed[1:])
+        else:
+            found = await self._pool.fetch(
+                _SQL["search"] if query.owner is None else _SQL["search_of_owner"],
+                *page,
+                *_conditions(query),
+            )
         there = [row for row in found if row["id"] is not None]
         total = max(found[0]["total"], query.offset + len(there)) if there else found[0]["total"]
         return JobPage(tuple(_jobs(there[: query.limit])), total)
 
     async def job_counts(self, query: JobQuery) -> dict[JobState, int]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["counts"], *_conditions(replace(query, states=())))
+        found = await self._pool.fetch(_SQL["counts"], *_conditions(replace(query, states=())))
         return {JobState(row["state"]): row["jobs"] for row in found}
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["slugs"], owner, prefix, prefix + _LAST_CHARACTER)
+        found = await self._pool.fetch(_SQL["slugs"], owner, prefix, prefix + _LAST_CHARACTER)
         return frozenset(row["slug"] for row in found)
 
     async def change_job(self, job: Job, *, most: int | None = None) -> bool:
@@ -145,33 +141,28 @@ class PostgresJobs(PostgresPart):
         return True
 
     async def zone_of(self, owner: Owner) -> str | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["zone"], owner)
+        row = await self._pool.row(_SQL["zone"], owner)
         return None if row is None else str(row["zone"])
 
     async def choose_zone(self, owner: Owner, zone: str | None) -> None:
-        async with self._pool.connection() as connection:
-            if zone is None:
-                await connection.fetch(_SQL["forget_zone"], owner)
-            else:
-                await connection.fetch(_SQL["choose_zone"], owner, zone)
+        if zone is None:
+            await self._pool.fetch(_SQL["forget_zone"], owner)
+        else:
+            await self._pool.fetch(_SQL["choose_zone"], owner, zone)
 
     # ------------------------------------------------------------------ occurrences
 
     async def next_job_due(self) -> datetime | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_LOG["next_due"])
+        row = await self._pool.row(_LOG["next_due"])
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
 
     async def crowd(self, *, until: datetime, most: int) -> int:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_LOG["crowd"], until, most)
+        row = await self._pool.row(_LOG["crowd"], until, most)
         return 0 if row is None else int(row["jobs"])
 
     async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_LOG["withdrawn"], list(ids))
+        found = await self._pool.fetch(_LOG["withdrawn"], list(ids))
         return {OccurrenceId(row["id"]) for row in found}
 
     async def claim_due(
@@ -197,8 +188,7 @@ class PostgresJobs(PostgresPart):
     ) -> set[OccurrenceId]:
         """Usually no session is owned by another node: then one statement reads, without locks."""
         asked = (list(sessions), list(sessions.values()), node, now)
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_LOG["elsewhere"], *asked)
+        found = await self._pool.fetch(_LOG["elsewhere"], *asked)
         if not all(row["lost"] for row in found):
             async with self._pool.transaction() as connection:
                 await connection.fetch(_LOG["lock_sessions"], [row["session"] for row in found])
@@ -222,8 +212,7 @@ class PostgresJobs(PostgresPart):
     async def waiting_occurrences(
         self, *, asking_in: SessionKey | None = None
     ) -> list[OccurrenceClaim]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_LOG["waiting"], asking_in)
+        found = await self._pool.fetch(_LOG["waiting"], asking_in)
         read = (rows.claimed(row, row["claimed_at"]) for row in found)
         return rows.waited(found, [one for one in read if isinstance(one, OccurrenceClaim)])
 
@@ -277,30 +266,26 @@ class PostgresJobs(PostgresPart):
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
         page = (limit, *place(before))
-        async with self._pool.connection() as connection:
-            if job is not None:
-                found = await connection.fetch(_LOG["log_of_job"], *page, status, job)
-            elif status is not None:
-                found = await connection.fetch(_LOG["log_with_status"], *page, status)
-            else:
-                found = await connection.fetch(_LOG["log"], *page)
+        if job is not None:
+            found = await self._pool.fetch(_LOG["log_of_job"], *page, status, job)
+        elif status is not None:
+            found = await self._pool.fetch(_LOG["log_with_status"], *page, status)
+        else:
+            found = await self._pool.fetch(_LOG["log"], *page)
         return [rows.logged(row) for row in found]
 
     async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_LOG["logged"], occurrence)
+        row = await self._pool.row(_LOG["logged"], occurrence)
         return None if row is None else rows.logged(row)
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         place = (target.channel, target.account, target.chat)
-        async with self._pool.connection() as connection:
-            return await connection.row(_LOG["told_in"], occurrence, *place) is not None
+        return await self._pool.row(_LOG["told_in"], occurrence, *place) is not None
 
     async def settle_results(self, *, now: datetime) -> list[UnreportedOccurrence]:
         """Reads a few small indexes if there is nothing to settle."""
         since = now - job_rules.DIED_WITHIN
-        async with self._pool.connection() as connection:
-            jobs = [row["job"] for row in await connection.fetch(_LOG["unsettled"], since)]
+        jobs = [row["job"] for row in await self._pool.fetch(_LOG["unsettled"], since)]
         if jobs:
             async with self._pool.transaction() as connection:
                 await connection.fetch(_LOG["lock_jobs"], jobs)
@@ -309,8 +294,7 @@ class PostgresJobs(PostgresPart):
                 await connection.fetch(_LOG["supersede"], jobs, now)
                 if deleted:
                     await notify(connection, [Notice.CRON])
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_LOG["untold"], job_rules.MOST_UNTOLD)
+        found = await self._pool.fetch(_LOG["untold"], job_rules.MOST_UNTOLD)
         return [one for row in found if (one := rows.untold(row)) is not None]
 
     async def tell_result(
@@ -334,11 +318,10 @@ class PostgresJobs(PostgresPart):
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
         timed = list(job_rules.TIMED)
-        async with self._pool.connection() as connection:
-            if job is None:
-                row = await connection.row(_LOG["stats"], since, timed)
-            else:
-                row = await connection.row(_LOG["stats_of_job"], since, timed, job)
+        if job is None:
+            row = await self._pool.row(_LOG["stats"], since, timed)
+        else:
+            row = await self._pool.row(_LOG["stats_of_job"], since, timed, job)
         assert row is not None
         return rows.stats(row)
 

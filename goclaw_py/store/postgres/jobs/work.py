@@ -17,16 +17,14 @@ class PostgresWorkItems(PostgresPart):
     """Implements ``WorkStore``."""
 
     async def add_work(self, new: NewWork, *, now: datetime) -> StoredWorkItem:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["add"], new.queue, new.title, new.body, new.url, now)
+        row = await self._pool.row(_SQL["add"], new.queue, new.title, new.body, new.url, now)
         assert row is not None
         return _work(row)
 
     async def take_work(
         self, queue: str, job: JobId, *, now: datetime, forgotten: datetime
     ) -> StoredWorkItem | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["take"], queue, job, now, forgotten)
+        row = await self._pool.row(_SQL["take"], queue, job, now, forgotten)
         return None if row is None else _work(row)
 
     async def end_work(
@@ -41,16 +39,14 @@ class PostgresWorkItems(PostgresPart):
     async def _change(
         self, item: int, takes: int, state: WorkState, outcome: str, ended_at: datetime | None
     ) -> bool:
-        async with self._pool.connection() as connection:
-            arguments = (item, takes, state.value, outcome, ended_at)
-            return await connection.row(_SQL["change"], *arguments) is not None
+        arguments = (item, takes, state.value, outcome, ended_at)
+        return await self._pool.row(_SQL["change"], *arguments) is not None
 
     async def work(
         self, queue: str | None = None, *, state: WorkState | None = None, limit: int = 100
     ) -> list[StoredWorkItem]:
         wanted = None if state is None else state.value
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["work"], queue, wanted, limit)
+        found = await self._pool.fetch(_SQL["work"], queue, wanted, limit)
         return [_work(row) for row in found]
 
 

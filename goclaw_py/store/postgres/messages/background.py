@@ -36,8 +36,7 @@ class PostgresBackground(PostgresPart):
         ]
         packed = orjson.dumps(lines).decode()
         if not edits:
-            async with self._pool.connection() as connection:
-                await connection.fetch(_SQL["note"], packed, now)
+            await self._pool.fetch(_SQL["note"], packed, now)
             return
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["note"], packed, now)
@@ -50,19 +49,16 @@ class PostgresBackground(PostgresPart):
         self, session: SessionKey, run: RunId, *, until: datetime, now: datetime
     ) -> list[InboundMessage]:
         since = now - UNMENTIONED_KEPT
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["take"], session, run, until, since)
+        found = await self._pool.fetch(_SQL["take"], session, run, until, since)
         return [inbound(row["message"]) for row in sorted(found, key=lambda row: row["id"])]
 
     async def unmentioned(self, session: SessionKey) -> list[UnmentionedRow]:
-        async with self._pool.connection() as connection:
-            return [_row(row) for row in await connection.fetch(_SQL["of_session"], session)]
+        return [_row(row) for row in await self._pool.fetch(_SQL["of_session"], session)]
 
     async def find_unmentioned(
         self, channel: str, account: str, external_id: str
     ) -> UnmentionedRow | None:
-        async with self._pool.connection() as connection:
-            found = await connection.row(_SQL["find"], channel, account, external_id)
+        found = await self._pool.row(_SQL["find"], channel, account, external_id)
         return None if found is None else _row(found)
 
 

@@ -27,31 +27,27 @@ class PostgresChats(PostgresPart):
     """Implements ``ChatStore``."""
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["chats"], limit, *place(before, keys=3))
+        found = await self._pool.fetch(_SQL["chats"], limit, *place(before, keys=3))
         return [rows.chat(row) for row in found]
 
     async def chat(self, target: Target) -> Chat | None:
         key = storable((target.channel, target.account, target.chat))
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["chat"], *key)
+        row = await self._pool.row(_SQL["chat"], *key)
         return None if row is None else rows.chat(row)
 
     async def marked_chats(self) -> list[Chat]:
-        async with self._pool.connection() as connection:
-            return [rows.chat(row) for row in await connection.fetch(_SQL["marked"])]
+        return [rows.chat(row) for row in await self._pool.fetch(_SQL["marked"])]
 
     async def undecided(
         self, places: Collection[Place], *, besides: Collection[Target] = ()
     ) -> int:
-        async with self._pool.connection() as connection:
-            row = await connection.row(
-                _SQL["undecided"],
-                *place_columns(places),
-                [target.channel for target in besides],
-                [target.account for target in besides],
-                [target.chat for target in besides],
-            )
+        row = await self._pool.row(
+            _SQL["undecided"],
+            *place_columns(places),
+            [target.channel for target in besides],
+            [target.account for target in besides],
+            [target.chat for target in besides],
+        )
         count: int = 0 if row is None else row["count"]
         return count
 
@@ -59,17 +55,16 @@ class PostgresChats(PostgresPart):
         chats = last_sight_of_each(seen)
         if not chats:
             return
-        async with self._pool.connection() as connection:
-            await connection.fetch(
-                _SQL["note"],
-                [chat.target.channel for chat in chats],
-                [chat.target.account for chat in chats],
-                [chat.target.chat for chat in chats],
-                [chat.peer for chat in chats],
-                [chat.name for chat in chats],
-                now,
-                [chat.unmentioned for chat in chats],
-            )
+        await self._pool.fetch(
+            _SQL["note"],
+            [chat.target.channel for chat in chats],
+            [chat.target.account for chat in chats],
+            [chat.target.chat for chat in chats],
+            [chat.peer for chat in chats],
+            [chat.name for chat in chats],
+            now,
+            [chat.unmentioned for chat in chats],
+        )
 
     async def allow_chat(
         self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
@@ -93,13 +88,11 @@ class PostgresChats(PostgresPart):
                 await notify(connection, [Notice.PEOPLE])
 
     async def topic(self, target: Target) -> Topic:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["topic"], *_topic_key(target))
+        row = await self._pool.row(_SQL["topic"], *_topic_key(target))
         return Topic(target) if row is None else rows.topic(row)
 
     async def gone_topics(self) -> list[Topic]:
-        async with self._pool.connection() as connection:
-            return [rows.topic(row) for row in await connection.fetch(_SQL["gone_topics"])]
+        return [rows.topic(row) for row in await self._pool.fetch(_SQL["gone_topics"])]
 
     async def note_topic(
         self,
@@ -151,8 +144,7 @@ class PostgresChats(PostgresPart):
         before: Cursor | None = None,
     ) -> list[LastActivity]:
         there = place(before, keys=6)
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["heard"], agent, direct, limit, *there, without)
+        found = await self._pool.fetch(_SQL["heard"], agent, direct, limit, *there, without)
         return [rows.heard(row) for row in found]
 
 

@@ -48,8 +48,7 @@ class PostgresDeadLetters(PostgresPart):
         return True
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
-        async with self._pool.connection() as connection:
-            found = await connection.row(_SQL["is_known"], channel, account, external_id)
+        found = await self._pool.row(_SQL["is_known"], channel, account, external_id)
         return found is not None
 
     async def dead_letters(
@@ -61,30 +60,25 @@ class PostgresDeadLetters(PostgresPart):
         before: int | None = None,
     ) -> list[DeadLetter]:
         query = _SQL["ended"] if ended else _SQL["waiting"]
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(query, *page_columns(limit, before, only))
+        found = await self._pool.fetch(query, *page_columns(limit, before, only))
         return [rows.dead_letter(row) for row in found]
 
     async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
-        async with self._pool.connection() as connection:
-            found = await connection.row(_SQL["counts"], *page_columns(0, None, only))
+        found = await self._pool.row(_SQL["counts"], *page_columns(0, None, only))
         assert found is not None
         return found["ended"], found["waiting"]
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["message"], row_id)
+        row = await self._pool.row(_SQL["message"], row_id)
         return None if row is None else rows.dead_letter(row)
 
     async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
         name = storable((channel, account, external_id))
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["message_with_external_id"], *name)
+        row = await self._pool.row(_SQL["message_with_external_id"], *name)
         return None if row is None else rows.dead_letter(row)
 
     async def letters_of(self, run: RunId) -> list[DeadLetter]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["messages_of_run"], run)
+        found = await self._pool.fetch(_SQL["messages_of_run"], run)
         return [rows.dead_letter(row) for row in found]
 
     async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:  # noqa: ARG002  when is not kept
@@ -96,8 +90,7 @@ class PostgresDeadLetters(PostgresPart):
         return len(revived)
 
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        async with self._pool.connection() as connection:
-            return len(await connection.fetch(_SQL["dismiss"], list(ids)))
+        return len(await self._pool.fetch(_SQL["dismiss"], list(ids)))
 
 
 def _counts(edit: Row) -> bool:

@@ -89,8 +89,7 @@ class PostgresInbox(PostgresPart):
         return [rows.inbox_row(row) for row in found]
 
     async def ended(self, rows: Collection[int]) -> set[int]:
-        async with self._pool.connection() as connection:
-            return {row["id"] for row in await connection.fetch(_SQL["ended"], list(rows))}
+        return {row["id"] for row in await self._pool.fetch(_SQL["ended"], list(rows))}
 
     async def settle(
         self,
@@ -117,8 +116,7 @@ class PostgresInbox(PostgresPart):
         self, session: SessionKey, *, ended: bool, limit: int = 50
     ) -> list[Unanswered]:
         query = _SQL["unanswered"] if ended else _SQL["waiting"]
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(query, session, limit)
+        found = await self._pool.fetch(query, session, limit)
         return [rows.unanswered(row) for row in found]
 
     async def release_sessions(

@@ -28,10 +28,8 @@ class PostgresIncidents(PostgresPart):
         return is_new
 
     async def close_incident(self, key: str) -> bool:
-        async with self._pool.connection() as connection:
-            return await connection.row(_SQL["close"], key) is not None
+        return await self._pool.row(_SQL["close"], key) is not None
 
     async def incidents(self) -> list[Incident]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["incidents"])
+        found = await self._pool.fetch(_SQL["incidents"])
         return [Incident(row["key"], row["text"], row["since"]) for row in found]

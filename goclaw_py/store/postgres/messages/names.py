@@ -23,18 +23,17 @@ class PostgresNames(PostgresPart):
         last = list({one.target: one for one in map(storable, seen)}.values())
         if not last:
             return
-        async with self._pool.connection() as connection:
-            await connection.fetch(
-                _SQL["note"],
-                [one.target.channel for one in last],
-                [one.target.account for one in last],
-                [one.target.chat for one in last],
-                [one.name for one in last],
-                [one.username for one in last],
-                [f"{one.name}\n@{one.username or ''}".lower() for one in last],
-                now,
-                [one.kind for one in last],
-            )
+        await self._pool.fetch(
+            _SQL["note"],
+            [one.target.channel for one in last],
+            [one.target.account for one in last],
+            [one.target.chat for one in last],
+            [one.name for one in last],
+            [one.username for one in last],
+            [f"{one.name}\n@{one.username or ''}".lower() for one in last],
+            now,
+            [one.kind for one in last],
+        )
 
     async def names(self, targets: Collection[Target], jobs: Collection[JobId] = ()) -> KnownNames:
         asked = list(targets)

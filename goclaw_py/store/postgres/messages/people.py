@@ -22,13 +22,11 @@ class PostgresPeople(PostgresPart):
     async def people(
         self, *, limit: int | None = None, before: Cursor | None = None
     ) -> list[Person]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["people"], limit, *place(before, keys=3))
+        found = await self._pool.fetch(_SQL["people"], limit, *place(before, keys=3))
         return [rows.person(row) for row in found]
 
     async def pairing_requests(self, *, now: datetime) -> list[PairingRequest]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["requests"], now)
+        found = await self._pool.fetch(_SQL["requests"], now)
         return [rows.pairing_request(row) for row in found]
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:

@@ -30,8 +30,7 @@ class PostgresWebLinks(PostgresPart):
         return True
 
     async def web_links(self) -> list[WebLink]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["links"])
+        found = await self._pool.fetch(_SQL["links"])
         return [rows.from_row(WebLink, row) for row in found]
 
     async def use_web_link(
@@ -43,10 +42,8 @@ class PostgresWebLinks(PostgresPart):
         return None if found is None else rows.from_row(WebLink, found)
 
     async def web_link_of_cookie(self, cookie_hash: str, *, now: datetime) -> WebLink | None:
-        async with self._pool.connection() as connection:
-            found = await connection.row(_SQL["of_cookie"], cookie_hash, now)
+        found = await self._pool.row(_SQL["of_cookie"], cookie_hash, now)
         return None if found is None else rows.from_row(WebLink, found)
 
     async def end_web_sign_in(self, cookie_hash: str) -> None:
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["remove_cookie"], cookie_hash)
+        await self._pool.fetch(_SQL["remove_cookie"], cookie_hash)

@@ -65,13 +65,11 @@ class PostgresApprovals(PostgresPart):
     """Implements ``ApprovalStore``."""
 
     async def approval(self, approval_id: ApprovalId) -> Approval | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["approval"], approval_id)
+        row = await self._pool.row(_SQL["approval"], approval_id)
         return None if row is None else _approval(row)
 
     async def find_approvals(self, prefix: str) -> list[Approval]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["find"], *prefix_range(prefix))
+        found = await self._pool.fetch(_SQL["find"], *prefix_range(prefix))
         return [_approval(row) for row in found]
 
     async def approvals(
@@ -84,18 +82,17 @@ class PostgresApprovals(PostgresPart):
         before: Cursor | None = None,
     ) -> list[Approval]:
         chat = rows.TargetColumns.of(asked_in)
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["approvals"],
-                limit,
-                session,
-                waiting,
-                *place(before),
-                chat.channel,
-                chat.account,
-                chat.chat,
-                chat.thread,
-            )
+        found = await self._pool.fetch(
+            _SQL["approvals"],
+            limit,
+            session,
+            waiting,
+            *place(before),
+            chat.channel,
+            chat.account,
+            chat.chat,
+            chat.thread,
+        )
         return [_approval(row) for row in found]
 
     async def decide_approval(
@@ -104,8 +101,7 @@ class PostgresApprovals(PostgresPart):
         return await self._decide(approval_id, decision, by=storable(by), now=now)
 
     async def expire_approvals(self, *, now: datetime) -> int:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["expired"], now)
+        found = await self._pool.fetch(_SQL["expired"], now)
         done = [
             await self._decide(ApprovalId(row["id"]), Decision.EXPIRED, by="", now=now)
             for row in found
@@ -162,12 +158,10 @@ class PostgresApprovals(PostgresPart):
         return len(turns)
 
     async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
-        async with self._pool.connection() as connection:
-            return await connection.row(_SQL["is_granted"], agent, session, tool) is not None
+        return await self._pool.row(_SQL["is_granted"], agent, session, tool) is not None
 
     async def grants(self) -> list[ToolGrant]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["grants"])
+        found = await self._pool.fetch(_SQL["grants"])
         return [
             ToolGrant(
                 AgentName(row["agent"]),
@@ -180,8 +174,7 @@ class PostgresApprovals(PostgresPart):
         ]
 
     async def revoke_grant(self, agent: AgentName, tool: str, session: SessionKey | None) -> bool:
-        async with self._pool.connection() as connection:
-            gone = await connection.row(_SQL["revoke"], agent, tool, session or "")
+        gone = await self._pool.row(_SQL["revoke"], agent, tool, session or "")
         return gone is not None
 
 

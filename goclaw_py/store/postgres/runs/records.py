@@ -53,8 +53,7 @@ class PostgresRunRecords(PostgresPart):
         arguments: tuple[object, ...] = (only.since,)
         if query != _SQL["newest"]:
             arguments = (session, only.agent, only.trigger, only.outcome, only.sender, only.since)
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(query, limit, *place(before), *arguments)
+        found = await self._pool.fetch(query, limit, *place(before), *arguments)
         return [rows.run(row) for row in found]
 
     async def runs_between(
@@ -67,20 +66,17 @@ class PostgresRunRecords(PostgresPart):
         after: Cursor | None = None,
     ) -> list[RunSpan]:
         """The cost depends on the number of runs returned, not on their age."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["between"], since, until, limit, *place(after or OLDEST), *_columns(only)
-            )
+        found = await self._pool.fetch(
+            _SQL["between"], since, until, limit, *place(after or OLDEST), *_columns(only)
+        )
         return [rows.run_span(row) for row in found]
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["history_of_run"], run)
+        found = await self._pool.fetch(_SQL["history_of_run"], run)
         return [rows.stored_entry(row) for row in found]
 
     async def find_run(self, prefix: str) -> list[StoredRun]:
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["find"], *prefix_range(prefix))
+        found = await self._pool.fetch(_SQL["find"], *prefix_range(prefix))
         return [rows.run(row) for row in found]
 
     async def run_density(
@@ -88,8 +84,7 @@ class PostgresRunRecords(PostgresPart):
     ) -> list[RunDensity]:
         """Read only an index, but for runs in progress."""
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["density"], bounds, *_columns(only))
+        found = await self._pool.fetch(_SQL["density"], bounds, *_columns(only))
         return [rows.from_row(RunDensity, row) for row in found]
 
     async def run_counts(
@@ -101,8 +96,7 @@ class PostgresRunRecords(PostgresPart):
     ) -> dict[Outcome | None, int]:
         """Read only an index, but for the runs of one session or sender."""
         arguments = (only.since, session, most, only.agent, only.trigger, only.sender)
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["counts"], *arguments)
+        found = await self._pool.fetch(_SQL["counts"], *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
 
@@ -115,22 +109,19 @@ class PostgresRunRecords(PostgresPart):
         before: Cursor | None = None,
     ) -> list[Session]:
         text = storable(search).lower()
-        async with self._pool.connection() as connection:
-            if text or only != ALL_SESSIONS:
-                conditions = (text, only.agent, only.channel, only.state)
-                found = await connection.fetch(_SQL["search"], limit, *place(before), *conditions)
-            else:
-                found = await connection.fetch(_SQL["sessions"], limit, *place(before))
+        if text or only != ALL_SESSIONS:
+            conditions = (text, only.agent, only.channel, only.state)
+            found = await self._pool.fetch(_SQL["search"], limit, *place(before), *conditions)
+        else:
+            found = await self._pool.fetch(_SQL["sessions"], limit, *place(before))
         return [rows.session(row) for row in found]
 
     async def session(self, key: SessionKey) -> Session | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["session"], key)
+        row = await self._pool.row(_SQL["session"], key)
         return None if row is None else rows.session(row)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        async with self._pool.connection() as connection:
-            newest_first = await connection.fetch(_SQL["history"], key, limit)
+        newest_first = await self._pool.fetch(_SQL["history"], key, limit)
         return [rows.stored_entry(row) for row in reversed(newest_first)]
 
     async def spent(
@@ -140,11 +131,10 @@ class PostgresRunRecords(PostgresPart):
         payer: SessionKey | None = None,
         agent: AgentName | None = None,
     ) -> Usage:
-        async with self._pool.connection() as connection:
-            if payer is None:
-                row = await connection.row(_SQL["spent"], since, agent)
-            else:
-                row = await connection.row(_SQL["spent_by"], since, agent, payer)
+        if payer is None:
+            row = await self._pool.row(_SQL["spent"], since, agent)
+        else:
+            row = await self._pool.row(_SQL["spent_by"], since, agent, payer)
         assert row is not None
         return rows.usage(row)
 
@@ -162,8 +152,7 @@ class PostgresRunRecords(PostgresPart):
             ]
 
     async def spawned(self, call_key: str) -> RunId | None:
-        async with self._pool.connection() as connection:
-            row = await connection.row(_SQL["spawned"], call_key)
+        row = await self._pool.row(_SQL["spawned"], call_key)
         return None if row is None else RunId(row["id"])
 
 

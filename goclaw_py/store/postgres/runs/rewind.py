@@ -82,11 +82,10 @@ class PostgresRewind(PostgresPart):
         run: RunId | None = None,
         now: datetime,
     ) -> int:
-        async with self._pool.connection() as connection:
-            place = rows.TargetColumns.of(target)
-            row = await connection.row(
-                _SQL["fork"], key, new, run, place.channel, place.account, place.chat, now
-            )
+        place = rows.TargetColumns.of(target)
+        row = await self._pool.row(
+            _SQL["fork"], key, new, run, place.channel, place.account, place.chat, now
+        )
         return 0 if row is None else row["entries"]
 
     async def delete_session(self, key: SessionKey) -> bool:

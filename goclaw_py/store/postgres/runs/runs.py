@@ -163,15 +163,14 @@ class PostgresRuns(PostgresPart):
 
     async def _note(self, notes: Sequence[_Note]) -> list[StoreError | None]:
         new = [(note.id, note.known.seq, note.known.steps) for note in notes]
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["note"],
-                notes[0].node,
-                orjson.dumps([_note_line(note) for note in notes]).decode(),
-                [note.id for note in notes],
-                *steps.columns(new),
-                *steps.taken(new),
-            )
+        found = await self._pool.fetch(
+            _SQL["note"],
+            notes[0].node,
+            orjson.dumps([_note_line(note) for note in notes]).decode(),
+            [note.id for note in notes],
+            *steps.columns(new),
+            *steps.taken(new),
+        )
         noted = {row["id"] for row in found}
         return [
             None if note.id in noted else Fenced(f"run {note.id} is not this node's any more")
@@ -216,8 +215,7 @@ class PostgresRuns(PostgresPart):
         return refused
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["reset"], key, now)
+        await self._pool.fetch(_SQL["reset"], key, now)
 
     async def pin(self, key: SessionKey, pinned: Collection[str], *, run: RunId) -> bool:
         """Wait for an ownership transfer in progress; then return False, as the run has ended."""
@@ -226,8 +224,7 @@ class PostgresRuns(PostgresPart):
             return await connection.row(_SQL["pin"], key, list(pinned), run) is not None
 
     async def choose_mode(self, key: SessionKey, mode: Mode | None) -> None:
-        async with self._pool.connection() as connection:
-            await connection.fetch(_SQL["choose_mode"], key, mode)
+        await self._pool.fetch(_SQL["choose_mode"], key, mode)
 
     async def note(
         self, key: SessionKey, entry: HistoryEntry, *, rows: Collection[int], now: datetime

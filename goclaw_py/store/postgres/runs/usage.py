@@ -32,10 +32,9 @@ class PostgresUsageSums(PostgresPart):
         self, by: Collection[Grouping], span: DaySpan, *, limit: int = MAX_GROUPS
     ) -> UsageTable:
         """Read only an index: about a second for a million runs."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(
-                _SQL["usage"], list(span.starts), *(one in by for one in Grouping), limit
-            )
+        found = await self._pool.fetch(
+            _SQL["usage"], list(span.starts), *(one in by for one in Grouping), limit
+        )
         # What is joined to the groups leaves them in any order.
         rows = costliest((_row(row, by, span) for row in found if not row["whole"]), limit)
         whole = next((row for row in found if row["whole"]), None)
@@ -45,8 +44,7 @@ class PostgresUsageSums(PostgresPart):
 
     async def run_times(self, span: DaySpan) -> list[DayTimes]:
         """Read only an index: about half a second for a million runs."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["times"], list(span.starts), sorted(FAILURES))
+        found = await self._pool.fetch(_SQL["times"], list(span.starts), sorted(FAILURES))
         known = {row["day"]: row for row in found}
         return [_times(day, known.get(number)) for number, day in enumerate(span.days, 1)]
 
