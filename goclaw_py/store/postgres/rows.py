@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime
 from enum import Enum
 from functools import cache
-from typing import TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
 
@@ -30,11 +31,11 @@ from goclaw_py.ports.store import (
     OutboxState,
     PairingRequest,
     Person,
-    RunSpan,
     Session,
     Standing,
     StoredEntry,
     StoredRun,
+    ToolCall,
     Topic,
     Unanswered,
 )
@@ -47,7 +48,6 @@ from goclaw_py.store.postgres.messages.message_json import (
     sent_files,
 )
 from goclaw_py.store.postgres.pool import Row
-from goclaw_py.store.postgres.runs.tools import calls
 from goclaw_py.store.text import storable
 
 T = TypeVar("T")
@@ -182,9 +182,23 @@ def run(row: Row) -> StoredRun:
     )
 
 
-def run_span(row: Row) -> RunSpan:
-    """Convert a row of ``runs`` for the timeline."""
-    return from_row(RunSpan, row)
+def calls(text: str | None) -> tuple[ToolCall, ...]:
+    """Parse the column ``runs.tools``; null is none."""
+    return () if text is None else tuple(map(_call, orjson.loads(text)))
+
+
+def _call(given: dict[str, Any]) -> ToolCall:
+    """Convert a tool call; unknown fields of a newer release are ignored."""
+    return ToolCall(
+        name=given["name"],
+        arguments=given["arguments"],
+        started_at=datetime.fromisoformat(given["started_at"]),
+        side_effects=given["side_effects"],
+        seconds=given["seconds"],
+        ok=given["ok"],
+        result=given["result"],
+        uncertain=given.get("uncertain", False),
+    )
 
 
 def session(row: Row) -> Session:

@@ -17,7 +17,7 @@ from goclaw_py.ports.store import NewRun, RunStartResult, ToolCall
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import claim
 from goclaw_py.store.postgres.pool import Connection, Row
-from goclaw_py.store.postgres.runs import steps, tools
+from goclaw_py.store.postgres.runs import steps
 from goclaw_py.store.sql import queries
 
 _SQL = queries("runs")
@@ -188,7 +188,7 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
 async def cut_work(connection: Connection, run: RunId) -> tuple[tuple[ToolCall, ...], Usage]:
     """Return the tool calls and the usage of a run and its predecessors that were interrupted."""
     found = await connection.fetch(_SQL["cut_work"], run)
-    calls = tuple(call for row in found for call in tools.calls(row["tools"]))
+    calls = tuple(call for row in found for call in rows.calls(row["tools"]))
     used = (rows.usage(row) for row in found if row["requests"] is not None)
     return calls, reduce(Usage.plus, used, NO_USAGE)
 

@@ -69,7 +69,7 @@ class PostgresRunRecords(PostgresPart):
         found = await self._pool.fetch(
             _SQL["between"], since, until, limit, *place(after or OLDEST), *_columns(only)
         )
-        return [rows.run_span(row) for row in found]
+        return [rows.from_row(RunSpan, row) for row in found]
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         found = await self._pool.fetch(_SQL["history_of_run"], run)

@@ -11,7 +11,7 @@ from goclaw_py.ports.store import LastTurn, RunBasis, StoredStep
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart, enqueue
-from goclaw_py.store.postgres.runs import steps, tools
+from goclaw_py.store.postgres.runs import steps
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -51,7 +51,7 @@ class PostgresRewind(PostgresPart):
             if row is None:
                 return None
             cut = await connection.fetch(_RUNS["cut_work"], row["follows"])
-        calls = tuple(call for one in (*cut, row) for call in tools.calls(one["tools"]))
+        calls = tuple(call for one in (*cut, row) for call in rows.calls(one["tools"]))
         return LastTurn(RunId(row["run_id"]), row["text"], calls, row["is_summarized"])
 
     async def undo_turn(
