@@ -62,12 +62,12 @@ _PAGES: Final = {
     "inbox": ("/deliveries", "Deliveries"),
     "groups": ("/people#groups", "People"),
     "approvals": ("/approvals", "Approvals"),
-    "lanes": ("/#lanes", "Now"),
+    "lanes": ("/settings", "Settings"),
     "sessions": ("/sessions", "Sessions"),
     "nodes": ("/health#nodes", "Health"),
     "config": ("/settings", "Settings"),
 }
-"""The pages with the same contents as commands."""
+"""The pages that show, or can change, what commands show."""
 
 _CAUSES: Final = (
     (re.compile(r"[\w.-]+/[^\s:]+: "), "/health#channels", "Health"),

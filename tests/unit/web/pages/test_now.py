@@ -76,7 +76,7 @@ async def test_a_stop_leads_back(browser: Browser, fields: dict[str, str], place
     ("1 tool call waits for an approval; see: goclaw approvals list", "/approvals"),
     ("heartbeat of a_1: away; see: goclaw heartbeat why a_1", "/heartbeats/a_1"),
     ("the result of a-b; see: goclaw cron runs --job a-b.2", "/jobs/a-b.2"),
-    ("lane main is full (1 of 1); see: goclaw lanes", "/#lanes"),
+    ("lane main is full (1 of 1); see: goclaw lanes", "/settings"),
     ("telegram/default: the token is refused", "/health#channels"),
     ("node n-2 (m, pid 7) runs release 1, this one 2", "/health#nodes"),
     ("node n-2 (m, pid 7) has other settings here: [lanes]", "/health#nodes"),
