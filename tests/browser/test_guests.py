@@ -132,7 +132,7 @@ def test_the_operator_invites_and_removes_on_the_page_people(
 ) -> None:
     page.goto("/people")
     page.get_by_label("Name", exact=True).fill("ann-4")
-    press(page, "Invite")
+    page.get_by_role("button", name="Invite", exact=True).click()
     title(page, "Personal link")
     assert violations(page) == []
     url = page.get_by_label("Link").input_value()
