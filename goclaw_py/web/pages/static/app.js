@@ -216,8 +216,9 @@ function follow(part) {
 // ---------------------------------------------------------------- tables
 
 // What has data-sorts, a table or a list below .heads, is sorted by the head that is pressed: the
-// rows that are shown. In a list, data-column says what belongs to which head. The order is kept when the live part brings new rows, and in the address: sort=NAME:COLUMN, with
-// :down for the largest first.
+// rows that are shown. In a list, data-column says what belongs to which head. The order is kept
+// when the live part brings new rows, and in the address: sort=NAME:COLUMN, with :down for the
+// largest first.
 const orders = new Map(); // of each table or list by its name: [column, descending]
 for (const one of new URL(location.href).searchParams.get("sort")?.split(",") ?? []) {
   const [name, column, way] = one.split(":");
@@ -238,7 +239,7 @@ function valueOf(row, column) {
 }
 
 function compare(one, other) {
-  const [a, b] = [Number.parseFloat(one), Number.parseFloat(other)];
+  const [a, b] = [Number(one), Number(other)];
   if (one !== "" && other !== "" && !Number.isNaN(a) && !Number.isNaN(b)) return a - b;
   return one.localeCompare(other);
 }
