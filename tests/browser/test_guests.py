@@ -176,6 +176,8 @@ def test_the_pages_of_guests_are_for_everybody(
                 live(page)
                 send(page, "echo hello")
                 expect(page.locator("li.assistant .words")).to_have_text("hello")
+                # The live part knows it a moment later.
+                expect(page.get_by_text("Export or delete")).to_be_visible()
             artefacts(page, f"{name} {screen.name}")
             assert violations(page) == []
             assert overflow(page) <= 0

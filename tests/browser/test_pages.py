@@ -49,7 +49,9 @@ def visitor(dash: Dashboard, chromium: Browser, screen: Screen) -> Iterator[Visi
 
 
 def opened(page: Page) -> None:
-    """Open all that can be opened, and wait until the page is live."""
+    """Wait for the whole page, open all that can be opened, and wait until the page is live."""
+    # On a busy machine the page of figures that take their time comes first.
+    expect(page.get_by_text("Adding up")).to_have_count(0)
     open_details(page)
     if page.locator("[data-live]:not([data-live='']), [data-chat]").count():
         live(page)
