@@ -92,16 +92,18 @@ def violations(page: Page) -> list[str]:
 
 _LISTEN: Final = """() => {
   window.__focused = [];
+  // Bars of the timeline move with the time.
+  const named = (one) => one.outerHTML.replace(/ (x|width)="[\\d.]+"/g, "").slice(0, 120);
   document.addEventListener("focusin", ({ target }) => {
     const style = getComputedStyle(target);
     const line = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
-    window.__focused.push([target.outerHTML.slice(0, 120), line]);
+    window.__focused.push([named(target), line]);
   });
   const wanted = "a[href], button:not([disabled]), input:not([type=hidden]), select, textarea,"
     + " summary, [tabindex='0']";
   return [...document.querySelectorAll(wanted)]
     .filter((one) => one.checkVisibility({ visibilityProperty: true }))
-    .map((one) => one.outerHTML.slice(0, 120));
+    .map(named);
 }"""
 
 
@@ -168,6 +170,11 @@ def answer(page: Page, *, yes: bool) -> None:
 def title(page: Page, text: str) -> None:
     """Wait for the page that is called so."""
     expect(page.get_by_role("heading", level=1)).to_have_text(text)
+
+
+def whole(page: Page) -> None:
+    """Wait for the page itself: where figures take their time, another one comes first."""
+    expect(page.get_by_text("Adding up")).to_have_count(0)
 
 
 def live(page: Page) -> None:

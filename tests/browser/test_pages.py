@@ -10,7 +10,17 @@ from playwright.sync_api import Browser, Page, expect
 from goclaw_py.web.pages.rendering import NAVIGATION
 from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import Seen, is_clean, live, open_details, overflow, title, violations, walk
+from tests.browser.seen import (
+    Seen,
+    is_clean,
+    live,
+    open_details,
+    overflow,
+    title,
+    violations,
+    walk,
+    whole,
+)
 
 pytestmark = pytest.mark.real_time
 
@@ -50,8 +60,7 @@ def visitor(dash: Dashboard, chromium: Browser, screen: Screen) -> Iterator[Visi
 
 def opened(page: Page) -> None:
     """Wait for the whole page, open all that can be opened, and wait until the page is live."""
-    # On a busy machine the page of figures that take their time comes first.
-    expect(page.get_by_text("Adding up")).to_have_count(0)
+    whole(page)
     open_details(page)
     if page.locator("[data-live]:not([data-live='']), [data-chat]").count():
         live(page)

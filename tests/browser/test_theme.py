@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, expect
 from goclaw_py.web.pages.rendering import NAVIGATION
 from tests.browser.conftest import DESK, Keep, Screen, visit
 from tests.browser.dashboard import Dashboard
-from tests.browser.seen import Seen, live, overflow, press, title, violations
+from tests.browser.seen import Seen, live, overflow, press, title, violations, whole
 
 pytestmark = pytest.mark.real_time
 
@@ -104,6 +104,7 @@ def test_the_menu_opens_without_a_script(dash: Dashboard, chromium: Browser) -> 
 def test_targets_are_large_enough(small: Page, path: str) -> None:
     """24 by 24 pixels, except links in sentences (WCAG 2.5.8)."""
     small.goto(path)
+    whole(small)
     found = small.evaluate(
         """() => [...document.querySelectorAll(
           "button, select, input:not([type=hidden], [type=checkbox]), .button, summary, .tabs a")]
