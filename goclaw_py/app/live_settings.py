@@ -76,8 +76,9 @@ class LiveSettings:
         self._trouble = trouble
         self.current = base
         """The settings in effect."""
-        self._shown = shown(base)
-        self._base_texts = _texts(self._shown)
+        self.listed = shown(base)
+        """All of them, with values and origins."""
+        self._base_texts = _texts(self.listed)
         self._edits: Mapping[str, SettingEdit] = {}
         self._ignored: Mapping[str, str] = {}
         self._changing = asyncio.Lock()
@@ -93,8 +94,8 @@ class LiveSettings:
                 await self.refresh()
             except StoreUnavailable as error:
                 unavailable = str(error)
-        editable = tuple(found for one in self._shown if (found := self._editable(one)) is not None)
-        return SettingsView(self._shown, editable, self.warnings(), unavailable)
+        editable = tuple(found for one in self.listed if (found := self._editable(one)) is not None)
+        return SettingsView(self.listed, editable, self.warnings(), unavailable)
 
     def _editable(self, setting: Setting) -> EditableSetting | None:
         path = parse_path(setting.path)
@@ -152,7 +153,7 @@ class LiveSettings:
         changed = [path for path, edit in found.items() if self._edits.get(path) != edit]
         log.info("settings_edited", extra={"settings": changed})
         self._edits, self._ignored = found, ignored
-        self.current, self._shown = settings, shown(settings)
+        self.current, self.listed = settings, shown(settings)
         self.wake.call()
 
     def _accepted(
@@ -212,7 +213,7 @@ class LiveSettings:
                 new = [(path, value, "") for path, value in wished if value is not None]
                 settings = with_values(self._base, [*map(_value, kept), *new])
                 self._applier.prepare(settings)
-                before, after = _texts(self._shown), _texts(shown(settings))
+                before, after = _texts(self.listed), _texts(shown(settings))
                 added = [
                     NewSettingEdit(path, value, before.get(path) or None, after.get(path) or None)
                     for path, value in wished

@@ -30,7 +30,6 @@ from goclaw_py.common.retention import delete_expired
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.config.models import Settings
-from goclaw_py.config.show import shown
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.model.errors import StoreError, StoreUnavailable
@@ -83,8 +82,6 @@ class Service:
         self._database = database
         self._store = store
         self._clock = clock = SharedClock()
-        # Edits are the same on all nodes, as soon as these have read them.
-        self._digest = settings_digest(shown(settings))
         self._pending = WakeEvent()
         self._people = WakeEvent()
         self._lost = asyncio.Event()
@@ -107,6 +104,8 @@ class Service:
         self._live_settings = live = LiveSettings(
             settings, store, clock, self._applier, lambda: database.trouble
         )
+        # Edits are the same on all nodes, as soon as these have read them.
+        self._digest = settings_digest(live.listed)
         snapshots = Snapshots(clock, container, database, self._cluster, live.warnings)
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
         self.control: Control = GatewayControl(store, clock, container, snapshots.full, live)
