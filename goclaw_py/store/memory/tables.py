@@ -284,10 +284,10 @@ class MemoryDatabase:
 
     def notify(self, *notices: Notice) -> None:
         """Call all listeners in the event loop, after the present step."""
+        loop = asyncio.get_running_loop()
         for notice in notices:
-            for hearers in self.hearers.values():
-                for hear in hearers:
-                    asyncio.get_running_loop().call_soon(hear, notice)
+            for hear in (hear for hearers in self.hearers.values() for hear in hearers):
+                loop.call_soon(hear, notice)
 
     def nodes_by_age(self) -> list[Node]:
         """Return all nodes, the oldest first."""

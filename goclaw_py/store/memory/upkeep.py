@@ -61,11 +61,10 @@ class MemoryUpkeep(MemoryPart):
         return len(old[: upkeep_rules.MOST_SWEPT])
 
     async def sweep_message_counts(self, *, now: datetime) -> int:
-        before, table = now - RUNS_KEPT, self._db.deleted_messages
-        old = [one for one in table if one[0] < before][: upkeep_rules.MOST_SWEPT]
-        for one in old:
-            table.remove(one)
-        return len(old)
+        counted = self._db.deleted_messages
+        kept = [one for one in counted if one[0] >= now - RUNS_KEPT]
+        self._db.deleted_messages = kept
+        return len(counted) - len(kept)
 
     async def sweep_sessions(self, *, now: datetime) -> int:
         before = now - SESSIONS_KEPT

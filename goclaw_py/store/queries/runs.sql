@@ -390,11 +390,10 @@ for update of s;
 -- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends:
 -- the draft of each that one of its messages finishes, or whose id nobody knows, unless it waits
 -- for the run that answers the same messages (no draft can be opened meanwhile), not for a person
--- who approves a call; the unfinished rows
--- that it began with or has taken in, or, if it was interrupted, those that it began with are free
--- again, an attempt taken back; history and outbox rows, in the given order. $1 holds the runs, $2
--- their ids, $3 all rows that they have taken in. Tells whether a draft is left over that nothing
--- finishes.
+-- who approves a call; the unfinished rows that it began with or has taken in, or, if it was
+-- interrupted, those that it began with are free again, an attempt taken back; history and outbox
+-- rows, in the given order. $1 holds the runs, $2 their ids, $3 all rows that they have taken in.
+-- Tells whether a draft is left over that nothing finishes.
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (

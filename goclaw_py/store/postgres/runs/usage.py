@@ -50,8 +50,7 @@ class PostgresUsageSums(PostgresPart):
 
     async def message_counts(self, span: DaySpan) -> MessageCounts:
         """Read only indexes."""
-        async with self._pool.connection() as connection:
-            found = await connection.fetch(_SQL["messages"], list(span.starts))
+        found = await self._pool.fetch(_SQL["messages"], list(span.starts))
         return {
             (span.days[row["day"] - 1], row["agent"]): (row["received"], row["sent"])
             for row in found
