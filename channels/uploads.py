@@ -27,7 +27,7 @@ MOST_WAITING: Final = 200
 
 MAX_NAME_CHARS: Final = 200
 
-_REF: Final = re.compile(rf"(?:{GUEST_NAME}\.)?[0-9a-f]{{32}}")
+_REF: Final = re.compile(rf"(?:({GUEST_NAME})\.)?[0-9a-f]{{32}}")
 _KINDS: Final = {"audio": FileKind.AUDIO, "video": FileKind.VIDEO}
 
 
@@ -50,10 +50,9 @@ class UploadFolder:
 
         Raises ``UploadTooLarge`` and ``BadUpload``; then nothing is left of it.
         """
-        prefix = f"{guest}." if guest else ""
-        ref = prefix + secrets.token_hex(16)
+        ref = (f"{guest}." if guest else "") + secrets.token_hex(16)
         try:
-            await asyncio.to_thread(self._make_room, prefix, now)
+            await asyncio.to_thread(self._make_room, guest, now)
             path = self._folder / f"{ref}.part"
             try:
                 await self._write(path, body)
@@ -75,10 +74,10 @@ class UploadFolder:
         if not size:
             raise BadUpload("the file is empty")
 
-    def _make_room(self, prefix: str, now: datetime) -> None:
+    def _make_room(self, guest: str, now: datetime) -> None:
         """Delete what no run has taken for long. Raises ``BadUpload`` if too much waits.
 
-        Only files with this prefix count: nobody can take the room of another person.
+        Only files of this guest count, or of the operator, so that each has room of their own.
         """
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         old, waiting = now.timestamp() - KEPT_S, 0
@@ -86,7 +85,7 @@ class UploadFolder:
             with suppress(FileNotFoundError):  # a run has taken it meanwhile
                 if path.stat().st_mtime < old:
                     path.unlink()
-                elif path.name.startswith(prefix):
+                elif (ref := _REF.match(path.name)) and (ref[1] or "") == guest:
                     waiting += 1
         if waiting >= MOST_WAITING:
             raise BadUpload(f"{waiting} uploaded files wait already; send or stop their messages")
