@@ -93,8 +93,8 @@ def person_key(chat: Target, person: str) -> str:
 def sender_words(sender: str) -> str:
     """Return the key of a person, or what to show instead where chats have titles.
 
-    A person of the console or the web chat has the id of their chat. Its name is the title of a
-    conversation, which names nobody.
+    A person of the console or the web chat has the id of their chat, whose name is the title of a
+    conversation.
     """
     person = _person(sender)
     if person is None or person.channel not in _TITLED:

@@ -139,7 +139,7 @@ def _service(settings: Settings, env: Mapping[str, str]) -> UserService:
 
 
 def _check_is_ours(service: UserService) -> None:
-    """Raise ``GoclawError`` if the file exists and somebody else wrote it."""
+    """Raise ``GoclawError`` if the file exists and is not from this command."""
     file = service.file
     if file.exists() and not file.read_text("utf-8", "replace").startswith(service.signature):
         raise GoclawError(

@@ -236,7 +236,7 @@ class Connection:
             with translated(self.is_gone):
                 await transaction.start()
         except BaseException:
-            # Nobody knows whether it has begun, and the driver cannot roll it back.
+            # It may have begun, and the driver cannot roll it back.
             self.terminate()
             raise
         try:

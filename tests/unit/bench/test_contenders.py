@@ -1,4 +1,4 @@
-"""Whoever is measured works on all messages, so that the figures can be compared."""
+"""All contenders work on all messages, so that the figures can be compared."""
 
 from __future__ import annotations
 

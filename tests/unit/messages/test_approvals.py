@@ -116,7 +116,7 @@ async def test_a_call_is_asked_about_with_buttons_and_goes_on_after_the_answer()
 
 
 async def test_the_answer_after_a_decision_is_a_message_of_its_own() -> None:
-    """Nobody would notice an edit of what was shown before the question, perhaps a day ago."""
+    """People would overlook an edit of what was shown before the question, perhaps a day ago."""
 
     async def pay(request: RunRequest, emit: Emit) -> str:
         emit(TextDelta("let me see"))
