@@ -29,12 +29,12 @@ def test_groups_have_a_line_each_and_what_is_missing_is_told(
     got = goclaw("usage", "--by", "day,sender")
     assert got.code == 0
     assert got.out.startswith("2026-01-01 to 2026-01-02, days in UTC\n")
-    head, ann, unknown, others, total = rows_of(got.out)
+    head, ann, no_one, others, total = rows_of(got.out)
     titles = ["RECEIVED", "SENT", "REQUESTS", "INPUT", "CACHED", "OUTPUT", "USD"]
     assert head == ["DAY", "SENDER", "RUNS", *titles]
     used = ["3", "-", "-", "9", "12,000", "4,000", "800", "0.0605"]
     assert ann[-9:] == ["(telegram/work/7)", *used]
-    assert unknown == ["2026-01-02", "-", "2", "-", "-", "4", "3,000", "0", "200", "1.50", "+", "?"]
+    assert no_one == ["2026-01-02", "-", "2", "-", "-", "4", "3,000", "0", "200", "1.50", "+", "?"]
     assert others == ["12", "more", "1", "-", "-", "2", "1,000", "0", "100", "?"]
     assert total == [
         *("total", "6", "40", "1,234", "15", "16,000", "4,000", "1,100", "1.56", "+", "?"),
