@@ -161,19 +161,16 @@ class OutboxSender:
     async def _look(self) -> float:
         places = list(self._channels)
         due = await self._store.chats_due(places, now=self._clock.now())
-        for chat, count in due.items():
+        for chat, count in due.counts.items():
             if chat in self._senders:
                 self._overlooked.add(chat)
             elif self._reaches(chat) and not self._closed:
                 task = asyncio.create_task(self._serve(chat, count), name=f"send {chat.chat}")
                 self._senders[chat] = task
                 task.add_done_callback(partial(self._done, chat))
-        next_due = await self._store.next_due(places)
-        if next_due is None:
+        if due.next_at is None:
             return POLL_S
-        seconds = (next_due - self._clock.now()).total_seconds()
-        # A row that is due already is being worked on, or becomes free by a notice.
-        return min(POLL_S, seconds) if seconds > 0 else POLL_S
+        return min(POLL_S, max((due.next_at - self._clock.now()).total_seconds(), 0.0))
 
     def _reaches(self, chat: Target) -> bool:
         return self._channels[chat.channel, chat.account].reaches(chat.chat)

@@ -218,7 +218,7 @@ async def test_what_was_not_sent_goes_to_the_new_chat_in_its_order(world: World)
         "3": OutboundMessage(replace(NEW, thread="4"), "3", rich=True),
     }
     await world.a.mark_failed(sending, "moved", retry_at=T0, maybe_sent=False)
-    assert await world.a.chats_due(PLACES, now=T0) == {NEW: 1}
+    assert (await world.a.chats_due(PLACES, now=T0)).counts == {NEW: 1}
     for text in ("1", "2", "3"):
         row = await world.claimed(target=NEW)
         assert row.message.text == text

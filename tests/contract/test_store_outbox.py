@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, OccurrenceId, RunId
 from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target, person_at
-from goclaw_py.ports.store import InboxRow, Notice, OutboxRow, OutboxState
+from goclaw_py.ports.store import InboxRow, Notice, OutboxRow, OutboxState, Place
 from tests.support.stores import (
     ANN,
     BOB,
@@ -55,11 +56,11 @@ async def test_chats_that_are_due_are_named_once_and_without_thread(world: World
     console, other_bot = Target("console", "default", "1"), Target("telegram", "second", "100")
     await world.put(say("old", BOB), say("1", console), say("2", other_bot), now=at(2))
     await world.put(say("young", TOPIC), say("younger", ANN), now=at(5))
-    assert list(await world.b.chats_due(PLACES, now=at(9))) == [BOB, ANN]
-    assert list(await world.a.chats_due(PLACES, now=at(3))) == [BOB]
+    assert list((await world.b.chats_due(PLACES, now=at(9))).counts) == [BOB, ANN]
+    assert list((await world.a.chats_due(PLACES, now=at(3))).counts) == [BOB]
     both = [("telegram", "second"), ("console", "default"), ("console", "default")]
-    assert set(await world.a.chats_due(both, now=at(9))) == {console, other_bot}
-    assert list(await world.a.chats_due([], now=at(9))) == []
+    assert set((await world.a.chats_due(both, now=at(9))).counts) == {console, other_bot}
+    assert list((await world.a.chats_due([], now=at(9))).counts) == []
 
 
 async def test_a_chats_messages_are_claimed_in_order_one_by_one(world: World) -> None:
@@ -88,7 +89,7 @@ def named(rows: list[OutboxRow]) -> list[str]:
 async def test_the_files_of_an_album_are_claimed_together(world: World) -> None:
     """CHAN-6: in their order, and no row of anything else; it can be taken apart."""
     await world.put(*photos("a", "b", "c"), say("words"), *photos("d", "e", album="r/2"))
-    assert await world.a.chats_due(PLACES, now=T0) == {ANN: 3}
+    assert (await world.a.chats_due(PLACES, now=T0)).counts == {ANN: 3}
     head = await world.claimed()
     others = await world.a.claim_album(head, node=A)
     assert named([head, *others]) == ["a", "b", "c"]
@@ -100,7 +101,7 @@ async def test_the_files_of_an_album_are_claimed_together(world: World) -> None:
         assert (named([row]), row.message.album) == ([name], "")
         assert await world.a.claim_album(row, node=A) == []
         await world.a.mark_sent(row, "m", now=T0)
-    assert await world.a.chats_due(PLACES, now=T0) == {ANN: 1}
+    assert (await world.a.chats_due(PLACES, now=T0)).counts == {ANN: 1}
     words = await world.claimed()
     assert await world.a.claim_album(words, node=A) == []
 
@@ -134,7 +135,7 @@ async def test_a_message_that_is_not_due_blocks_those_behind_it(world: World) ->
     row = await world.claimed()
     await world.a.mark_failed(row, "flood", retry_at=at(30), maybe_sent=False)
     assert await world.a.claim_next(ANN, node=A, now=at(29)) is None
-    assert list(await world.a.chats_due(PLACES, now=at(29))) == []
+    assert list((await world.a.chats_due(PLACES, now=at(29))).counts) == []
     assert (await world.claimed(now=at(30))).message.text == "1"
 
 
@@ -235,16 +236,21 @@ async def test_rows_are_listed_newest_first_and_by_state(world: World) -> None:
         assert await world.a.outbox(state=state, limit=0) == []
 
 
-async def test_the_next_due_time_is_that_of_the_first_pending_head(world: World) -> None:
-    assert await world.a.next_due(PLACES) is None
+async def test_the_next_due_time_is_that_of_the_first_head_that_waits(world: World) -> None:
+    """Not of one that is due, nor of one that a node is sending."""
+
+    async def next_at(*places: Place) -> datetime | None:
+        return (await world.a.chats_due(places or PLACES, now=T0)).next_at
+
+    assert await next_at() is None
     await world.put(say("1"), say("2"), say("3", BOB))
+    assert await next_at() is None
     await world.a.mark_failed(await world.claimed(), "x", retry_at=at(40), maybe_sent=False)
-    assert await world.a.next_due(PLACES) == T0
     row = await world.claimed(target=BOB)
-    assert await world.a.next_due(PLACES) == at(40)
+    assert await next_at() == at(40)
     await world.a.mark_failed(row, "x", retry_at=at(30), maybe_sent=False)
-    assert await world.a.next_due(PLACES) == at(30)
-    assert await world.a.next_due([("console", "default")]) is None
+    assert await next_at() == at(30)
+    assert await next_at(("console", "default")) is None
 
 
 async def test_rows_that_are_dead_or_wait_can_be_dropped(world: World) -> None:

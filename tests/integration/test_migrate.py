@@ -17,6 +17,11 @@ pytestmark = pytest.mark.real_time
 
 LATEST = m.known()[-1].version
 
+FROZEN = {
+    1: "fa215480a1fea8e956f5fc5f81845f6ca50c700890e47fdb67d3fe8e54affdf8",
+}
+"""The checksums of migrations that databases have: a change of the schema is a new file."""
+
 
 @pytest.fixture
 async def opened(empty_database: Database) -> AsyncIterator[Connection]:
@@ -62,6 +67,61 @@ async def test_a_version_in_between_can_be_reached_from_both_sides(
     assert await m.pending(opened, newer) == [f"{LATEST + 1:04}_pets"]
     assert await m.migrate(opened, folder=newer) == [f"{LATEST + 1:04}_pets.up.sql"]
     assert await m.migrate(opened, to=LATEST, folder=newer) == [f"{LATEST + 1:04}_pets.down.sql"]
+
+
+def test_migrations_that_databases_have_never_change() -> None:
+    known = {one.version: one.checksum for one in m.known()}
+    assert {version: known[version] for version in FROZEN} == FROZEN
+
+
+async def test_messages_runs_and_deliveries_of_the_first_schema_are_kept(
+    opened: Connection,
+) -> None:
+    """Up and down: runs know their messages, and the owner says what is being sent."""
+    await m.migrate(opened, to=1)
+    await opened.script(
+        """
+        insert into nodes (id, host, pid, release, started_at, lease_until)
+        values ('n', 'h', 1, '0', 'epoch', 'epoch');
+        insert into inbox (
+            channel, account, external_id, session, agent, kind, state, message, received_at,
+            run_id, finished_at, outcome
+        )
+        values
+            ('c', 'a', '1', 's', 'main', 'message', 'done', '{}', 'epoch', 'r', 'epoch', 'failed'),
+            ('c', 'a', '2', 's', 'main', 'message', 'pending', '{}', 'epoch', 'q', null, null),
+            ('c', 'a', '3', 's', 'main', 'message', 'pending', '{}', 'epoch', 'q', null, null),
+            ('c', 'a', '4', 's', 'main', 'message', 'pending', '{}', 'epoch', null, null, null);
+        insert into runs (
+            id, session, agent, trigger, lane, node, fence, epoch, model, started_at, finished_at,
+            outcome
+        )
+        values
+            ('r', 's', 'main', 'chat', 'main', 'n', 1, 0, '', 'epoch', 'epoch', 'completed'),
+            ('q', 's', 'main', 'chat', 'main', 'n', 1, 0, '', 'epoch', null, null),
+            ('x', 't', 'main', 'cron', 'cron', 'n', 1, 0, '', 'epoch', 'epoch', 'completed');
+        insert into drafts (run_id, inbox, channel, account, chat, opened_at)
+        values ('q', '{2,3}', 'c', 'a', '1', 'epoch');
+        insert into outbox (
+            channel, account, chat, message, state, owner, created_at, next_attempt_at
+        )
+        values
+            ('c', 'a', '1', '{}', 'sending', 'n', 'epoch', 'epoch'),
+            ('c', 'a', '1', '{}', 'pending', null, 'epoch', 'epoch')
+        """
+    )
+    await m.migrate(opened, to=2)
+    runs = await opened.fetch("select id, inbox, has_draft from runs order by id")
+    assert [(row["id"], row["inbox"], row["has_draft"]) for row in runs] == [
+        ("q", [2, 3], True),
+        ("r", [1], False),
+        ("x", [], False),
+    ]
+    sent = await opened.fetch("select state, owner from outbox order by id")
+    assert [tuple(row) for row in sent] == [("pending", "n"), ("pending", None)]
+    await m.migrate(opened, to=1)
+    sent = await opened.fetch("select state, owner from outbox order by id")
+    assert [tuple(row) for row in sent] == [("sending", "n"), ("pending", None)]
 
 
 @pytest.mark.parametrize("version", [-1, 99])

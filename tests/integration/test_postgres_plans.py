@@ -120,7 +120,7 @@ INDEXES = {
     "upkeep.lock_idle_sessions": "sessions_passing",
     "upkeep.sweep_inbox": "using inbox_pkey",
     "upkeep.sweep_outbox": "using outbox_pkey",
-    "upkeep.sweep_runs": "using runs_newest",
+    "upkeep.sweep_runs": "using runs_used",
 }
 
 
@@ -172,11 +172,11 @@ OPEN_ROWS = {
         "select * from outbox_heads",
         "select * from outbox where state = 'dropped' order by id desc limit 9",
         "select * from outbox where state = 'dead' order by id desc limit 9",
-        "select from outbox where owner = 'n'",
+        "select from outbox where state = 'pending' and owner = 'n'",
     ],
     "runs": [
         "select from runs where outcome is null and node = 'n'",
-        "select * from runs order by started_at desc, id desc limit 9",
+        "select * from runs where outcome is not null order by started_at desc, id desc limit 9",
         "select * from runs where session = 's' order by started_at desc, id desc limit 9",
         "update runs set payer = 'b' where payer = 'a'",
     ],

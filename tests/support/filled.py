@@ -40,7 +40,7 @@ values ('q1', 'r1', 'r1', 's1', 'main', 'c1', 'pay', '{}', false, true, 'epoch',
 insert into tool_grants values ('main', 's1', 'pay', 'epoch', 'Ann');
 insert into outbox (channel, account, chat, session, message, state, owner, created_at,
     next_attempt_at)
-values ('c', 'a', '1', 's1', '{"text": "hi"}', 'sending', 'n1', 'epoch', 'epoch'),
+values ('c', 'a', '1', 's1', '{"text": "hi"}', 'pending', 'n1', 'epoch', 'epoch'),
        ('c', 'a', '1', 's1', '{"text": "next"}', 'pending', null, 'epoch', 'epoch');
 insert into message_counts (at, agent, received, sent)
 values ('epoch', 'main', 3, 0), ('epoch', null, 0, 2);

@@ -63,6 +63,7 @@ from goclaw_py.ports.store.nodes import (
 )
 from goclaw_py.ports.store.outbox import (
     ALL_MESSAGES,
+    ChatsDue,
     MessageFilter,
     OutboxRow,
     OutboxState,
@@ -110,6 +111,7 @@ __all__ = [
     "CallStore",
     "Chat",
     "ChatStore",
+    "ChatsDue",
     "DeadLetter",
     "Draft",
     "DraftStore",

@@ -66,13 +66,27 @@ class OutboxRow:
     error: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class ChatsDue:
+    """Chats to which something is to be sent.
+
+    Args:
+        counts: The chats (thread None) whose oldest unsent row is due, the longest due first, with
+            the number of messages to send: the size of the row's album, otherwise 1.
+        next_at: When the oldest row of another chat is due; None if there is none.
+    """
+
+    counts: dict[Target, int]
+    next_at: datetime | None
+
+
 class OutboxStore(Protocol):
     """The outbox: messages to send, in order per (channel, account, chat)."""
 
-    async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
-        """Return chats (thread None) whose oldest unsent row is due, the longest due first.
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> ChatsDue:
+        """Return the chats whose oldest unsent row is due, and when the next one is.
 
-        The value is the number of messages to send: the size of the row's album, otherwise 1.
+        Rows that a node is sending are never due.
         """
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
@@ -166,6 +180,3 @@ class OutboxStore(Protocol):
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """Make dead and dropped rows pending and due again. Returns their number."""
-
-    async def next_due(self, places: Collection[Place]) -> datetime | None:
-        """Return when the first pending row of any chat is due, or None."""

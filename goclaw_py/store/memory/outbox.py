@@ -12,6 +12,7 @@ from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
+    ChatsDue,
     MessageFilter,
     Notice,
     OutboxRow,
@@ -26,10 +27,13 @@ from goclaw_py.store.text import storable
 class MemoryOutbox(MemoryPart):
     """Implements ``OutboxStore``."""
 
-    async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
-        heads = [head for head in self._heads(places) if head.next_attempt_at <= now]
-        heads.sort(key=lambda head: (head.next_attempt_at, head.id))
-        return {Target(*head.chat): len(self._together(head)) for head in heads}
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> ChatsDue:
+        heads = sorted(self._heads(places), key=lambda head: (head.next_attempt_at, head.id))
+        due = [head for head in heads if head.next_attempt_at <= now]
+        return ChatsDue(
+            {Target(*head.chat): len(self._together(head)) for head in due},
+            next((head.next_attempt_at for head in heads[len(due) :]), None),
+        )
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
         line = self._db.unsent.get(storable((chat.channel, chat.account, chat.chat)))
@@ -186,9 +190,6 @@ class MemoryOutbox(MemoryPart):
         if ended:
             self._db.notify(Notice.OUTBOX)
         return len(ended)
-
-    async def next_due(self, places: Collection[Place]) -> datetime | None:
-        return min((head.next_attempt_at for head in self._heads(places)), default=None)
 
     def _heads(self, places: Collection[Place]) -> Iterator[OutboxRecord]:
         """Yield the oldest unsent row of each chat, if it is pending."""

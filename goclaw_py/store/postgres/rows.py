@@ -219,8 +219,14 @@ def stored_entry(row: Row) -> StoredEntry:
 
 def outbox_row(row: Row) -> OutboxRow:
     """Convert a row of ``outbox``."""
-    sent_at = row["finished_at"] if row["state"] == OutboxState.SENT else None
-    return from_row(OutboxRow, row, message=outbound(row["message"]), sent_at=sent_at)
+    state = outbox_state(row)
+    sent_at = row["finished_at"] if state is OutboxState.SENT else None
+    return from_row(OutboxRow, row, message=outbound(row["message"]), sent_at=sent_at, state=state)
+
+
+def outbox_state(row: Row) -> OutboxState:
+    """Return the state of a row of ``outbox``: its owner is sending it."""
+    return OutboxState(row["state"]) if row["owner"] is None else OutboxState.SENDING
 
 
 def outbox_columns(messages: Sequence[OutboundMessage]) -> tuple[list[str], ...]:

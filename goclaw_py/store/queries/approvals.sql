@@ -37,7 +37,8 @@ on conflict (id) do nothing;
 with parked as (
     update inbox as i
     set state = 'waiting', run_id = null, attempts = greatest(i.attempts - 1, 0)
-    where i.run_id = any ($1::text[]) and i.state = 'pending'
+    where i.id = any (array(select unnest(inbox) from runs where id = any ($1::text[])))
+      and i.run_id = any ($1::text[]) and i.finished_at is null
       and exists (select from approvals as a where a.root_run = i.run_id and a.decision is null)
     returning i.id, i.session, i.last_run
 )

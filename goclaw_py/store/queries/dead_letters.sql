@@ -92,7 +92,7 @@ select
     id, message, run_id, received_at, finished_at, outcome, reason, session, agent, attempts,
     case when state = 'waiting' then last_run end as asking_run
 from inbox
-where run_id = $1
+where id = any (array(select unnest(inbox) from runs where id = $1)) and run_id = $1
 order by id;
 
 -- name: retry

@@ -6,24 +6,34 @@
 -- that the end of the run comes before the draft or includes it, and then the run, to see whether
 -- it has ended. Repeating it changes nothing.
 with run as (
-    select r.id
+    select r.id, r.inbox
     from runs as r
     join sessions as s on s.key = r.session
     where r.id = $1 and r.outcome is null
     for share of s, r
+), noted as (
+    -- An end of the run that waits for these locks is then decided again, and finds the draft.
+    update runs
+    set has_draft = true
+    where id = (select id from run) and not has_draft
+), waiting as (
+    select i.id, i.message ->> 'message_id' as message_id
+    from run
+    cross join lateral unnest(run.inbox) as row_id
+    join inbox as i on i.id = row_id and i.run_id = run.id and i.finished_at is null
 )
 insert into drafts (
     run_id, inbox, channel, account, chat, thread, opened_at, opened_by, after_message
 )
 select
     run.id,
-    array(select i.id from inbox as i where i.run_id = $1 and i.state = 'pending'),
+    array(select id from waiting order by id),
     $2, $3, $4, $5, $6, run.id,
     (
-        select i.message ->> 'message_id'
-        from inbox as i
-        where i.run_id = $1 and i.state = 'pending' and i.message ->> 'message_id' is not null
-        order by i.id
+        select message_id
+        from waiting
+        where message_id is not null
+        order by id
         limit 1
     )
 from run

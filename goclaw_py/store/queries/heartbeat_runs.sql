@@ -417,7 +417,7 @@ from (
 select bool_or(o.state = 'sent') as sent
 from outbox as o
 where o.alert = $1
-  and (o.state in ('pending', 'sending') or (o.state = 'sent' and o.finished_at >= $2))
+  and (o.state = 'pending' or (o.state = 'sent' and o.finished_at >= $2))
   and not exists (
       select from outbox as d where d.heartbeat_run = o.heartbeat_run and d.state in ('dead', 'dropped')
   );
@@ -447,7 +447,12 @@ select
     l.*,
     array(select r.id from runs as r where r.heartbeat_run = l.id order by r.started_at, r.id) as runs,
     (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
-    array(select o.state from outbox as o where o.heartbeat_run = l.id order by o.id) as states,
+    array(
+        select case when o.owner is null then o.state else 'sending' end
+        from outbox as o
+        where o.heartbeat_run = l.id
+        order by o.id
+    ) as states,
     array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors;
 
 -- part: given_up

@@ -112,6 +112,59 @@ left join stored as s using (channel, account, external_id)
 left join places as p on p.first = f.ordinal
 order by f.ordinal;
 
+-- name: accept_one
+-- The same for one message that has not ended: a person who writes alone waits for this statement, and
+-- most of its time would be spent on lists. Nothing is stored if the session is not the node's. Locks
+-- the node only for a session that does not exist.
+with me as (
+    select id
+    from nodes
+    where id = $1 and lease_until > $2 and not exists (select from sessions where key = $4)
+    for key share
+), entered as (
+    insert into sessions as s (
+        key, agent, channel, account, chat, thread, peer, last_sender, last_heard_at, created_at,
+        last_active_at, owner, fence
+    )
+    select
+        $4, $5, $7, $8, $10, $11, case when $13::text is not null then $12 end, $13,
+        case when $13::text is not null then $2 end, $2, $2, me.id,
+        case when me.id is null then 0 else 1 end
+    from (
+        select exists (
+            select from inbox as i where i.channel = $7 and i.account = $8 and i.external_id = $9
+        ) as is_known
+    ) as before
+    left join me on true
+    where not is_known
+    on conflict (key) do update
+    set channel = excluded.channel,
+        account = excluded.account,
+        chat = excluded.chat,
+        thread = excluded.thread,
+        peer = coalesce(excluded.peer, s.peer),
+        last_sender = coalesce(excluded.last_sender, s.last_sender),
+        last_heard_at = greatest(s.last_heard_at, excluded.last_heard_at),
+        last_active_at = greatest(s.last_active_at, excluded.last_active_at)
+    returning s.owner, s.queue_mode
+), stored as (
+    insert into inbox (
+        channel, account, external_id, session, agent, kind, state, message, received_at
+    )
+    select $7, $8, $9, $4, $5, $6, 'pending', $3, $2
+    from entered
+    where entered.owner = $1
+    on conflict (channel, account, external_id) do nothing
+    returning id
+)
+select
+    1 as ordinal, s.id, e.owner, e.queue_mode,
+    array (
+        select i.id from inbox as i where i.session = $4 and i.state = 'pending'
+    ) as before
+from entered as e
+left join stored as s on true;
+
 -- name: claim_sessions
 -- Gives locked sessions to a node that lives, if they are free or their owner's lease has ended.
 -- After an outage all leases have: nodes would take sessions from each other. A session in which

@@ -179,7 +179,7 @@ returning id;
 with unsent as (
     select id
     from outbox
-    where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
+    where channel = $1 and account = $2 and chat = $3 and state = 'pending'
     order by id
     for update
 )

@@ -120,9 +120,11 @@ returning
 -- End the messages of some runs that have no attempts left, with those that these runs have taken in;
 -- returns them, so that their senders can be notified.
 with crashed as (
-    select id, session, run_id
-    from inbox
-    where run_id = any ($1::text[]) and state = 'pending' and attempts >= $2
+    select i.id, i.session, i.run_id
+    from runs as r
+    cross join lateral unnest(r.inbox) as row_id
+    join inbox as i on i.id = row_id
+    where r.id = any ($1::text[]) and i.run_id = r.id and i.state = 'pending' and i.attempts >= $2
 )
 update inbox as i
 set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3, run_id = crashed.run_id
@@ -136,14 +138,15 @@ returning i.id, i.session, i.message, i.run_id;
 -- attempts.
 update inbox
 set run_id = null, attempts = greatest(attempts - $2, 0)
-where run_id = any ($1::text[]) and state = 'pending';
+where id = any (array(select unnest(inbox) from runs where id = any ($1::text[])))
+  and run_id = any ($1::text[]) and finished_at is null;
 
 -- name: free_outbox
 -- Make outgoing messages that some nodes were sending pending again; their old claims become
 -- invalid.
 update outbox
-set state = 'pending', owner = null, possible_duplicate = true, fence = fence + 1
-where owner = any ($1::text[])
+set owner = null, possible_duplicate = true, fence = fence + 1
+where state = 'pending' and owner = any ($1::text[])
 returning id;
 
 -- name: free_sessions

@@ -395,7 +395,7 @@ from cron_jobs as j
 where j.delivers is not null and j.state = 'completed' and j.running is null
   and not exists (
       select from outbox as o
-      where o.occurrence = j.delivers and o.state in ('pending', 'sending', 'dead')
+      where o.occurrence = j.delivers and o.state in ('pending', 'dead')
   )
 union
 select job
@@ -442,7 +442,7 @@ with deleted as (
       and j.delivers is not null and j.state = 'completed' and j.running is null
       and not exists (
           select from outbox as o
-          where o.occurrence = j.delivers and o.state in ('pending', 'sending', 'dead')
+          where o.occurrence = j.delivers and o.state in ('pending', 'dead')
       )
     returning j.id, j.forgets
 ), forgotten as (
@@ -568,7 +568,11 @@ select
         select r.id from runs as r where r.occurrence = l.id order by r.started_at, r.id
     ) as runs,
     (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at,
-    array(select o.state from outbox as o where o.occurrence = l.id) as deliveries;
+    array(
+        select case when o.owner is null then o.state else 'sending' end
+        from outbox as o
+        where o.occurrence = l.id
+    ) as deliveries;
 
 -- name: log
 -- The newest rows of the log before a place, each with its runs in their order and with

@@ -31,31 +31,38 @@ select case when exists (select from said) then pg_notify($1, '') end;
 
 -- name: chats_due
 -- Return chats whose oldest unsent row may be sent now, the longest due first, with the size of its
--- album.
-select
-    h.channel, h.account, h.chat,
-    case
-        when head.message ->> 'album' is null then 1
-        else (
-            select count(*)
-            from outbox as o
-            where o.channel = h.channel and o.account = h.account and o.chat = h.chat
-              and o.state in ('pending', 'sending')
-              and o.message ->> 'album' = head.message ->> 'album'
-        )
-    end as size
-from outbox_heads as h
-join unnest($1::text[], $2::text[]) as place (channel, account) using (channel, account)
-join outbox as head on head.id = h.id
-where h.state = 'pending' and h.next_attempt_at <= $3
-order by h.next_attempt_at, h.id;
-
--- name: next_due
--- Return when the oldest unsent row of any chat may be sent.
-select min(next_attempt_at) as due_at
-from outbox_heads
-join unnest($1::text[], $2::text[]) as place (channel, account) using (channel, account)
-where state = 'pending';
+-- album; and a last row with the time at which that of another chat may be sent.
+with heads as materialized (
+    select h.*
+    from outbox_heads as h
+    join unnest($1::text[], $2::text[]) as place (channel, account) using (channel, account)
+    where h.owner is null
+)
+(
+    select
+        h.channel, h.account, h.chat,
+        (
+            select case
+                when head.message ->> 'album' is null then 1
+                else (
+                    select count(*)
+                    from outbox as o
+                    where o.channel = h.channel and o.account = h.account and o.chat = h.chat
+                      and o.state = 'pending' and o.message ->> 'album' = head.message ->> 'album'
+                )
+            end
+            from outbox as head
+            where head.id = h.id
+        ) as size,
+        null::timestamptz as next_at
+    from heads as h
+    where h.next_attempt_at <= $3
+    order by h.next_attempt_at, h.id
+)
+union all
+select null, null, null, null, min(next_attempt_at)
+from heads
+where next_attempt_at > $3;
 
 -- name: claim_next
 -- Claim the oldest unsent row of each of some chats, if it may be sent at the chat's instant, for
@@ -65,7 +72,7 @@ where state = 'pending';
 with me as (
     select id from nodes where id = $1 for key share
 ), head as (
-    select h.id, h.state, h.owner, h.next_attempt_at <= chat.at as due
+    select h.id, h.owner, h.next_attempt_at <= chat.at as due
     from (
         select *
         from unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[])
@@ -73,22 +80,21 @@ with me as (
         order by channel collate "C", account collate "C", chat collate "C"
     ) as chat
     cross join lateral (
-        select o.id, o.state, o.owner, o.next_attempt_at
+        select o.id, o.owner, o.next_attempt_at
         from outbox as o
         where o.channel = chat.channel and o.account = chat.account and o.chat = chat.chat
-          and o.state in ('pending', 'sending')
+          and o.state = 'pending'
         order by o.id
         limit 1
         for update
     ) as h
 )
 update outbox as o
-set state = 'sending', owner = $1, fence = o.fence + 1,
-    attempts = o.attempts + (o.state = 'pending')::integer
+set owner = $1, fence = o.fence + 1, attempts = o.attempts + (o.owner is null)::integer
 where o.id = any (array(
     select head.id
     from head, me
-    where head.state = 'sending' and head.owner = me.id or head.state = 'pending' and head.due
+    where head.owner = me.id or head.owner is null and head.due
 ))
 returning o.*;
 
@@ -100,8 +106,7 @@ with me as (
     select id from nodes where id = $1 for key share
 ), taken as (
     update outbox as o
-    set state = 'sending', owner = $1, fence = o.fence + 1,
-        attempts = o.attempts + (o.state = 'pending')::integer
+    set owner = $1, fence = o.fence + 1, attempts = o.attempts + (o.owner is null)::integer
     where o.id = any (array(
         select other.id
         from outbox as first
@@ -111,8 +116,7 @@ with me as (
         cross join me
         where first.id = $2 and other.id > $2
           and other.message ->> 'album' = first.message ->> 'album'
-          and other.state in ('pending', 'sending')
-          and (other.state = 'pending' or other.owner = me.id)
+          and other.state = 'pending' and (other.owner is null or other.owner = me.id)
         order by other.id
         for update of other
     ))
@@ -135,28 +139,28 @@ set state = 'sent', owner = null, external_id = m.external_id, error = null, fin
 from unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::boolean[])
     as m (id, fence, external_id, at, beside_draft)
 where o.id = any (array(select id from locked))
-  and o.id = m.id and o.fence = m.fence and o.state = 'sending'
+  and o.id = m.id and o.fence = m.fence and o.owner is not null
 returning o.id, o.fence;
 
 -- name: mark_failed
 -- Release a claimed row, to be retried later.
 update outbox
-set state = 'pending', owner = null, error = $3, next_attempt_at = $4,
+set owner = null, error = $3, next_attempt_at = $4,
     possible_duplicate = possible_duplicate or $5,
     message = case when $6 then message - 'album' else message end
-where id = $1 and fence = $2 and state = 'sending'
+where id = $1 and fence = $2 and owner is not null
 returning id;
 
 -- name: mark_dead
 -- End a claimed row as undeliverable.
 update outbox
 set state = 'dead', owner = null, error = $3, finished_at = $4
-where id = $1 and fence = $2 and state = 'sending'
+where id = $1 and fence = $2 and owner is not null
 returning id;
 
 -- name: same_claim
 -- Return the state of a row if nobody has claimed it since.
-select state
+select state, owner
 from outbox
 where id = $1 and fence = $2;
 
@@ -171,15 +175,15 @@ limit $1;
 -- name: newest_of_run
 -- The same for the messages of a run, in any state or one.
 select * from outbox
-where message ->> 'run_id' = $9 and id < $2 and ($10::text is null or state = $10)
+where message ->> 'run_id' = $9 and id < $2 and ($10::text is null or $10 = case when owner is null then state else 'sending' end)
   -- use: selected
 order by id desc
 limit $1;
 
 -- name: newest_pending
--- The same for pending rows. The first condition matches the partial index.
+-- The same for pending rows.
 select * from outbox
-where state in ('pending', 'sending') and state = 'pending' and id < $2
+where state = 'pending' and owner is null and id < $2
   -- use: selected
 order by id desc
 limit $1;
@@ -187,7 +191,7 @@ limit $1;
 -- name: newest_sending
 -- The same for rows that are being sent.
 select * from outbox
-where owner is not null and state = 'sending' and id < $2
+where state = 'pending' and owner is not null and id < $2
   -- use: selected
 order by id desc
 limit $1;
@@ -218,11 +222,11 @@ limit $1;
 
 -- name: counts
 -- Count rows by state. $1 and $2 are those of the lists, and select all.
-select state, count(*) as rows
+select case when owner is null then state else 'sending' end as state, count(*) as rows
 from outbox
 where $1::bigint is not null and id < $2
   -- use: selected
-group by state;
+group by 1;
 
 -- part: selected
 -- The conditions of a filter.
@@ -244,8 +248,8 @@ where id = $1;
 with waiting as (
     select id, message ->> 'run_id' as run
     from outbox
-    where channel = $1 and account = $2 and chat = $3 and state in ('pending', 'sending')
-      and state = 'pending' and session = $4 and occurrence is null and heartbeat_run is null
+    where channel = $1 and account = $2 and chat = $3 and state = 'pending'
+      and owner is null and session = $4 and occurrence is null and heartbeat_run is null
       and message ->> 'run_id' is not null and message ->> 'draft' is null
       and not message ? 'lost'
       and (
@@ -267,7 +271,7 @@ returning o.id;
 with left_over as (
     select id
     from outbox
-    where id = any ($1::bigint[]) and state in ('pending', 'dead')
+    where id = any ($1::bigint[]) and state in ('pending', 'dead') and owner is null
     order by id
     for update
 )
@@ -298,7 +302,7 @@ returning outbox.id;
 -- person; dropped and rejected messages do not count, because their senders were notified.
 select
     (select count(*) from inbox where state = 'pending') as inbox,
-    (select count(*) from outbox where state in ('pending', 'sending')) as outbox,
+    (select count(*) from outbox where state = 'pending') as outbox,
     (select count(*) from outbox where state = 'dead') as dead,
     (
         select count(*)

@@ -145,7 +145,7 @@ set allowed = excluded.allowed;
 with waiting as (
     select id
     from outbox
-    where alert = $1 and state = 'pending'
+    where alert = $1 and state = 'pending' and owner is null
     order by id
     for update
 )

@@ -4,9 +4,21 @@
 -- Return the newest runs before a position. There is one query for each index that can answer it,
 -- because plans are made once; other conditions are checked for each row. If the index begins with
 -- a column of few values, the condition is not written as an equality: a plan would then read all
--- runs in order.
-select * from runs
-where (started_at, id) < ($2, $3) and started_at >= coalesce($4, '-infinity'::timestamptz)
+-- runs in order. The indexes have the runs that have ended; the others are few.
+select *
+from (
+    (
+        select * from runs
+        where outcome is not null and (started_at, id) < ($2, $3)
+          and started_at >= coalesce($4, '-infinity'::timestamptz)
+        order by started_at desc, id desc
+        limit $1
+    )
+    union all
+    select * from runs
+    where outcome is null and (started_at, id) < ($2, $3)
+      and started_at >= coalesce($4, '-infinity'::timestamptz)
+) as r
 order by started_at desc, id desc
 limit $1;
 
@@ -24,39 +36,69 @@ limit $1;
 
 -- name: newest_of_sender
 -- The same for one sender.
-select * from runs
-where sender = $8 and (started_at, id) < ($2, $3)
-  and ($4::text is null or session = $4)
-  and ($5::text is null or agent = $5)
-  and ($6::text is null or trigger = $6)
-  and ($7::text is null or outcome = $7)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
+select *
+from (
+    (
+        select * from runs
+        where outcome is not null and sender = $8 and (started_at, id) < ($2, $3)
+          -- use: narrowed
+        order by started_at desc, id desc
+        limit $1
+    )
+    union all
+    select * from runs
+    where outcome is null and (started_at, id) < ($2, $3)
+      -- use: narrowed
+) as r
 order by started_at desc, id desc
 limit $1;
 
 -- name: newest_of_agent
 -- The same for one agent.
-select * from runs
-where agent >= $5 and (agent, started_at, id) < ($5, $2, $3)
-  and ($4::text is null or session = $4)
-  and ($6::text is null or trigger = $6)
-  and ($7::text is null or outcome = $7)
-  and ($8::text is null or sender = $8)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
-order by agent desc, started_at desc, id desc
+select *
+from (
+    (
+        select * from runs
+        where outcome is not null and agent >= $5 and (agent, started_at, id) < ($5, $2, $3)
+          -- use: narrowed
+        order by agent desc, started_at desc, id desc
+        limit $1
+    )
+    union all
+    select * from runs
+    where outcome is null and (started_at, id) < ($2, $3)
+      -- use: narrowed
+) as r
+order by started_at desc, id desc
 limit $1;
 
 -- name: newest_of_trigger
 -- The same for one trigger.
-select * from runs
-where trigger >= $6 and (trigger, started_at, id) < ($6, $2, $3)
-  and ($4::text is null or session = $4)
-  and ($5::text is null or agent = $5)
-  and ($7::text is null or outcome = $7)
-  and ($8::text is null or sender = $8)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
-order by trigger desc, started_at desc, id desc
+select *
+from (
+    (
+        select * from runs
+        where outcome is not null and trigger >= $6 and (trigger, started_at, id) < ($6, $2, $3)
+          -- use: narrowed
+        order by trigger desc, started_at desc, id desc
+        limit $1
+    )
+    union all
+    select * from runs
+    where outcome is null and (started_at, id) < ($2, $3)
+      -- use: narrowed
+) as r
+order by started_at desc, id desc
 limit $1;
+
+-- part: narrowed
+-- The conditions of a filter.
+and ($4::text is null or session = $4)
+and ($5::text is null or agent = $5)
+and ($6::text is null or trigger = $6)
+and ($7::text is null or outcome = $7)
+and ($8::text is null or sender = $8)
+and started_at >= coalesce($9, '-infinity'::timestamptz)
 
 -- name: newest_with_outcome
 -- The same for runs with one unsuccessful outcome.
@@ -179,13 +221,19 @@ limit 4;
 
 -- name: between
 -- Return runs that were running at any time between two instants, the oldest first: those that
--- began then, and those that began before and had not ended, or have not ended yet. The latter are
--- few and found by a separate query: a generic plan would read all runs in order instead.
+-- began then, those that began less than a minute before and had not ended, longer ones, and those
+-- that have not ended yet. The latter are few and found by separate queries: a generic plan would
+-- read all runs in order instead.
 with earlier as materialized (
     select * from runs
-    where finished_at is not null
-      and tstzrange(started_at, greatest(started_at, finished_at), '[]') @> $1::timestamptz
+    where outcome is not null
+      and started_at >= $1::timestamptz - interval '1 minute' and started_at < $1
+      and finished_at >= $1 and finished_at - started_at <= interval '1 minute'
     union all
+    select * from runs
+    where finished_at - started_at > interval '1 minute'
+      and tstzrange(started_at, greatest(started_at, finished_at), '[]') @> $1::timestamptz
+), active as materialized (
     select * from runs where outcome is null
 )
 select
@@ -194,11 +242,16 @@ select
 from (
     (
         select * from runs
-        where started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
+        where outcome is not null
+          and started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
           -- use: selected
         order by started_at, id
         limit $3
     )
+    union all
+    select * from active
+    where started_at < $2 and (started_at, id) > ($4, $5)
+      -- use: selected
     union all
     select * from earlier
     where started_at < least($1, $2) and (started_at, id) > ($4, $5)

@@ -87,24 +87,39 @@ with not_durable as materialized (
         ordinal
     )
 ), mine as (
-    select key, fence, epoch, summary, summarized_upto, pinned
-    from sessions
-    where key = any ($3::text[]) and owner = $1
-    order by key
-    for update
+    select s.*
+    from (select distinct key from unnest($3::text[]) as k (key) order by key) as wanted
+    cross join lateral (
+        select key, owner, fence, epoch, summary, summarized_upto, pinned
+        from sessions
+        where key = wanted.key
+        limit 1
+        for update
+    ) as s
+    where s.owner = $1
 ), waiting as (
     -- Locked after all of their sessions: whoever has ended one meanwhile is seen. By their ids: a
     -- chat that is given another id takes them into another session.
-    select id
-    from inbox
-    where id = any ($4::bigint[]) and state = 'pending' and (select count(*) from mine) > 0
-    order by id
-    for update
+    select i.id
+    from (
+        select distinct id
+        from unnest($4::bigint[]) as w (id)
+        where (select count(*) from mine) > 0
+        order by id
+    ) as wanted
+    cross join lateral (
+        select id, state
+        from inbox
+        where id = wanted.id
+        limit 1
+        for update
+    ) as i
+    where i.state = 'pending'
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
         chat, thread, started_at, payer, submitted_at, occurrence, heartbeat_run, call_key, task,
-        sender, job, follows
+        inbox, has_draft, sender, job, follows
     )
     select
         a.id, a.session, a.agent, a.trigger, a.lane, $1, mine.fence, mine.epoch, a.parent, a.model,
@@ -121,7 +136,8 @@ with not_durable as materialized (
             ),
             a.session
         ),
-        a.submitted_at, a.occurrence, a.heartbeat_run, a.call_key, a.task,
+        a.submitted_at, a.occurrence, a.heartbeat_run, a.call_key, a.task, a.inbox,
+        exists (select from drafts where drafts.inbox && a.inbox),
         -- Each is found by its id.
         coalesce(
             (
@@ -146,7 +162,12 @@ with not_durable as materialized (
         ),
         -- Ids of runs are in the order of time.
         coalesce(
-            (select max(i.last_run) from inbox as i where i.id = any (a.inbox)),
+            -- Each row by its key: a list within the subquery would be looked for in the whole inbox
+            -- while the statistics of the table are older than its rows.
+            (
+                select max((select i.last_run from inbox as i where i.id = one.id))
+                from unnest(a.inbox) as one (id)
+            ),
             (select max(r.id) from runs as r where r.occurrence = a.occurrence),
             (select max(r.id) from runs as r where r.heartbeat_run = a.heartbeat_run),
             (select max(r.id) from runs as r where r.call_key = a.call_key),
@@ -179,7 +200,7 @@ with not_durable as materialized (
     )
     order by a.ordinal
     on conflict (id) do nothing
-    returning id, session, epoch, started_at, heartbeat_run, follows
+    returning id, session, epoch, started_at, inbox, heartbeat_run, follows
 ), resumed as (
     -- Its agent was busy until now.
     update heartbeat_runs as l
@@ -188,25 +209,34 @@ with not_durable as materialized (
     where l.id = stored.heartbeat_run and l.id = any (array(select heartbeat_run from stored where heartbeat_run is not null))
       and l.status = 'deferred'
 ), begun as (
-    select stored.*, asked.inbox, asked.dropped, asked.ordinal
+    select
+        stored.*, asked.dropped, asked.ordinal, mine.summary, mine.pinned, mine.summarized_upto
     from stored
     join asked using (id)
+    join mine on mine.key = stored.session
+), answering as (
+    select row_id as id, begun.id as run_id
+    from begun
+    cross join lateral unnest(begun.inbox) as row_id
+    where row_id in (select id from waiting)
 ), passed as (
     update inbox as i
     set outcome = d.outcome, reason = d.reason
     from begun, jsonb_to_recordset(begun.dropped) as d (id bigint, outcome text, reason text)
-    where i.id = d.id and i.id = any ($4::bigint[]) and i.state = 'pending' and i.run_id is null
+    where i.id = d.id and i.run_id is null
+      and i.id = any (array(select id from waiting))
 ), counted as (
-    -- The list of all rows lets the index find them, whatever the statistics say.
+    -- The list of ids lets the primary key find them, whatever the statistics say; a join might read
+    -- all rows. They are locked above, so they are pending.
     update inbox as i
-    set run_id = begun.id, last_run = begun.id, attempts = i.attempts + 1
-    from begun, unnest(begun.inbox) as row_id
-    where i.id = row_id and i.id = any ($4::bigint[]) and i.state = 'pending'
+    set run_id = answering.run_id, last_run = answering.run_id, attempts = i.attempts + 1
+    from answering
+    where i.id = answering.id and i.id = any (array(select id from answering))
 ), active as (
     update sessions as s
     set last_active_at = greatest(s.last_active_at, last.at)
     from (select session, max(started_at) as at from begun group by session) as last
-    where s.key = last.session
+    where s.key = last.session and s.key = any (array(select session from begun))
 ), found as (
     -- A draft of several messages goes to the first run that answers one of them.
     select distinct on (d.run_id) d.run_id, d.external_id, d.opened_at, begun.id, begun.inbox
@@ -238,7 +268,7 @@ with not_durable as materialized (
 )
 select
     begun.id, taken.external_id as draft, taken.opened_by, taken.after_message,
-    exists (select from left_over) as left_over, mine.summary, mine.pinned,
+    exists (select from left_over) as left_over, begun.summary, begun.pinned,
     array (
         select row_id
         from unnest(begun.inbox) as row_id
@@ -247,7 +277,6 @@ select
     null::bigint as place, null::text as role, null::text as text, null::bytea as native,
     null::text as format
 from begun
-join mine on mine.key = begun.session
 left join taken on taken.run_id = begun.id
 left join not_durable on true
 union all
@@ -255,10 +284,12 @@ select
     begun.id, null, null, null, null, null, null, null, null, h.id, h.role, h.text, h.native,
     h.format
 from begun
-join mine on mine.key = begun.session
-join history as h
-    on h.session = begun.session and h.epoch = begun.epoch and h.id > mine.summarized_upto
-order by place nulls first;
+cross join lateral (
+    select id, role, text, native, format
+    from history
+    where session = begun.session and epoch = begun.epoch and id > begun.summarized_upto
+    order by id
+) as h;
 
 -- name: lost_times
 -- Those of some times of jobs that are not claimed by a node.
@@ -363,7 +394,11 @@ with known as (
 ), taken_in as (
     update inbox as i
     set joined = (
-        select min(own.id) from inbox as own where own.run_id = t.run_id and own.state = 'pending'
+        select min(row_id)
+        from runs as r
+        cross join lateral unnest(r.inbox) as row_id
+        where r.id = t.run_id
+          and (select own.finished_at is null from inbox as own where own.id = row_id)
     )
     from unnest($8::text[], $9::bigint[]) as t (run_id, id)
     join noted on noted.id = t.run_id
@@ -392,8 +427,11 @@ for update of s;
 -- for the run that answers the same messages (no draft can be opened meanwhile), not for a person
 -- who approves a call; the unfinished rows that it began with or has taken in, or, if it was
 -- interrupted, those that it began with are free again, an attempt taken back; history and outbox
--- rows, in the given order. $1 holds the runs, $2 their ids, $3 all rows that they have taken in.
--- Tells whether a draft is left over that nothing finishes.
+-- rows, in the given order. $1 holds the runs, $2 their ids.
+-- With a node $15, locks the sessions, and ends only the runs of which everything else is known: those
+-- of this node, in sessions that it still owns, without a draft, a job or a heartbeat. A draft that is
+-- opened meanwhile changes the run, so it is seen. Returns the runs that ended, and whether a draft is
+-- left over that nothing finishes.
 with asked as (
     select *
     from jsonb_to_recordset($1::jsonb) as (
@@ -401,6 +439,22 @@ with asked as (
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
         model text, tools jsonb, first_text_at timestamptz, taken_in bigint[]
     )
+), mine as (
+    select s.*
+    from (
+        select distinct (select r.session from runs as r where r.id = one) as key
+        from unnest($2::text[]) as one
+        where $15::text is not null
+        order by key
+    ) as wanted
+    cross join lateral (
+        select key, owner, fence
+        from sessions
+        where key = wanted.key
+        limit 1
+        for update
+    ) as s
+    where s.owner = $15
 ), ended as (
     update runs as r
     set outcome = a.outcome, finished_at = a.finished_at, reason = a.reason, error = a.error,
@@ -409,15 +463,21 @@ with asked as (
         output_tokens = coalesce(a.output_tokens, r.output_tokens),
         cached_tokens = coalesce(a.cached_tokens, r.cached_tokens),
         cost_usd = case when a.requests is null then r.cost_usd else a.cost_usd end,
-        model = coalesce(a.model, r.model), tools = coalesce(a.tools, r.tools), first_text_at = a.first_text_at
+        model = coalesce(a.model, r.model), tools = coalesce(a.tools, r.tools),
+        first_text_at = a.first_text_at, inbox = r.inbox || a.taken_in
     from asked as a
     where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
+      and (
+          $15::text is null
+          or r.node = $15 and not r.has_draft and r.occurrence is null and r.heartbeat_run is null
+          and exists (select from mine where mine.key = r.session and mine.fence = r.fence)
+      )
     returning
-        r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, a.taken_in,
+        r.id, r.session, r.epoch, r.outcome, r.reason, r.finished_at, r.inbox, a.taken_in,
         coalesce(r.submitted_at, r.started_at) as asked_at
 ), messages as (
     select *
-    from unnest($10::text[], $11::text[], $12::text[], $13::text[], $14::jsonb[])
+    from unnest($9::text[], $10::text[], $11::text[], $12::text[], $13::jsonb[])
         with ordinality as m (run_id, channel, account, chat, message, ordinal)
 ), ends_of_drafts as (
     select
@@ -427,7 +487,7 @@ with asked as (
             where m.run_id = d.run_id and m.message ->> 'draft' = d.external_id
         ) as left_over,
         ended.outcome = 'interrupted' and ended.reason is distinct from 'approval' and exists (
-            select from inbox where id = any (d.inbox) and state <> 'done'
+            select from inbox where id = any (d.inbox) and finished_at is null
         ) as waits
     from drafts as d
     join ended on ended.id = d.run_id
@@ -436,32 +496,26 @@ with asked as (
     using ends_of_drafts as e
     where d.run_id = e.run_id and not e.waits and not e.left_over
 ), answered as (
+    -- Those that it has taken in belong to no other run.
     update inbox as i
     set state = 'done', outcome = ended.outcome, reason = ended.reason,
-        finished_at = ended.finished_at
+        finished_at = ended.finished_at, run_id = ended.id
     from ended
-    where i.run_id = ended.id and i.run_id = any ($2::text[]) and i.state = 'pending'
-      and ended.outcome <> 'interrupted'
+    where i.id = any (array(select unnest(inbox) from ended where outcome <> 'interrupted'))
+      and (i.run_id = ended.id or i.run_id is null and i.id = any (ended.taken_in))
+      and i.finished_at is null and i.state <> 'waiting' and ended.outcome <> 'interrupted'
 ), freed as (
     update inbox as i
     set run_id = null, attempts = greatest(i.attempts - 1, 0)
     from ended
-    where i.run_id = ended.id and i.run_id = any ($2::text[]) and i.state = 'pending'
-      and ended.outcome = 'interrupted'
-), taken_in as (
-    -- No other run has them.
-    update inbox as i
-    set state = 'done', outcome = ended.outcome, reason = ended.reason,
-        finished_at = ended.finished_at, run_id = ended.id
-    from ended, unnest(ended.taken_in) as row_id
-    where i.id = row_id and i.id = any ($3::bigint[]) and i.state = 'pending' and i.run_id is null
-      and ended.outcome <> 'interrupted'
+    where i.id = any (array(select unnest(inbox) from ended where outcome = 'interrupted'))
+      and i.run_id = ended.id and i.finished_at is null and ended.outcome = 'interrupted'
 ), remembered as (
     insert into history (session, epoch, role, text, native, format, run_id, at, files)
     select
         ended.session, ended.epoch, e.role, e.text, e.native, e.format, ended.id,
         case e.role when 'user' then ended.asked_at else ended.finished_at end, e.files
-    from unnest($4::text[], $5::text[], $6::text[], $7::bytea[], $8::text[], $9::jsonb[])
+    from unnest($3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::jsonb[])
         with ordinality as e (run_id, role, text, native, format, files, ordinal)
     join ended on ended.id = e.run_id
     order by e.ordinal
@@ -479,8 +533,12 @@ with asked as (
     returning id
 )
 select
-    case when exists (select from said) then pg_notify($15, '') end,
-    exists (select from ends_of_drafts where left_over and not waits) as left_over;
+    ended.id, exists (select from ends_of_drafts where left_over and not waits) as left_over,
+    told.said
+from ended
+left join (
+    select case when exists (select from said) then pg_notify($14, '') end as said
+) as told on true;
 
 -- name: summarize
 -- Lets a summary stand for a history up to one of its entries, for a run that has not ended, in its

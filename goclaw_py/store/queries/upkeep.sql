@@ -92,7 +92,7 @@ delete from runs
 where id = any (array(
     select r.id
     from runs as r
-    where r.started_at < $1 and r.finished_at < $1
+    where r.started_at < $1 and r.finished_at < $1 and r.outcome is not null
       and not (select exists (select from drafts as d where d.run_id = r.id))
       and not (select exists (select from job_runs as l where l.id = r.occurrence))
       and not (select exists (select from heartbeat_runs as l where l.id = r.heartbeat_run))

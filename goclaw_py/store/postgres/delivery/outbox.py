@@ -13,6 +13,7 @@ from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
+    ChatsDue,
     MessageFilter,
     Notice,
     OutboxRow,
@@ -63,10 +64,11 @@ class PostgresOutbox(PostgresPart):
         self._claiming = self._ending(Group(self._claim, kind=attrgetter("node")))
         self._marking = self._ending(Group(self._mark_sent))
 
-    async def chats_due(self, places: Collection[Place], *, now: datetime) -> dict[Target, int]:
+    async def chats_due(self, places: Collection[Place], *, now: datetime) -> ChatsDue:
         """The cost depends on the number of chats with unsent rows, not on that of the rows."""
-        found = await self._pool.fetch(_SQL["chats_due"], *place_columns(places), now)
-        return {Target(row["channel"], row["account"], row["chat"]): row["size"] for row in found}
+        *due, last = await self._pool.fetch(_SQL["chats_due"], *place_columns(places), now)
+        counts = {Target(row["channel"], row["account"], row["chat"]): row["size"] for row in due}
+        return ChatsDue(counts, last["next_at"])
 
     async def claim_next(self, chat: Target, *, node: NodeId, now: datetime) -> OutboxRow | None:
         key = storable((chat.channel, chat.account, chat.chat))
@@ -203,11 +205,6 @@ class PostgresOutbox(PostgresPart):
                 await notify(connection, [Notice.OUTBOX])
         return len(revived)
 
-    async def next_due(self, places: Collection[Place]) -> datetime | None:
-        row = await self._pool.row(_SQL["next_due"], *place_columns(places))
-        due_at: datetime | None = None if row is None else row["due_at"]
-        return due_at
-
     async def backlog(self) -> Backlog:
         row = await self._pool.row(_SQL["backlog"])
         if row is None:
@@ -239,6 +236,6 @@ async def _check(
 async def _fenced(connection: Connection, row: OutboxRow, wanted: OutboxState) -> Fenced | None:
     """Return why a row could not be changed; None if it was changed earlier with this claim."""
     now = await connection.row(_SQL["same_claim"], row.id, row.fence)
-    if now is not None and now["state"] == wanted:
+    if now is not None and rows.outbox_state(now) is wanted:
         return None
     return Fenced(f"outbox row {row.id} was claimed or settled by somebody else")

@@ -120,16 +120,15 @@ class _Batch:
         self._node = offers[0].node
         self.now = max(offer.now for offer in offers)
         self._rows: dict[_Key, _Offered] = {}
-        lines: list[dict[str, object]] = []
+        self._received: dict[_Key, datetime] = {}
         for offer in offers:
             for key, offered in offer.rows.items():
-                if self._rows.setdefault(key, offered) is offered:
-                    lines.append(_line(offered, offer.now))
+                self._rows.setdefault(key, offered)
+                self._received.setdefault(key, offer.now)
         self._keys = list(self._rows)
         self.stops = [one.row for one in self._rows.values() if one.row.stops is not None]
         """The rows that have stopped something."""
         self.sessions = sorted({one.row.session for one in self._rows.values()})
-        self._json = orjson.dumps(lines).decode()
 
     async def store(self, pool: Pool) -> _Stored | None:
         """Store all rows; None, and nothing stored, if a session must be claimed first."""
@@ -172,7 +171,14 @@ class _Batch:
                 await close_forsaken(connection, now=self.now)
 
     async def _store(self, connection: Connection, *, whole: bool) -> _Stored:
-        found = await connection.fetch(_SQL["accept"], self._node, self.now, self._json, whole)
+        alone = next(iter(self._rows.values())) if len(self._rows) == 1 else None
+        if alone is not None and alone.row.outcome is None and not whole:
+            columns = _columns(alone)
+            found = await connection.fetch(_SQL["accept_one"], self._node, self.now, *columns)
+        else:
+            lines = [_line(one, self._received[key]) for key, one in self._rows.items()]
+            text = orjson.dumps(lines).decode()
+            found = await connection.fetch(_SQL["accept"], self._node, self.now, text, whole)
         stored: dict[_Key, Row] = {}
         before: dict[SessionKey, Sequence[int]] = {}
         strange: set[SessionKey] = set()
@@ -217,6 +223,25 @@ def _line(offered: _Offered, now: datetime) -> dict[str, object]:
         "reason": row.reason,
         "received_at": now,
     }
+
+
+def _columns(offered: _Offered) -> tuple[object, ...]:
+    """Return the arguments of ``inbox.accept_one`` that describe a message."""
+    row, message = offered.row, offered.row.message
+    target = message.target
+    return (
+        offered.message.decode(),
+        row.session,
+        row.agent,
+        row.kind,
+        target.channel,
+        target.account,
+        message.external_id,
+        target.chat,
+        target.thread,
+        message.peer,
+        None if message.source else message.sender.id,
+    )
 
 
 def _is_listed(row: NewInbox, owner: NodeId | None, node: NodeId) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from operator import attrgetter
@@ -12,7 +12,6 @@ import orjson
 
 from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted, StoreError
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store import NewRun, Notice, RunEnd, RunSoFar, RunStartResult
@@ -182,6 +181,21 @@ class PostgresRuns(PostgresPart):
         await self._endings(_Ending(storable(end.id), end, node))
 
     async def _finish(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        """End runs: most of them, of which all is known, in one statement without a transaction."""
+        node = endings[0].node
+        plain = _once(one for one in endings if one.node == node and _is_plain(one.end))
+        ended: set[str] = set()
+        if plain:
+            rows = await self._pool.fetch(_SQL["finish"], *_end_columns(plain, node))
+            ended = {row["id"] for row in rows}
+        others = [ending for ending in endings if ending.id not in ended]
+        refused = iter(await self._finish_others(others))
+        return [None if ending.id in ended else next(refused) for ending in endings]
+
+    async def _finish_others(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
+        """End runs with jobs, heartbeats, drafts or questions, and find out why one cannot end."""
+        if not endings:
+            return []
         ids = [ending.id for ending in endings]
         async with self._pool.transaction() as connection:
             locked = await connection.fetch(_SQL["lock_sessions_of_runs"], ids)
@@ -197,7 +211,10 @@ class PostgresRuns(PostgresPart):
                 one for one, error in zip(endings, refused, strict=True) if error is None
             )
             ends = works.silenced([one.end for one in ending])
-            ending = [one._replace(end=end) for one, end in zip(ending, ends, strict=True)]
+            ending = [
+                one._replace(end=_marked(end, found[one.id]))
+                for one, end in zip(ending, ends, strict=True)
+            ]
             for one in ending:
                 if (summary := one.end.summary) is not None:
                     # Before the end, which nothing may follow.
@@ -206,12 +223,11 @@ class PostgresRuns(PostgresPart):
             if asking:
                 await ask(connection, asking)
             if ending:
-                told = await connection.row(_SQL["finish"], *_end_columns(ending, found))
+                told = await connection.row(_SQL["finish"], *_end_columns(ending, None))
                 await works.end(connection, ends)
                 # Also one of a message that this run has taken in.
                 if (told and told["left_over"]) or any(one.end.taken_in for one in ending):
-                    now = max(one.end.finished_at for one in ending)
-                    await close_forsaken(connection, now=now)
+                    await close_forsaken(connection, now=_last(ending))
         return refused
 
     async def reset_session(self, key: SessionKey, *, now: datetime) -> None:
@@ -260,9 +276,25 @@ def _is_at_work(run: Row | None) -> bool:
     return run is not None and run["outcome"] is None
 
 
-def _marked(end: RunEnd, run: Row) -> tuple[OutboundMessage, ...]:
-    """Return the messages of a run, marked with what it executed."""
-    return rules.marked(end.say, occurrence=run["occurrence"], heartbeat_run=run["heartbeat_run"])
+def _is_plain(end: RunEnd) -> bool:
+    """Return whether an end concerns only its run, its messages and its history."""
+    return (
+        end.summary is None
+        and end.occurrence is None
+        and end.heartbeat_run is None
+        and not end.taken_in
+        and end.reason is not Reason.APPROVAL
+    )
+
+
+def _last(endings: Iterable[_Ending]) -> datetime:
+    return max(one.end.finished_at for one in endings)
+
+
+def _marked(end: RunEnd, run: Row) -> RunEnd:
+    """Return an end whose messages are marked with what the run executed."""
+    said = rules.marked(end.say, occurrence=run["occurrence"], heartbeat_run=run["heartbeat_run"])
+    return replace(end, say=said)
 
 
 def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
@@ -278,18 +310,19 @@ def _refusal(end: RunEnd, run: Row | None, node: NodeId) -> StoreError | None:
     return None
 
 
-def _end_columns(endings: Sequence[_Ending], runs: Mapping[str, Row]) -> tuple[object, ...]:
+def _end_columns(endings: Sequence[_Ending], node: NodeId | None) -> tuple[object, ...]:
+    """Return the arguments of ``runs.finish``."""
     entries = [(one.id, entry) for one in endings for entry in one.end.history]
-    said = [(one.id, message) for one in endings for message in _marked(one.end, runs[one.id])]
+    said = [(one.id, message) for one in endings for message in one.end.say]
     return (
         orjson.dumps([_end_line(one) for one in endings]).decode(),
         [one.id for one in endings],
-        [row for one in endings for row in one.end.taken_in],
         [run_id for run_id, _ in entries],
         *entry_columns([entry for _, entry in entries]),
         [run_id for run_id, _ in said],
         *rows.outbox_columns([message for _, message in said]),
         Notice.OUTBOX,
+        node,
     )
 
 
