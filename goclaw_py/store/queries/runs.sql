@@ -383,7 +383,7 @@ with known as (
         cached_tokens = coalesce(known.cached_tokens, r.cached_tokens),
         cost_usd = coalesce(known.cost_usd, r.cost_usd), model = coalesce(known.model, r.model)
     from known
-    where r.id = known.id and r.id = any ($3::text[]) and r.node = $1 and r.outcome is null
+    where r.id = known.id and r.id = any ($3::text[]) and r.node = $1 and r.finished_at is null
     returning r.id
 ), added as (
     insert into run_steps (run_id, seq, kind, payload)
@@ -402,7 +402,8 @@ with known as (
     )
     from unnest($8::text[], $9::bigint[]) as t (run_id, id)
     join noted on noted.id = t.run_id
-    where i.id = t.id and i.id = any ($9::bigint[]) and i.state = 'pending' and i.run_id is null
+    where i.id = t.id and i.id = any ($9::bigint[]) and i.finished_at is null
+      and i.state <> 'waiting' and i.run_id is null
 )
 select id
 from noted;
@@ -466,7 +467,8 @@ with asked as (
         model = coalesce(a.model, r.model), tools = coalesce(a.tools, r.tools),
         first_text_at = a.first_text_at, inbox = r.inbox || a.taken_in
     from asked as a
-    where r.id = a.id and r.id = any ($2::text[]) and r.outcome is null
+    -- Not ``outcome is null``: that would let all runs in progress be read.
+    where r.id = a.id and r.id = any ($2::text[]) and r.finished_at is null
       and (
           $15::text is null
           or r.node = $15 and not r.has_draft and r.occurrence is null and r.heartbeat_run is null
