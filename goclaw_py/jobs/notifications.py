@@ -68,9 +68,9 @@ class JobNotifications:
         """Return the system text of a scheduled run, beside the prompt of its job."""
         claimed = held.claimed
         spec = claimed.job.spec
-        return texts.scheduled_run(
-            spec.title, claimed.due_at, self._clock.now(), spec.zone, spec.notify
-        )
+        # It is prepared before it is due.
+        now = max(self._clock.now(), claimed.due_at)
+        return texts.scheduled_run(spec.title, claimed.due_at, now, spec.zone, spec.notify)
 
     async def tell(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt

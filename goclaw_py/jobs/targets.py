@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, assert_never
@@ -23,6 +22,9 @@ _LOOKED_AT: Final = 50
 _LOOKED_AT_FOR_THREADS: Final = 1000
 """If a chat is not among this many, the chat itself is used, not one of its threads."""
 
+
+_OWN: Final = as_it_stands(QueuePolicy())
+"""The queue policy of a session that is not a chat."""
 
 NOT_SET_UP: Final = "this channel is not set up"
 
@@ -100,11 +102,10 @@ class JobTargets:
     def policy_of(self, job: Job, session: SessionKey) -> QueuePolicy:
         """Return the queue policy of a job in its session: it replaces no message there."""
         target = job.spec.target
-        policy = QueuePolicy()
         if isinstance(target, Target) and self._is_of(job, target, session):
             policy = self._policies.rules(target).policy(job.spec.peer)
-            policy = self._policies.contexts.throttled(session, policy)
-        return replace(as_it_stands(policy), capacity=sys.maxsize)
+            return as_it_stands(self._policies.contexts.throttled(session, policy))
+        return _OWN
 
     def _is_of(self, job: Job, target: Target, session: SessionKey) -> bool:
         """Return whether a job runs in the session of its chat, on this node."""

@@ -34,7 +34,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService, Requester
 from goclaw_py.ports.store import NewRun
-from goclaw_py.ports.tools import Children, ToolboxFactory, ToolContext
+from goclaw_py.ports.tools import Children, Toolbox, ToolboxFactory, ToolContext
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, over
 from goclaw_py.runs.event_broker import RunEventBroker
 from goclaw_py.runs.instructions import Instructions
@@ -137,17 +137,32 @@ class AgentExecutor:
         self._clock = clock
         self._may_speak = may_speak
 
-    async def work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
+    async def work(
+        self,
+        job: AgentTask,
+        progress: RunRecorder,
+        hear: Hear,
+        until_due: Callable[[], Awaitable[None]] | None = None,
+    ) -> AgentResult:
         """Run the agent until its reply is complete; ``progress`` has its start.
+
+        ``until_due`` returns when the agent may be called: what does not depend on the time is
+        prepared before, because hundreds of runs may be due at once.
 
         Raises ``BudgetReached`` and the errors of the agent loop. The budget account of the run
         stays open: close it when the end of the run is stored.
         """
-        progress.hide = self._use.hide
+        use, run = self._use, job.run
+        progress.hide = use.hide
         said = (part.text for part in job.parts if isinstance(part, TextPart))
         progress.prompt = first_words(next(said, "")[: 4 * _PROMPT_CHARS], _PROMPT_CHARS)
-        with self._use.spans.work(job.run):
-            return await self._work(job, progress, hear)
+        workspace = use.workspace(run.agent)
+        tools = use.tool_factory.toolbox(self._context(job, progress, workspace))
+        system = (*await use.instructions.read(run.agent), *job.system)
+        if until_due is not None:
+            await until_due()
+        with use.spans.work(run):
+            return await self._call(job, progress, hear, (workspace, tools, system))
 
     def ended(
         self, run: NewRun | Turn, ended: Ending, progress: RunRecorder, error: BaseException | None
@@ -161,11 +176,18 @@ class AgentExecutor:
         if (usage := progress.usage) is not None:
             self._use.meter.used(run.agent, usage)
 
-    async def _work(self, job: AgentTask, progress: RunRecorder, hear: Hear) -> AgentResult:
+    async def _call(
+        self,
+        job: AgentTask,
+        progress: RunRecorder,
+        hear: Hear,
+        prepared: tuple[Path, Toolbox, tuple[str, ...]],
+    ) -> AgentResult:
+        """Call the agent loop with its workspace, its tools and its system texts."""
         use, run = self._use, job.run
+        workspace, tools, system = prepared
+        # Not earlier: daily budgets are those of the day on which it is called.
         budget = await self._open_budget(job, progress)
-        workspace = use.workspace(run.agent)
-        here = self._context(job, progress, workspace)
         journal = Journal(self._store, run.id, await self._live_node(), progress)
         request = RunRequest(
             run_id=run.id,
@@ -174,12 +196,12 @@ class AgentExecutor:
             trigger=run.trigger,
             parts=job.parts,
             history=progress.begun.history,
-            system=(*await use.instructions.read(run.agent), *job.system),
+            system=system,
             take_messages=job.take_messages,
             workspace=workspace,
             summary=progress.begun.summary,
             pinned=progress.begun.pinned,
-            tools=use.tool_factory.toolbox(here),
+            tools=tools,
             model=job.model,
             budget=budget,
             recorded=journal.recorded,

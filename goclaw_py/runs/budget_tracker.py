@@ -200,9 +200,11 @@ class BudgetTracker:
     # ------------------------------------------------------------------ inside
 
     def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
-        since = self._since()
         # A session has the session budget of its own agent.
         of_session = self._limits.get(agent_of(payer.session) or payer.agent, Limits())
+        if of_session.session_day == NO_BUDGET == limits.agent_day:
+            return {}
+        since = self._since()
         days = {
             _Day(BudgetScope.SESSION_DAY, payer.session, since): of_session.session_day,
             _Day(BudgetScope.AGENT_DAY, payer.agent, since): limits.agent_day,

@@ -10,6 +10,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Generic
 
 from goclaw_py.delivery import texts
@@ -138,9 +139,13 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         run = mine.run = replace(mine.run, started_at=began_at)
         mine.beginning = RunStart(self._store, run, held.node)
         mine.progress.begun = await mine.beginning.begin()
+        await self._agent_executor.work(
+            self.task(held, run), mine.progress, _hear_nothing, partial(self._until_due, held)
+        )
+
+    async def _until_due(self, held: ExecutionT) -> None:
         await held.until_due(self._clock)
         held.started_at = held.started_at or self._clock.now()
-        await self._agent_executor.work(self.task(held, run), mine.progress, _hear_nothing)
 
     async def record(self, ended: Ending, error: BaseException | None) -> None:
         """Store the end of a run, with its consequences."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 
 import pytest
 
@@ -14,9 +15,11 @@ from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.jobs.models import Job, JobState, Notify, TargetKind
 from goclaw_py.jobs.schedule import Schedule
 from goclaw_py.model.errors import AgentError
+from goclaw_py.model.ids import AgentName
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.runs.instructions import Instructions
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until
@@ -312,6 +315,41 @@ async def test_a_crowd_is_claimed_before_its_time_and_runs_at_it() -> None:
         logs = await gateway.store.log_of(limit=1000)
         assert [row.status for row in logs] == [OccurrenceStatus.OK] * CROWD
         assert all(row.started_at and row.started_at >= row.scheduled_at for row in logs)
+
+
+async def test_a_crowd_is_told_the_time_at_which_it_runs_not_that_of_its_preparation() -> None:
+    async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
+        await crowd(gateway, [at(60)] * CROWD)
+        await until(lambda: len(gateway.scripted.requests) == CROWD)
+        due = after(60).isoformat(timespec="seconds")
+        wanted = f"It was due at {due} and runs at {due}"
+        assert all(wanted in request.system[-1] for request in gateway.scripted.requests)
+
+
+async def test_a_crowd_is_prepared_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SPEC CRON-4: at its time nothing but the calls of the agents is left to do."""
+    read_at: list[datetime] = []
+    read = Instructions.read
+
+    async def noted(self: Instructions, agent: AgentName) -> tuple[str, ...]:
+        read_at.append(gateway.clock.now())
+        return await read(self, agent)
+
+    monkeypatch.setattr(Instructions, "read", noted)
+    async with a_process(ways=Ways(cron_lane=CROWD)) as gateway:
+        await crowd(gateway, [at(60)] * CROWD)
+        await until(lambda: len(gateway.scripted.requests) == CROWD)
+        assert len(read_at) == CROWD
+        assert max(read_at) < after(60)
+
+
+async def test_a_crowd_for_which_there_is_no_room_occupies_no_slot_early() -> None:
+    """SPEC CRON-4: four may be claimed at once, and that takes no time."""
+    async with a_process(ways=Ways(cron_lane=2)) as gateway:
+        await crowd(gateway, [at(60)] * CROWD)
+        await asyncio.sleep((after(59.95) - gateway.clock.now()).total_seconds())
+        assert gateway.container.job_module.occurrences.load == 0
+        await until(lambda: len(gateway.scripted.requests) == CROWD)
 
 
 async def test_what_is_changed_in_the_last_moment_does_not_run() -> None:

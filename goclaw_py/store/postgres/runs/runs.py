@@ -42,6 +42,9 @@ _INBOX = queries("inbox")
 _FLIGHTS = 2
 _MOST = 32
 """Runs that share a transaction: each start reads a history."""
+_MOST_SCHEDULED = 500
+"""The same for runs of jobs and heartbeats. A thousand jobs may be due at once, and their
+transactions have several statements: each is a round trip, which takes long on a busy machine."""
 
 
 class _OfRun(Protocol):
@@ -89,11 +92,23 @@ class PostgresRuns(PostgresPart):
                 most=_MOST,
             )
         )
+        self._scheduled_beginnings = self._ending(
+            Group(
+                self._begin_scheduled,
+                keys=_session_of,
+                kind=attrgetter("node"),
+                flights=_FLIGHTS,
+                most=_MOST_SCHEDULED,
+            )
+        )
         self._notes = self._ending(
             Group(self._note, keys=_run_of, kind=attrgetter("node"), flights=_FLIGHTS, most=_MOST)
         )
         self._endings = self._ending(
             Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST)
+        )
+        self._scheduled_endings = self._ending(
+            Group(self._finish, keys=_run_of, flights=_FLIGHTS, most=_MOST_SCHEDULED)
         )
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
@@ -103,7 +118,8 @@ class PostgresRuns(PostgresPart):
         that is not stored is fenced too. A run whose chat has moved to another id starts in the
         session of the new chat.
         """
-        return await self._beginnings(_Beginning(storable(run), node))
+        begins = self._scheduled_beginnings if _is_scheduled(run) else self._beginnings
+        return await begins(_Beginning(storable(run), node))
 
     async def _begin(self, runs: Sequence[_Beginning]) -> list[RunStartResult | StoreError]:
         """Start runs. Usually this node owns the sessions, because it accepted their messages."""
@@ -121,6 +137,13 @@ class PostgresRuns(PostgresPart):
         begun |= await self._begin_in_strange(strange, runs[0].node)
         return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
 
+    async def _begin_scheduled(
+        self, runs: Sequence[_Beginning]
+    ) -> list[RunStartResult | StoreError]:
+        """Start runs of jobs and heartbeats. Usually no node owns their sessions."""
+        begun = await self._begin_in_strange(_once([one.run for one in runs]), runs[0].node)
+        return [begun.get(one.run.id) or await self._begin_anyhow(*one) for one in runs]
+
     async def _begin_in_strange(
         self, runs: Sequence[NewRun], node: NodeId
     ) -> dict[RunId, RunStartResult]:
@@ -135,8 +158,10 @@ class PostgresRuns(PostgresPart):
                 runs = await with_their_times(connection, runs, node)
                 if not runs:
                     return {}
-                if not await own_sessions(connection, runs, node) >= {run.session for run in runs}:
-                    raise Fenced("one of the sessions is not to be had")
+                owned = await own_sessions(connection, runs, node)
+                runs = [run for run in runs if run.session in owned]
+                if not runs:
+                    raise Fenced("none of the sessions is to be had")
                 begun, left_over = await begin(connection, runs, node)
                 if left_over:
                     await close_forsaken(connection, now=runs[0].started_at)
@@ -178,7 +203,8 @@ class PostgresRuns(PostgresPart):
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         """Add the history to the epoch in which the run started, even after a reset."""
-        await self._endings(_Ending(storable(end.id), end, node))
+        ends = self._scheduled_endings if _is_scheduled(end) else self._endings
+        await ends(_Ending(storable(end.id), end, node))
 
     async def _finish(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
         """End runs: most of them, of which all is known, in one statement without a transaction."""
@@ -262,6 +288,11 @@ def _session_of(beginning: _Beginning) -> tuple[SessionKey]:
 
 def _run_of(one: _Ending | _Note) -> tuple[RunId]:
     return (one.id,)
+
+
+def _is_scheduled(run: NewRun | RunEnd) -> bool:
+    """Return whether it concerns an occurrence of a job, or a heartbeat run."""
+    return run.occurrence is not None or run.heartbeat_run is not None
 
 
 def _once(items: Iterable[Item]) -> list[Item]:
