@@ -2,7 +2,7 @@
 
 All on an embedded server with fsync; a peer runs in the same round where there is one.
 
-    python -m bench.jobs [together|alone|many] [--rounds 3] [--quick]
+    python -m bench.jobs [together|alone|many] [--rounds 3] [--quick] [--busy 6]
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Sizes:
     many: int = 100_000
     alone: int = 60
     idle_s: float = 20.0
+    busy: int = 0
 
 
 QUICK = Sizes(rounds=1, due=100, stored=1_000, many=5_000, alone=5, idle_s=3.0)
@@ -39,13 +40,14 @@ def together(sizes: Sizes) -> Report:
     with server() as address:
         for done in range(sizes.rounds):
             progress("together", done, sizes.rounds)
-            ours.append(in_child(measure.together, address, sizes.due, sizes.stored))
+            ours.append(in_child(measure.together, address, sizes.due, sizes.stored, sizes.busy))
             if peer:
-                theirs.append(in_child(measure.apscheduler, sizes.due))
+                theirs.append(in_child(measure.apscheduler, sizes.due, sizes.busy))
+    beside = f"; {sizes.busy} busy loops use the same cores" if sizes.busy else ""
     report = Report(
         "jobs together",
         f"{sizes.due:,} due in the same second of {sizes.stored:,} stored, each a run of its own "
-        "with history and log, an agent that takes no time; from the second to the agent",
+        f"with history and log, an agent that takes no time; from the second to the agent{beside}",
         sizes.rounds,
     )
     last = [one.last_ms for one in ours]
@@ -124,12 +126,14 @@ def many(sizes: Sizes) -> Report:
     return report
 
 
+BUSY_HELP = "so many processes use the same cores during `together` (0)"
+
 PARTS = {"together": together, "alone": alone, "many": many}
 
 
 def main() -> None:
     """Run what was asked for."""
-    sizes, parts = asked("bench.jobs", __doc__, Sizes(), QUICK, PARTS)
+    sizes, parts = asked("bench.jobs", __doc__, Sizes(), QUICK, PARTS, {"busy": BUSY_HELP})
     for part in parts:
         PARTS[part](sizes).show()
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from bench.busy import busy_loops
 from bench.jobs.gateway import (
     CLOCK,
     Instant,
@@ -25,6 +26,8 @@ from goclaw_py.model.ids import Owner
 from goclaw_py.store.postgres import Address
 
 _SETTLE_S = 4
+_BUSY_S = 1.0
+"""Busy loops are at work for so long, at least, when jobs become due."""
 
 MOST = 50
 """How many jobs an owner may have."""
@@ -39,12 +42,15 @@ class Late:
     last_ms: float
 
 
-def together(address: Address, due: int, stored: int) -> Late:
-    """So many jobs due in the same second, among so many, in lane of a thousand."""
-    return run_on(loops()[-1], _together(address, due, stored))
+def together(address: Address, due: int, stored: int, busy: int = 0) -> Late:
+    """So many jobs due in the same second, among so many, in lane of a thousand.
+
+    ``busy``: so many processes use the processor from the time at which all jobs are stored.
+    """
+    return run_on(loops()[-1], _together(address, due, stored, busy))
 
 
-async def _together(address: Address, due: int, stored: int) -> Late:
+async def _together(address: Address, due: int, stored: int, busy: int) -> Late:
     collect_less_often()
     async with fresh_store(address, "bench_together", stored - due) as store:
         agent = Instant()
@@ -52,16 +58,19 @@ async def _together(address: Address, due: int, stored: int) -> Late:
             # Time to store them all, and for the process to come to rest.
             at = _whole(CLOCK.now() + timedelta(seconds=_SETTLE_S + due / 150))
             await add_all(store, [a_job(n + 1, At(at), at) for n in range(due)])
-            await _until(lambda: len(agent.asked) >= due, at)
+            if CLOCK.now() > at - timedelta(seconds=_BUSY_S):
+                raise RuntimeError("the jobs were due before all of them were stored")
+            with busy_loops(busy):
+                await _until(lambda: len(agent.asked) >= due, at)
         return _late(agent.asked, [at.timestamp()] * due)
 
 
-def apscheduler(due: int) -> Late:
+def apscheduler(due: int, busy: int = 0) -> Late:
     """The same with APScheduler 3 and its store in memory."""
-    return asyncio.run(_apscheduler(due))
+    return asyncio.run(_apscheduler(due, busy))
 
 
-async def _apscheduler(due: int) -> Late:
+async def _apscheduler(due: int, busy: int) -> Late:
     from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
     asked: list[float] = []
@@ -74,7 +83,8 @@ async def _apscheduler(due: int) -> Late:
     for number in range(due):
         scheduler.add_job(work, "date", run_date=at, id=str(number), misfire_grace_time=60)
     scheduler.start()
-    await _until(lambda: len(asked) >= due, at)
+    with busy_loops(busy):
+        await _until(lambda: len(asked) >= due, at)
     scheduler.shutdown()
     return _late(asked, [at.timestamp()] * due)
 

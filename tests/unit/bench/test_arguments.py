@@ -18,6 +18,7 @@ from bench.inbox import __main__ as inbox
         ("inbox.__main__", "--callers 1 -5", "more than 0"),
         ("inbox.__main__", "--only nobody", "invalid choice"),
         ("inbox.__main__", "--rounds 0", "more than 0"),
+        ("jobs.__main__", "together --busy -1", "--busy is at least 0"),
         ("large.__main__", "paper", "invalid choice"),
         ("large.__main__", "--rounds 0", "--rounds is at least 1"),
         ("scheduler.__main__", "dispatsch", "there is no benchmark dispatsch"),
