@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
 from bench.telegram import flood, rates, requests
 from bench.telegram.flood import Flood
-from bench.telegram.gateways import CASES, Case
+from bench.telegram.gateways import CASES, HERE, Case, Tree, tree_of
 from bench.telegram.processes import TICK_MS
 from bench.telegram.rates import LANE, Load, Rates
 from bench.telegram.sampled import CALLING, shares
@@ -46,6 +46,7 @@ class Sizes:
     flood: int = 1_000
     requests: int = 200
     cases: Sequence[Case] = CASES
+    tree: Tree = HERE
 
 
 QUICK = Sizes(rounds=1, load=Load(50, 10), flood=200, requests=20)
@@ -57,7 +58,7 @@ def answering(sizes: Sizes) -> Report:
     for done in range(sizes.rounds):
         progress("telegram", done, sizes.rounds)
         for case in sizes.cases:
-            found[case].append(rates.measure(case, sizes.load))
+            found[case].append(rates.measure(case, sizes.load, sizes.tree))
     lines = [_line(str(case), found[case]) for case in sizes.cases]
     return Report("telegram", _about_answering(sizes.load), sizes.rounds, lines)
 
@@ -231,11 +232,20 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, help="how often each is measured (5, quick 1)")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
+    cases = {str(case): case for case in CASES}
+    parser.add_argument("--case", choices=cases, help="only this one")
+    parser.add_argument(
+        "--tree", type=tree_of, default=HERE, help="measure the gateway of another checkout"
+    )
     given = parser.parse_args()
     unknown = set(given.report) - REPORTS.keys()
     if unknown:
         parser.error(f"there is no report {', '.join(sorted(unknown))}")
-    sizes = QUICK if given.quick else Sizes()
+    if given.tree is not HERE and given.report != ["answering"]:
+        parser.error("--tree is for answering")
+    sizes = replace(QUICK if given.quick else Sizes(), tree=given.tree)
+    if given.case is not None:
+        sizes = replace(sizes, cases=[cases[given.case]])
     if given.rounds is not None:
         if given.rounds < 1:
             parser.error("--rounds is at least 1")

@@ -54,6 +54,13 @@ class Tree:
 
 HERE = Tree(ROOT, Path(sys.executable))
 
+
+def tree_of(folder: str) -> Tree:
+    """A checkout with the environment that its ``make`` has made."""
+    path = Path(folder).resolve()
+    return Tree(path, path / ".venv/bin/python")
+
+
 CASES = tuple(Case(library, mode) for mode in Mode for library in Library)
 
 

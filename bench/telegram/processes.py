@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from goclaw_py.store.embedded_cluster import DATABASE, USER
@@ -28,6 +29,18 @@ def proportional_mb(process: int) -> float:
         if line.startswith("Pss:"):
             return int(line.split()[1]) / 1024
     raise RuntimeError(f"process {process} is gone")
+
+
+def proportional_mb_with_children(process: int) -> float:
+    """The same for a process and those that it has started."""
+    total = proportional_mb(process)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        # A process may end while we look.
+        with suppress(OSError, RuntimeError):
+            text = stat.read_text()
+            if int(text[text.rindex(")") + 2 :].split()[1]) == process:
+                total += proportional_mb(int(stat.parent.name))
+    return total
 
 
 def server_of(state: Path) -> int:
