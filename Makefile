@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak simulate chaos-cluster chaos-telegram chaos-kills clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -71,7 +71,7 @@ screenshots: tools        ## make the pictures of the guides from a running gate
 schema-page: $(VENV)/.ready  ## generate docs/schema.md from the migrations
 	@$(BIN)/python -m tests.tools.schema_page
 
-bench: bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard  ## run all benchmarks; print medians and targets
+bench: bench-scheduler bench-inbox bench-gateway bench-start bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard  ## run all benchmarks; print medians and targets
 
 # For example: make bench-scheduler ARGS="dispatch --quick"
 bench-scheduler: $(VENV)/.ready  ## measure the scheduler; ARGS=--help lists the options
@@ -82,6 +82,9 @@ bench-inbox: $(VENV)/.ready-bench  ## measure the inbox, compared with other Pos
 
 bench-gateway: $(VENV)/.ready  ## measure a whole gateway process
 	@$(BIN)/python -m bench.gateway $(ARGS)
+
+bench-start: $(VENV)/.ready  ## measure start, first answer and memory of a gateway with Telegram and a model
+	@$(BIN)/python -m bench.start $(ARGS)
 
 bench-telegram: $(VENV)/.ready  ## measure the throughput of a gateway process with Telegram
 	@$(BIN)/python -m bench.telegram $(ARGS)
@@ -112,6 +115,10 @@ bench-cluster: $(VENV)/.ready-bench  ## measure failover, cancellation, throughp
 
 bench-soak: $(VENV)/.ready-bench  ## check for memory growth; ARGS="virtual" or ARGS="real --minutes 30"
 	@$(BIN)/python -m bench.soak $(or $(ARGS),virtual)
+
+# For example: make compare WITH=HEAD~20 ROUNDS=3 ONLY=telegram,jobs, or QUICK=1 to try it
+compare: $(VENV)/.ready-bench  ## compare speed, start, memory and counters with another commit, in turns
+	@$(BIN)/python -m bench.compare "$(WITH)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(if $(QUICK),--quick)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

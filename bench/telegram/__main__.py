@@ -2,9 +2,10 @@
 
 A gateway process on the embedded database (fsync on), the Bot API emulator as another process, and
 an agent that takes no time. Everything shares the machine, so CPU for each message tells more than
-the rate. Nothing is debounced or paced, and reactions and typing are on, as by default.
+the rate. Nothing is debounced or paced, and reactions and typing are on, as by default. `floor` is
+`answering` beside a gateway that has no rules and is written by hand on one page.
 
-    python -m bench.telegram [--rounds 5] [--quick]
+    python -m bench.telegram [floor|answering|shares|flood|requests] [--rounds 5] [--quick]
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
+from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
 from bench.telegram import flood, rates, requests
 from bench.telegram.flood import Flood
-from bench.telegram.gateways import CASES, Case
+from bench.telegram.gateways import CASES, HERE, Case, Tree, tree_of
+from bench.telegram.processes import TICK_MS
 from bench.telegram.rates import LANE, Load, Rates
 from bench.telegram.sampled import CALLING, shares
 from goclaw_py.scheduler.models import Debounce
@@ -29,6 +31,8 @@ OTHER_S = Wanted(Sign.BELOW, 2)
 P50_MS = Wanted(Sign.AT_MOST, 10)
 P99_MS = Wanted(Sign.AT_MOST, 30)
 GROWTH_MB = Wanted(Sign.BELOW, 50)
+WAL_KB = Wanted(Sign.AT_MOST, 5)
+TIMES_FLOOR = Wanted(Sign.AT_MOST, 3)
 _LEAST = 0.01
 """Shares below this are not told."""
 
@@ -42,6 +46,7 @@ class Sizes:
     flood: int = 1_000
     requests: int = 200
     cases: Sequence[Case] = CASES
+    tree: Tree = HERE
 
 
 QUICK = Sizes(rounds=1, load=Load(50, 10), flood=200, requests=20)
@@ -49,32 +54,77 @@ QUICK = Sizes(rounds=1, load=Load(50, 10), flood=200, requests=20)
 
 def answering(sizes: Sizes) -> Report:
     """Measure how much is answered, library and way of receiving in turns."""
-    load = sizes.load
     found: defaultdict[Case, list[Rates]] = defaultdict(list)
     for done in range(sizes.rounds):
         progress("telegram", done, sizes.rounds)
         for case in sizes.cases:
-            found[case].append(rates.measure(case, load))
-    return Report(
-        "telegram",
+            found[case].append(rates.measure(case, sizes.load, sizes.tree))
+    lines = [_line(str(case), found[case]) for case in sizes.cases]
+    return Report("telegram", _about_answering(sizes.load), sizes.rounds, lines)
+
+
+def beside_floor(sizes: Sizes) -> Report:
+    """Measure the same beside a gateway that does only what it must."""
+    floor: list[Rates] = []
+    found: defaultdict[Case, list[Rates]] = defaultdict(list)
+    for done in range(sizes.rounds):
+        progress("telegram floor", done, sizes.rounds)
+        floor.append(rates.measure_floor(sizes.load))
+        for case in sizes.cases:
+            found[case].append(rates.measure(case, sizes.load))
+    lowest = [replace(figure, wanted=None) for figure in _line("floor", floor).figures]
+    lines = [Line("floor", tuple(lowest))]
+    lines += [_line(str(case), found[case]) for case in sizes.cases]
+    lines += [_ratio_line(case, found[case], floor, sizes.load) for case in sizes.cases]
+    about = "the floor is a gateway without rules, written by hand on one page, that polls"
+    return Report("telegram floor", f"{_about_answering(sizes.load)}; {about}", sizes.rounds, lines)
+
+
+def _about_answering(load: Load) -> str:
+    return (
         f"{load.chats} chats, {load.each} messages in each at once, lane main of {LANE}; from the "
-        "first message to the last answer; CPU, and calls of the Bot API, per message",
-        sizes.rounds,
-        [_line(case, found[case]) for case in sizes.cases],
+        "first message to the last answer; CPU, write-ahead log, and calls of the Bot API, per "
+        "message"
     )
 
 
-def _line(case: Case, mine: Sequence[Rates]) -> Line:
+def _line(label: str, mine: Sequence[Rates]) -> Line:
     return Line(
-        str(case),
+        label,
         (
             Figure("answered", [one.per_s for one in mine], "/s", PER_S),
             Figure("gateway's CPU", [one.gateway_ms for one in mine], "ms", CPU_MS),
             Figure("database's", [one.server_ms for one in mine], "ms"),
             Figure("emulator's", [one.emulator_ms for one in mine], "ms"),
+            Figure("WAL", [one.wal_kb for one in mine], "KB", WAL_KB),
             Figure("memory before", [one.before_mb for one in mine], "MB"),
             Figure("after", [one.after_mb for one in mine], "MB"),
             Figure("calls", [sum(one.calls.values()) for one in mine]),
+        ),
+    )
+
+
+def _ratio_line(case: Case, mine: Sequence[Rates], floor: Sequence[Rates], load: Load) -> Line:
+    # A small load may take less CPU than can be measured.
+    least = TICK_MS / load.messages
+    gateway = [max(least, one.gateway_ms) for one in floor]
+    server = [max(least, one.server_ms) for one in floor]
+    return Line(
+        f"{case} / floor",
+        (
+            Figure("answered", ratios([one.per_s for one in mine], [one.per_s for one in floor])),
+            Figure(
+                "gateway's CPU",
+                ratios([one.gateway_ms for one in mine], gateway),
+                "times",
+                TIMES_FLOOR,
+            ),
+            Figure(
+                "database's", ratios([one.server_ms for one in mine], server), "times", TIMES_FLOOR
+            ),
+            Figure(
+                "WAL", ratios([one.wal_kb for one in mine], [one.wal_kb for one in floor]), "times"
+            ),
         ),
     )
 
@@ -160,6 +210,7 @@ def _request_line(debounce: Debounce, rounds: Sequence[Sequence[float]]) -> Line
 
 
 REPORTS = {
+    "floor": beside_floor,
     "answering": answering,
     "shares": profiles,
     "flood": flooding,
@@ -174,19 +225,32 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("report", nargs="*", help=f"some of {', '.join(REPORTS)}; all by default")
+    parser.add_argument(
+        "report",
+        nargs="*",
+        help=f"some of {', '.join(REPORTS)}; by default all but answering, which floor includes",
+    )
     parser.add_argument("--rounds", type=int, help="how often each is measured (5, quick 1)")
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it works")
+    cases = {str(case): case for case in CASES}
+    parser.add_argument("--case", choices=cases, help="only this one")
+    parser.add_argument(
+        "--tree", type=tree_of, default=HERE, help="measure the gateway of another checkout"
+    )
     given = parser.parse_args()
     unknown = set(given.report) - REPORTS.keys()
     if unknown:
         parser.error(f"there is no report {', '.join(sorted(unknown))}")
-    sizes = QUICK if given.quick else Sizes()
+    if given.tree is not HERE and given.report != ["answering"]:
+        parser.error("--tree is for answering")
+    sizes = replace(QUICK if given.quick else Sizes(), tree=given.tree)
+    if given.case is not None:
+        sizes = replace(sizes, cases=[cases[given.case]])
     if given.rounds is not None:
         if given.rounds < 1:
             parser.error("--rounds is at least 1")
         sizes = replace(sizes, rounds=given.rounds)
-    for name in given.report or REPORTS:
+    for name in given.report or [name for name in REPORTS if name != "answering"]:
         REPORTS[name](sizes).show()
 
 

@@ -55,12 +55,14 @@ class _Process(Protocol):
 class Program:
     """One process whose output goes to a file."""
 
-    def __init__(self, arguments: list[str], env: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, arguments: list[str], env: Mapping[str, str], log: Path, folder: Path = ROOT
+    ) -> None:
         self._log = log
         self._out: IO[bytes] = log.open("ab")
         self._process: _Process = subprocess.Popen(
             arguments,
-            cwd=ROOT,
+            cwd=folder,
             env=dict(env),
             stdin=subprocess.DEVNULL,
             stdout=self._out,

@@ -13,6 +13,8 @@ from bench.inbox import __main__ as inbox
     ("bench", "arguments", "complaint"),
     [
         ("agent.__main__", "--rounds 0", ""),
+        ("compare.__main__", "HEAD --only paper", "paper is none of telegram"),
+        ("compare.__main__", "HEAD --rounds 0", "--rounds is at least 1"),
         ("cron.__main__", "--rounds 0", ""),
         ("heartbeat.leaks", "--count 0", "more than 0"),
         ("inbox.__main__", "--callers 1 -5", "more than 0"),
@@ -29,6 +31,8 @@ from bench.inbox import __main__ as inbox
         ("soak.__main__", "virtual --hours 0", "is more than 0"),
         ("soak.__main__", "virtual --hours nan", "is more than 0"),
         ("telegram.__main__", "answring", "there is no report answring"),
+        ("start", "--rounds 0", "--rounds is at least 1"),
+        ("telegram.__main__", "flood --tree /", "--tree is for answering"),
         ("telegram.__main__", "flood --rounds 0", "--rounds is at least 1"),
     ],
 )

@@ -14,20 +14,24 @@ import aiohttp
 import pytest
 
 from bench.telegram import __main__ as telegram
+from bench.telegram import rates
 from bench.telegram.agent import HOLD, answer_to
 from bench.telegram.crowd import FIRST, FLOODER, SOMEBODY, Flooded, crowd
 from bench.telegram.crowd import flood as flood_there
 from bench.telegram.crowd import write as write_there
 from bench.telegram.flood import CAPACITY, check
-from bench.telegram.gateways import CASES, Case, Mode
-from bench.telegram.processes import own_cpu_s, proportional_mb, server_of
-from bench.telegram.rates import Load
+from bench.telegram.gateways import CASES, Case, Mode, floor_for
+from bench.telegram.processes import address_of, own_cpu_s, proportional_mb, server_of
+from bench.telegram.rates import Load, Rates
 from bench.telegram.sampled import OTHER, Sampler, Stack, read, shares, write
 from channels.telegram.settings import Library
 from goclaw_py.delivery.texts import dropped
 from goclaw_py.model.outcomes import Reason
+from goclaw_py.store.postgres import Address, connection
+from goclaw_py.store.postgres.pool import Row
 from tests.botapi import BotApi
 from tests.botapi.caller import Wire
+from tests.support.process import wait_for
 from tests.unit.bench.reports import wanted
 
 pytestmark = pytest.mark.real_time
@@ -51,11 +55,62 @@ def test_every_message_is_answered_and_counted() -> None:
     report = telegram.answering(sizes(Library.AIOGRAM, Mode.WEBHOOK))
     (line,) = report.lines
     assert line.label == "aiogram, webhook"
-    assert [*wanted(report).values()] == ["≥ 300", "≤ 3"]
+    assert [*wanted(report).values()] == ["≥ 300", "≤ 3", "≤ 5"]
     found = {figure.name: figure.median for figure in line.figures}
     assert found["answered"] > 0
     assert found["memory before"] > 10
     assert found["calls"] >= 1
+    assert found["WAL"] > 1
+
+
+def test_each_case_is_compared_with_the_floor_of_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    floor = Rates(1_000.0, 0.5, 0.25, 0.5, 1.0, 30, 40, {"sendMessage": 1.0})
+    slow = Rates(250.0, 1.5, 1.0, 0.5, 5.0, 100, 150, {"sendMessage": 1.0})
+    monkeypatch.setattr(rates, "measure_floor", lambda _load: floor)
+    monkeypatch.setattr(rates, "measure", lambda _case, _load: slow)
+    two = replace(sizes(Library.PTB, Mode.POLLING), load=Load(), rounds=2)
+    report = telegram.beside_floor(two)
+    assert [line.label for line in report.lines] == [
+        "floor",
+        "python-telegram-bot, polling",
+        "python-telegram-bot, polling / floor",
+    ]
+    assert {figure.name: figure.values for figure in report.lines[-1].figures} == {
+        "answered": [0.25, 0.25],
+        "gateway's CPU": [3.0, 3.0],
+        "database's": [4.0, 4.0],
+        "WAL": [5.0, 5.0],
+    }
+    assert {name: bound for (label, name), bound in wanted(report).items() if "floor" in label} == {
+        "gateway's CPU": "≤ 3",
+        "database's": "≤ 3",
+    }
+
+
+_STORED = """
+select (select array_agg(text order by chat, id) from history) as said,
+  (select count(*) from inbox) as inbox, (select count(*) from runs) as runs,
+  (select count(*) from outbox where sent_at is not null) as sent
+"""
+
+
+async def stored(address: Address) -> Row:
+    async with connection(address) as one:
+        found = await one.row(_STORED)
+    assert found is not None
+    return found
+
+
+def test_the_floor_stores_and_sends_each_message_once_and_in_order() -> None:
+    with crowd() as people, floor_for(people) as (_, state):
+        people.write(chats=3, each=4)
+        address = address_of(state)
+        # The last replies are marked a moment after people have them.
+        wait_for(lambda: asyncio.run(stored(address))["sent"] >= 12, "the marks")
+        found = asyncio.run(stored(address))
+    prompts = [f"Message {number}" for _ in range(3) for number in range(4)]
+    assert found["said"] == [text for prompt in prompts for text in (prompt, answer_to(prompt))]
+    assert (found["inbox"], found["runs"], found["sent"]) == (12, 12, 12)
 
 
 def test_a_flood_leaves_the_first_message_and_the_last_ones() -> None:
