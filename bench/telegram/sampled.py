@@ -22,6 +22,9 @@ BEGIN, END = signal.SIGUSR1, signal.SIGUSR2
 
 OTHER = "other"
 _PACKAGES = (
+    ("goclaw_py/app/log", "logs"),
+    ("goclaw_py/common/redaction.py", "logs"),
+    ("goclaw_py/runs/run_log.py", "logs"),
     *(
         (f"goclaw_py/{feature}/", feature)
         for feature in (
@@ -48,7 +51,6 @@ _PACKAGES = (
     ("/site-packages/uvicorn/", "uvicorn"),
     ("/site-packages/markdown_it/", "markdown_it"),
     ("/site-packages/tenacity/", "tenacity"),
-    ("/site-packages/structlog/", "logs"),
     ("/logging/", "logs"),
     ("/asyncio/runners.py", OTHER),
     ("/asyncio/base_events.py", OTHER),

@@ -29,6 +29,7 @@ from channels.telegram.sending import (
 from channels.telegram.settings import Streaming, TelegramSettings
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import WebhookReceiver
+from goclaw_py.common.lru import LruCache
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.chat_commands import MENU
@@ -79,6 +80,7 @@ _ALBUMS = {
     FileKind.DOCUMENT: "documents",
 }
 """The kinds of files that an album may contain together, by the Bot API."""
+_MOST_SENT = 1_000
 _CURE = "get a token from @BotFather and write it into token_file, which is read again"
 
 
@@ -113,10 +115,11 @@ class TelegramChannel:
         self._webhook = WebhookReceiver(settings, account, self._accepted) if hooked else None
         self._poller: Poller | None = None
         self._start: Outage | None = None
-        self._sending = MessageSender(self._open)
+        self._sending = MessageSender(self._open, self._on_sent)
         self._lost = LostDrafts(self._open, self._close_later)
-        self._typing = TypingBoard(self._show_typing)
-        self._marks = Marks(self._react)
+        self._sent_at = LruCache[ChatPlace, float](_MOST_SENT)
+        self._typing = TypingBoard(self._show_typing, self._sent_at)
+        self._marks = Marks(self._react, self._sent_at)
         self._native = NativeDrafts(self._show_draft)
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -419,6 +422,10 @@ class TelegramChannel:
             self._typing.wait(waits.run_id, place)
         if self._settings.reactions:
             self._marks.wait(place, _numbers(waits.messages), marked=waits.late)
+
+    def _on_sent(self, place: ChatPlace) -> None:
+        self._sent_at[place] = asyncio.get_running_loop().time()
+        self._typing.sent(place)
 
     def _end(self, place: ChatPlace, ended: RunEnded) -> None:
         if self._settings.reactions:

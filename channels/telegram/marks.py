@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from math import inf
+from types import MappingProxyType
 
 from channels.telegram.client import ChatPlace
 from goclaw_py.model.errors import ChannelError
@@ -31,12 +33,20 @@ _Message = tuple[int, int]
 class Marks:
     """The marks of a bot. Failures have no effect."""
 
-    def __init__(self, react: Callable[[int, int, str], Awaitable[None]]) -> None:
-        """``react`` sets the reaction to a message, "" removes it."""
+    def __init__(
+        self,
+        react: Callable[[int, int, str], Awaitable[None]],
+        sent_at: Mapping[ChatPlace, float] = MappingProxyType({}),
+    ) -> None:
+        """``react`` sets the reaction to a message, "" removes it.
+
+        ``sent_at`` is when something was last sent to chats, by the clock of the loop.
+        """
         self._react = react
+        self._sent_at = sent_at
         self._timers: dict[_Message, asyncio.TimerHandle] = {}
         self._shown: set[_Message] = set()
-        """Messages that are marked as waiting."""
+        """Messages that are marked as waiting, or soon will be."""
         self._tasks: dict[_Message, asyncio.Task[None]] = {}
         """The present task of each message."""
         self._running: set[asyncio.Task[None]] = set()
@@ -50,18 +60,18 @@ class Marks:
             if marked and len(self._shown) < _MOST:
                 self._shown.add(key)
             if len(self._timers) < _MOST and key not in self._timers:
-                self._timers[key] = loop.call_later(AFTER_S, self._is_late, key)
+                self._timers[key] = loop.call_later(AFTER_S, self._is_late, place, message)
 
     def begin(self, place: ChatPlace, messages: Iterable[int]) -> None:
-        """Remove the marks of messages whose run starts."""
+        """Set no marks on messages whose run starts."""
         for message in messages:
-            self._unset_timer((place.chat_id, message))
+            self._withdraw((place.chat_id, message))
 
     def end(self, place: ChatPlace, messages: Iterable[int], outcome: Outcome) -> None:
         """Mark messages whose run has ended."""
         keys = [(place.chat_id, message) for message in messages]
         for key in keys:
-            self._unset_timer(key)
+            self._withdraw(key)
             if key in self._shown:
                 self._set(key, "")
         if keys and outcome in FAILURES:
@@ -77,20 +87,27 @@ class Marks:
         if self._running:
             await asyncio.wait(self._running)
 
-    def _is_late(self, key: _Message) -> None:
+    def _is_late(self, place: ChatPlace, message: int) -> None:
+        loop, key = asyncio.get_running_loop(), (place.chat_id, message)
+        due = self._sent_at.get(place, -inf) + AFTER_S
+        if due > loop.time():
+            # While answers come, people see that their messages are being worked on.
+            self._timers[key] = loop.call_at(due, self._is_late, place, message)
+            return
         del self._timers[key]
         self._set(key, WAITS)
 
-    def _unset_timer(self, key: _Message) -> None:
+    def _withdraw(self, key: _Message) -> None:
+        """Do not mark a message as waiting, unless the call has begun."""
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer.cancel()
+        elif key not in self._shown and (task := self._tasks.pop(key, None)) is not None:
+            task.cancel()
 
     def _set(self, key: _Message, emoji: str) -> None:
         before = self._tasks.get(key)
-        if emoji == WAITS:
-            self._shown.add(key)
-        else:
+        if emoji != WAITS:
             self._shown.discard(key)
         task = asyncio.create_task(self._show(key, emoji, before), name="telegram mark")
         self._tasks[key] = task
@@ -110,6 +127,8 @@ class Marks:
                 async with self._room:
                     if self._tasks.get(key) is not asyncio.current_task():
                         return  # a later mark takes its place
+                    if emoji == WAITS:
+                        self._shown.add(key)
                     await self._react(*key, emoji)
             except ChannelError as error:
                 _log.debug("reaction_not_shown", extra={"error": str(error)})

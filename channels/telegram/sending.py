@@ -43,7 +43,13 @@ _NUMBER = re.compile(r"-?[0-9]{1,18}")
 class MessageSender:
     """Sends through a client that is opened when it is first needed."""
 
-    def __init__(self, client: Callable[[], Awaitable[BotClient]]) -> None:
+    def __init__(
+        self,
+        client: Callable[[], Awaitable[BotClient]],
+        on_sent: Callable[[ChatPlace], None] = lambda _: None,
+    ) -> None:
+        """``on_sent`` is called when a new message is in a chat."""
+        self._on_sent = on_sent
         self._client = client
         self._shown: OrderedDict[tuple[int, int], tuple[Text, Buttons]] = OrderedDict()
         """The texts of drafts; one that is too long for a message does not change."""
@@ -133,13 +139,14 @@ class MessageSender:
         client = await self._client()
         reply = number_of(reply_to)
         try:
-            return await client.send_message(place, text, reply_to=reply, buttons=buttons)
+            number = await client.send_message(place, text, reply_to=reply, buttons=buttons)
         except MarkupRefused:
             if not text.html:
                 raise
-            return await client.send_message(
-                place, _as_plain(text), reply_to=reply, buttons=buttons
-            )
+            text = _as_plain(text)
+            number = await client.send_message(place, text, reply_to=reply, buttons=buttons)
+        self._on_sent(place)
+        return number
 
     async def _edit(self, place: ChatPlace, draft: str, text: Text, buttons: Buttons) -> None:
         client = await self._client()
@@ -171,6 +178,7 @@ class MessageSender:
         place, reply = place_or_raise(messages[0].target), number_of(messages[0].reply_to)
         uploads, captions = map(list, zip(*map(_upload, messages), strict=True))
         ids = await client.send_album(place, uploads, captions=captions, reply_to=reply)
+        self._on_sent(place)
         return [str(number) for number in ids]
 
     async def _send_file(self, place: ChatPlace, message: OutboundMessage) -> int:

@@ -95,7 +95,7 @@ async def run_gateway(
     hooks = parts.hooks
     folder = settings.state_folder
     file = None if front is None else folder / "goclaw.log"
-    configure(settings, file=file, ring=parts.logs)
+    configure(settings, file=file, ring=parts.logs, in_thread=True)
     signals = Signals()
     database = Database(settings, say, tell=tell)
     async with AsyncExitStack() as stack:

@@ -1,15 +1,18 @@
-"""Prepare values of log lines for output: plain types, secrets masked, length limited."""
+"""What a log line says: values of plain types, without secrets, of limited length, and as text."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping, MutableMapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from datetime import date, datetime
 from enum import Enum
 from functools import lru_cache
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
+
+import orjson
 
 from goclaw_py.common.redaction import HIDDEN, Redactor, is_name_of_secret
 
@@ -21,43 +24,88 @@ _DEEPEST = 6
 _SHORT = 64
 """Texts up to this length, in characters, are remembered with what is left of them without secrets:
 names of events and fields, agents and sessions come in each line."""
-_REMEMBERED = 1024
+_REMEMBERED = 4096
 _LARGEST_NUMBER = 1 << 63
 
 _HALF = re.compile("[\ud800-\udfff]")
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_NOT_BARE = re.compile(r"[\s\"'=\[\]{}]|^$")
 
-EventDict = MutableMapping[str, Any]
-
-
-def plain_values(hide: Redactor) -> Callable[[object, str, EventDict], EventDict]:
-    """Return a log processor, which must be the last one before rendering."""
-    hide_short = lru_cache(_REMEMBERED)(hide)
-
-    def processor(_logger: object, _method: str, event: EventDict) -> EventDict:
-        walk = _Walk(hide, hide_short)
-        return {walk.text(str(name)): walk.named(str(name), event[name]) for name in event}
-
-    return processor
+_LOUD = {"warning": "\x1b[33m", "error": "\x1b[31m", "critical": "\x1b[31m"}
+_CALM, _STRONG, _FAINT, _RESET = "\x1b[32m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_NAME, _VALUE = "\x1b[36m", "\x1b[35m"
 
 
-def for_terminals(_logger: object, _method: str, event: EventDict) -> EventDict:
-    """Prepare lines for terminals.
+class PlainValues:
+    """Makes the values of log lines plain. Any thread may call it."""
+
+    def __init__(self, hide: Redactor) -> None:
+        self._hide = hide
+        self._hide_short = lru_cache(_REMEMBERED)(lambda text: hide(_HALF.sub("\ufffd", text)))
+        # Each event has the same fields in every line.
+        self._names = lru_cache(_REMEMBERED)(lambda names: [*map(_Walk(hide, hide).name, names)])
+
+    def __call__(self, facts: Mapping[str, object]) -> dict[str, Any]:
+        """Return the fields of a line with secrets masked, also one that is split over them."""
+        walk = _Walk(self._hide, self._hide_short)
+        plain = walk.fields(zip(self._names(tuple(facts)), facts.values(), strict=True), 0)
+        if pieces := self._hide.split_over(walk.texts):
+            return {_without(name, pieces): _without(one, pieces) for name, one in plain.items()}
+        return plain
+
+
+def as_json(facts: Mapping[str, Any]) -> bytes:
+    """Return plain values as a line of JSON in ASCII, so that no terminal obeys it."""
+    line = orjson.dumps(facts)
+    if not line.isascii():
+        line = json.dumps(facts, separators=(",", ":")).encode()
+    return line + b"\n"
+
+
+def for_people(facts: Mapping[str, Any], *, colors: bool) -> bytes:
+    """Return plain values as lines for terminals.
 
     Control characters are escaped, and continuation lines are indented so that they cannot look
     like other log lines.
     """
-    return {name: _for_terminals(value) for name, value in event.items()}
+    known = ("timestamp", "level", "event", "logger", "exception")
+    when, level, event, logger, trace = (_shown(facts.get(name, "")) for name in known)
+    fields = [(name, _bare(facts[name])) for name in sorted(facts.keys() - known)]
+    if colors:
+        when = f"{_FAINT}{when}{_RESET}"
+        level = f"{_LOUD.get(level, _CALM)}{_STRONG}{level:<9}{_RESET}"
+        event, logger = f"{_STRONG}{event:<30}{_RESET}", f"{_STRONG}{logger}{_RESET}"
+        words = [f"{_NAME}{_shown(n)}{_RESET}={_VALUE}{text}{_RESET}" for n, text in fields]
+    else:
+        level, event = f"{level:<9}", f"{event:<30}"
+        words = [f"{_shown(name)}={text}" for name, text in fields]
+    line = " ".join((when, f"[{level}]", event, f"[{logger}]", *words))
+    return (f"{line}\n    {trace}\n" if trace else f"{line}\n").encode()
 
 
-def _for_terminals(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    shown = _UNFIT.sub(lambda found: found[0].encode("unicode_escape").decode(), value)
-    return shown.replace("\n", "\n    ")
+def _bare(value: object) -> str:
+    """Return a value as it is if it is a word, else in quotes or brackets."""
+    if isinstance(value, str) and not _NOT_BARE.search(value):
+        return _shown(value)
+    return _shown(repr(value))
 
 
-_is_of_secret = lru_cache(_REMEMBERED)(is_name_of_secret)
+def _shown(value: object) -> str:
+    text = _UNFIT.sub(lambda found: found[0].encode("unicode_escape").decode(), str(value))
+    return text.replace("\n", "\n    ")
+
+
+def _without(value: Any, pieces: Set[str]) -> Any:
+    """Return plain values with all texts hidden that are among ``pieces``."""
+    match value:
+        case str():
+            return HIDDEN if value in pieces else value
+        case dict():
+            return {_without(name, pieces): _without(one, pieces) for name, one in value.items()}
+        case list():
+            return [_without(one, pieces) for one in value]
+        case _:
+            return value
 
 
 class _Walk:
@@ -67,54 +115,70 @@ class _Walk:
         self._hide = hide
         self._hide_short = hide_short
         self._left = MOST_VALUES
+        self.texts: list[str] = []
+        """The values that are texts, in their order."""
 
-    def named(self, name: str, value: object, depth: int = 0) -> object:
-        """Return the plain value of a field."""
-        if value is not None and not isinstance(value, bool) and _is_of_secret(name[-_SHORT:]):
-            return HIDDEN
-        return self._plain(value, depth)
+    def fields(
+        self, facts: Iterable[tuple[tuple[str, bool], object]], depth: int
+    ) -> dict[str, Any]:
+        """Return the plain values of fields; what ``name`` says of each comes before its value."""
+        shown: dict[str, Any] = {}
+        for (name, is_of_secret), value in facts:
+            if is_of_secret and value is not None and not isinstance(value, bool):
+                shown[name] = HIDDEN
+            elif type(value) is str and len(value) <= _SHORT:
+                # Nearly all texts. The way through the functions below would cost more than this.
+                shown[name] = text = self._hide_short(value)
+                self.texts.append(text)
+            else:
+                shown[name] = self._plain(value, depth)
+        return shown
 
-    def text(self, said: str) -> str:
+    def name(self, key: object) -> tuple[str, bool]:
+        """Return the name of a field without secrets, and whether it is the name of one."""
+        name = str(key)
+        return self._text(name), is_name_of_secret(name)
+
+    def _text(self, said: str) -> str:
         """Return a text with secrets masked; a secret at the cut is removed completely."""
-        said = str.__str__(said)
-        if len(said) <= _SHORT and said.isascii():
+        if len(said) <= _SHORT:
             return self._hide_short(said)
-        said = _HALF.sub("\ufffd", said)
         if len(said) <= LONGEST_TEXT:
-            return self._hide(said)
+            return self._hide(_HALF.sub("\ufffd", said))
         reach = self._hide.reach
-        kept = self._hide(said[: LONGEST_TEXT + reach])
+        kept = self._hide(_HALF.sub("\ufffd", said[: LONGEST_TEXT + reach]))
         kept = kept[: max(0, len(kept) - reach)][:LONGEST_TEXT]
         return f"{kept}… [{len(said)} characters]"
 
     def _plain(self, value: object, depth: int) -> object:
         self._left -= 1
-        match value:
-            case None | bool():
-                return value
-            case Enum():
-                return self._plain(value.value, depth)
-            case str():
-                return self.text(value)
-            case int():
-                return int(value) if abs(value) < _LARGEST_NUMBER else f"{value:#x}"[:LONGEST_TEXT]
-            case float():
-                # JSON has no NaN and infinity.
-                return float(value) if value - value == 0 else f"{float(value)}"
-            case _ if depth < _DEEPEST and isinstance(value, Mapping | Set | list | tuple):
-                return self._inside(value, depth + 1)
-            case _:
-                return self.text(_words(value))
+        if not isinstance(value, str):
+            match value:
+                case None | bool():
+                    return value
+                case Enum():
+                    return self._plain(value.value, depth)
+                case int():
+                    is_large = abs(value) >= _LARGEST_NUMBER
+                    return f"{value:#x}"[:LONGEST_TEXT] if is_large else int(value)
+                case float():
+                    # JSON has no NaN and infinity.
+                    return float(value) if value - value == 0 else f"{float(value)}"
+                case _ if depth < _DEEPEST and isinstance(value, Mapping | Set | list | tuple):
+                    return self._inside(value, depth + 1)
+            value = _words(value)
+        text = self._text(str.__str__(value))
+        self.texts.append(text)
+        return text
 
     def _inside(self, value: object, depth: int) -> object:
+        most = max(0, self._left)
         try:
             if isinstance(value, Mapping):
-                some = list(islice(value.items(), max(0, self._left)))
-                return {
-                    self.text(str(name)): self.named(str(name), one, depth) for name, one in some
-                }
+                some = islice(value.items(), most)
+                return self.fields(((self.name(key), one) for key, one in some), depth)
             assert isinstance(value, Set | list | tuple)
-            return [self._plain(one, depth) for one in islice(value, max(0, self._left))]
+            return [self._plain(one, depth) for one in islice(value, most)]
         except Exception as error:
             # Catch everything: values can be objects of any class.
             return f"(unreadable: {type(error).__name__})"

@@ -7,19 +7,23 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from io import TextIOWrapper
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-
-import structlog
+from traceback import format_exception
+from typing import Any, TextIO
 
 from goclaw_py.app.log_ring import LogRing
-from goclaw_py.app.log_values import for_terminals, plain_values
+from goclaw_py.app.log_values import PlainValues, as_json, for_people
+from goclaw_py.app.log_writer import LogWriter, report_unwritten
 from goclaw_py.common.log_context import worked_on
 from goclaw_py.common.redaction import Redactor
 from goclaw_py.config.models import LogFormat, Settings
 from goclaw_py.config.secrets import known_secrets
 
 _QUIET = ("httpx", "httpcore", "httpx2", "httpcore2", "telegram", "uvicorn", "asyncio")
+_OF_LOGGING = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})
+"""Attributes of records that are no facts."""
 
 
 def configure(
@@ -28,26 +32,29 @@ def configure(
     file: Path | None,
     secrets: Iterable[str] = (),
     ring: LogRing | None = None,
+    in_thread: bool = False,
 ) -> None:
     """Send all log lines to ``file``, or to standard error, and what they say to ``ring``.
 
     Code logs through the standard library: a constant message and facts as ``extra``. Each line
     says which run, session, job or message the task works on that writes it; none has a secret of
-    the settings in it, or one of ``secrets``.
+    the settings in it, or one of ``secrets``. With ``in_thread`` a thread writes them, so that no
+    caller is ever blocked.
     """
     target = settings.log.file or file
-    handler = _handler(target)
+    stream = sys.stderr if target is None else _open(target)
     terminal = target is None and sys.stderr.isatty()
-    as_json = settings.log.format is LogFormat.JSON or (
+    is_json = settings.log.format is LogFormat.JSON or (
         settings.log.format is LogFormat.AUTO and not terminal
     )
-    hide = Redactor({*known_secrets(settings, os.environ), *secrets})
     colors = terminal and wants_colors(os.environ)
-    processors = _processors(hide, as_json=as_json, colors=colors)
-    if ring is not None:
-        processors[-1] = _kept(ring, processors[-1])
-    handler.setFormatter(_Formatter(processors))
+    values = PlainValues(Redactor({*known_secrets(settings, os.environ), *secrets}))
+    render = as_json if is_json else partial(for_people, colors=colors)
+    handler = _Handler(stream, values, render, ring, in_thread=in_thread)
     handler.addFilter(_mark_work)
+    # No line shows these, and they would cost as much as all the rest of it.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    logging._srcfile = None  # noqa: SLF001  as the documentation of ``logging`` says
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -99,103 +106,97 @@ def _mark_work(record: logging.LogRecord) -> bool:
     """Add the run or job of the current task to a line, unless the line names another one."""
     facts = worked_on()
     said = vars(record)
-    if all(said.get(name) in (None, fact) for name, fact in facts.items()):
-        said.update(facts)
+    for name, fact in facts.items():
+        if said.get(name) not in (None, fact):
+            return True
+    said.update(facts)
     return True
 
 
-# ---------------------------------------------------------------------------- destinations
+# ---------------------------------------------------------------------------- lines
 
 
-def _handler(file: Path | None) -> logging.Handler:
-    if file is None:
-        return _ToStream(sys.stderr)
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return _ToFile(file, encoding="utf-8")
+class _Handler(logging.StreamHandler[Any]):
+    """Writes each record as a line of plain values without secrets, even a broken record."""
 
+    def __init__(
+        self,
+        stream: TextIO,
+        values: PlainValues,
+        render: Callable[[Mapping[str, Any]], bytes],
+        ring: LogRing | None,
+        *,
+        in_thread: bool,
+    ) -> None:
+        super().__init__(stream)
+        self._values = values
+        self._render = render
+        self._ring = ring
+        self._writer: LogWriter | None = None
+        if in_thread:
+            with suppress(AttributeError, OSError, ValueError):  # there is no standard error
+                self._writer = LogWriter(stream.fileno())
 
-def _tell_unwritten() -> None:
-    """Report a lost line. Python's own report would quote it, including secrets."""
-    error = sys.exc_info()[0]
-    words = "a log line could not be written" if error is None else f"not logged: {error.__name__}"
-    try:
-        sys.stderr.write(f"goclaw: {words}\n")
-    except (OSError, ValueError, AttributeError):
-        return  # standard error cannot be written either
-
-
-class _ToStream(logging.StreamHandler):  # type: ignore[type-arg]
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (its name)
-        del record
-        _tell_unwritten()
-
-
-class _ToFile(logging.FileHandler):
-    """Creates a file that only its owner can read, because it has data about messages."""
-
-    def _open(self) -> TextIOWrapper:
-        number = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return os.fdopen(number, "a", encoding=self.encoding)
-
-    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (its name)
-        del record
-        _tell_unwritten()
-
-
-# ---------------------------------------------------------------------------- format
-
-
-class _Formatter(structlog.stdlib.ProcessorFormatter):
-    """Formats every record, even if its message cannot be formatted."""
-
-    def __init__(self, processors: list[structlog.typing.Processor]) -> None:
-        shared: list[structlog.typing.Processor] = [
-            structlog.stdlib.add_log_level,
-            structlog.stdlib.add_logger_name,
-            structlog.stdlib.ExtraAdder(),
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-        ]
-        super().__init__(foreign_pre_chain=shared, processors=processors)
-
-    def format(self, record: logging.LogRecord) -> str:
+    def emit(self, record: logging.LogRecord) -> None:
         try:
-            record.getMessage()
-        except Exception as error:
-            # Catch everything: arguments can be objects of any class. They are not shown.
-            record = logging.makeLogRecord(vars(record))
-            record.msg = f"{record.msg!s} (arguments not shown: {type(error).__name__})"
-            record.args = None
-        return super().format(record)
+            facts = self._values(_facts(record))
+            when = datetime.fromtimestamp(record.created, UTC)
+            facts["timestamp"] = f"{when.isoformat(timespec='microseconds')[:-6]}Z"
+            line = self._render(facts)
+            if self._ring is not None:
+                self._ring.add(facts, len(line))
+            if self._writer is not None:
+                self._writer.add(line)
+            else:
+                self.stream.write(line.decode())
+                self.flush()
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+        else:
+            super().flush()
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  (its name)
+        """Report a lost line. Python's own report would quote it, including secrets."""
+        del record
+        report_unwritten(sys.exc_info()[1])
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        if self.stream is not sys.stderr:
+            self.stream.close()
+        super().close()
 
 
-def _processors(hide: Redactor, *, as_json: bool, colors: bool) -> list[structlog.typing.Processor]:
-    # The default formatter prints local variables, which may contain API keys (SPEC SEC-2).
-    first: list[structlog.typing.Processor] = [
-        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-        structlog.processors.format_exc_info,
-        plain_values(hide),
-    ]
-    if as_json:
-        return [*first, structlog.processors.JSONRenderer()]
-    console = structlog.dev.ConsoleRenderer(
-        colors=colors, exception_formatter=structlog.dev.plain_traceback
-    )
-
-    def render(logger: object, method: str, event: structlog.typing.EventDict) -> str:
-        return console(logger, method, for_terminals(logger, method, event))
-
-    return [*first, render]
+def _open(file: Path) -> TextIO:
+    """Open a file that only its owner can read, because it has data about messages."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # A named pipe that is opened only for writing would block until somebody reads it.
+    access = os.O_RDWR if file.is_fifo() else os.O_WRONLY
+    number = os.open(file, access | os.O_CREAT | os.O_APPEND, 0o600)
+    return os.fdopen(number, "w", encoding="utf-8")
 
 
-def _kept(ring: LogRing, render: structlog.typing.Processor) -> structlog.typing.Processor:
-    """Render lines, and keep the values of each: neither renderer changes them."""
-
-    def processor(
-        logger: object, method: str, event: structlog.typing.EventDict
-    ) -> structlog.typing.ProcessorReturnValue:
-        text = render(logger, method, event)
-        assert isinstance(event, dict)
-        ring.add(event, len(str(text)))
-        return text
-
-    return processor
+def _facts(record: logging.LogRecord) -> dict[str, object]:
+    """Return what a record says, under the names of fields."""
+    try:
+        event = record.getMessage()
+    except Exception as error:
+        # Catch everything: arguments can be objects of any class. They are not shown.
+        event = f"{record.msg!s} (arguments not shown: {type(error).__name__})"
+    facts: dict[str, object] = {
+        "event": event,
+        "level": record.levelname.lower(),
+        "logger": record.name,
+    }
+    facts |= {name: fact for name, fact in vars(record).items() if name not in _OF_LOGGING}
+    if record.exc_info:
+        # Without local variables, which may be API keys (SPEC SEC-2).
+        facts["exception"] = "".join(format_exception(*record.exc_info)).rstrip("\n")
+    if record.stack_info:
+        facts["stack_info"] = record.stack_info
+    return facts

@@ -7,7 +7,9 @@ beginning of a word or name and does not backtrack, or is limited.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 HIDDEN: Final = "[hidden]"
@@ -51,6 +53,21 @@ LIKE_A_SECRET: Final = re.compile(
 """Texts that their place or form reveals: the groups stay, what follows them is hidden."""
 
 
+_SIGNS: Final = (
+    *("sk-", "sk_", "pk-", "pk_", "rk-", "rk_", "xai-", "xai_", "nvapi", "hf_", "r8_", "gho_"),
+    *("ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "pylf_", "tgp_", "aiza", "akia"),
+    *("asia", "bearer ", "***", "%3a", "eyj", "-----begin", "://", "key", "token", "secret"),
+    *("authorization", "cookie", "passw", "pwd"),
+)
+"""Every match of the two patterns above has one of these in it, in lower case, or ``_BOT``, or one
+of ``_FOLDED``. To find none is 20 times as quick as to search for the patterns."""
+_BOT: Final = re.compile(r":(?<=\d:)[\w-]{35}")
+_HEX: Final = re.compile("[0-9a-f-]*")
+"""Numbers and ids: no match of the patterns is made of these characters only."""
+_FOLDED: Final = re.compile("[\u0130\u0131\u017f]")
+"""Letters that patterns take for an i or an s, without regard to case."""
+
+
 class Redactor:
     """Hides known secrets, however they are escaped, and what looks like one.
 
@@ -60,16 +77,49 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= MIN_SECRET}
-        self._known = [re.compile(_spelled(one)) for one in sorted(known, key=len, reverse=True)]
+        longest_first = sorted(known, key=len, reverse=True)
+        self._known = [(_plain_part(one), re.compile(_spelled(one))) for one in longest_first]
         self.reach = max((len(one) for one in known), default=0) * _WIDEST
         """The number of characters at a truncated text's end that may be a truncated secret."""
 
     def __call__(self, text: str) -> str:
         """Return the text with ``HIDDEN`` in place of every secret."""
-        for pattern in self._known:
+        if not self.suspects(text):
+            return text
+        for _, pattern in self._known:
             text = pattern.sub(HIDDEN, text)
         text = LIKE_A_SECRET.sub(_keep_name, text)
         return LIKE_A_KEY.sub(HIDDEN, text)
+
+    def suspects(self, text: str) -> bool:
+        """Return False if there is certainly no secret in a text, and in no part of it."""
+        for part, _ in self._known:
+            if part in text:
+                return True
+        if _HEX.fullmatch(text):
+            return False
+        lower = text.lower()
+        for sign in _SIGNS:
+            if sign in lower:
+                return True
+        folded = None if text.isascii() else _FOLDED.search(text)
+        return folded is not None or _BOT.search(text) is not None
+
+    def split_over(self, texts: Sequence[str]) -> set[str]:
+        """Return those texts that together have a known secret, if they are read without a gap."""
+        whole = "".join(texts)
+        found = [
+            match.span()
+            for part, pattern in self._known
+            if part in whole
+            for match in pattern.finditer(whole)
+        ]
+        ends = list(accumulate(map(len, texts))) if found else []
+        return {
+            text
+            for begin, end in found
+            for text in texts[bisect_right(ends, begin) : bisect_left(ends, end) + 1]
+        }
 
 
 def is_name_of_secret(name: str) -> bool:
@@ -96,6 +146,11 @@ def _keep_name(found: re.Match[str]) -> str:
 
 _WIDEST: Final = 12
 """The longest escape of one character: two halves of a pair as ``\ud83d\ude00``."""
+
+
+def _plain_part(secret: str) -> str:
+    """Return the longest part of a secret that has one spelling only."""
+    return max(re.findall(r"[A-Za-z0-9_.~-]+", secret[:LONGEST_SECRET]), key=len, default="")
 
 
 def _spelled(secret: str) -> str:

@@ -1,4 +1,4 @@
-"""The log lines about the start and the end of each run (SPEC OPS-5)."""
+"""The log line about each run (SPEC OPS-5)."""
 
 from __future__ import annotations
 
@@ -17,51 +17,40 @@ log = logging.getLogger(__name__)
 
 
 class RunLog:
-    """Writes a line when a run starts and one when its end is stored.
+    """Writes a line when the end of a run is stored, and at level debug one when it starts.
 
-    A request that ends without a start, for example a message dropped from a full queue, gets one
-    line. Does nothing if the log level excludes these lines.
+    A request that ends without a start, for example a message dropped from a full queue, gets a
+    line too.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._started: dict[RunId, float] = {}
-        """The start of each run, by the clock of the loop."""
+        self._started: dict[RunId, tuple[float, float]] = {}
+        """The start of each run by the clock of the loop, and how long it had waited for it."""
 
     def started(self, run: Turn | NewRun) -> None:
         """A run has started."""
-        self._started[run.id] = asyncio.get_running_loop().time()
-        if not log.isEnabledFor(logging.INFO):
-            return
-        facts, now = _facts(run), self._clock.now()
-        if isinstance(run, Turn):
-            message = run.rows[0].message
-            asked_at = run.rows[0].received_at
-            facts |= {"channel": message.target.channel, "source": message.source}
-        else:
-            asked_at = run.submitted_at or now
-            facts |= {
-                "parent": run.parent,
-                "occurrence": run.occurrence,
-                "heartbeat_run": run.heartbeat_run,
-            }
+        now = self._clock.now()
+        asked_at = run.rows[0].received_at if isinstance(run, Turn) else run.submitted_at or now
         # A job's run may be submitted a moment before it is due.
         waited_s = max(0.0, round((now - asked_at).total_seconds(), 3))
-        known = {name: fact for name, fact in facts.items() if fact}
-        log.info("run_started", extra={**known, "waited_s": waited_s})
+        self._started[run.id] = asyncio.get_running_loop().time(), waited_s
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("run_started", extra={**_facts(run), "waited_s": waited_s})
 
     def ended(self, run: Turn | NewRun, ended: Ending, progress: RunRecorder) -> None:
         """The end of a run is stored, or never will be."""
-        started_at = self._started.pop(run.id, None)
+        started = self._started.pop(run.id, None)
         if not log.isEnabledFor(logging.INFO):
             return
         facts = _facts(run) | {"outcome": ended.outcome}
         if ended.reason is not None:
             facts["reason"] = ended.reason
-        if started_at is None:
+        if started is None:
             log.info("run_not_started", extra=facts)
             return
-        facts["duration_s"] = round(asyncio.get_running_loop().time() - started_at, 3)
+        began, facts["waited_s"] = started
+        facts["duration_s"] = round(asyncio.get_running_loop().time() - began, 3)
         facts["tool_calls"] = len(progress.calls)
         if progress.model:
             facts["model"] = progress.model
@@ -77,6 +66,19 @@ def _facts(run: Turn | NewRun) -> dict[str, object]:
     facts: dict[str, object] = {"run_id": run.id, "session": run.session, "agent": run.agent}
     if isinstance(run, Turn):
         message = run.rows[0].message
-        sender = person_at(message.target, message.of_whom)
-        return facts | {"trigger": Trigger.CHAT, "lane": MAIN_LANE, "sender": sender}
-    return facts | {"trigger": run.trigger, "lane": run.lane}
+        facts |= {
+            "trigger": Trigger.CHAT,
+            "lane": MAIN_LANE,
+            "sender": person_at(message.target, message.of_whom),
+            "channel": message.target.channel,
+            "source": message.source,
+        }
+    else:
+        facts |= {
+            "trigger": run.trigger,
+            "lane": run.lane,
+            "parent": run.parent,
+            "occurrence": run.occurrence,
+            "heartbeat_run": run.heartbeat_run,
+        }
+    return {name: fact for name, fact in facts.items() if fact}

@@ -41,7 +41,6 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("goclaw_py.cli",),
     "segno": ("goclaw_py.cli.qr_code",),
     "starlette": ("goclaw_py.web",),
-    "structlog": ("goclaw_py.app",),
     "telegram": ("channels.telegram.via_ptb",),
     "tenacity": ("goclaw_py.common.retry", "goclaw_py.agents.models"),
     "typer": ("goclaw_py.cli",),

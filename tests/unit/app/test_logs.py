@@ -35,6 +35,7 @@ from goclaw_py.model.outcomes import Ending
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler
+from tests.support.harness import Ways, a_process, until
 
 TOKEN = "123456789:" + "AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_"
 PASSWORD = 'p/ss "wörd"\\n@home'
@@ -247,6 +248,28 @@ def test_a_secret_that_is_cut_is_cut_off_whole(
     assert f"{LONGEST_TEXT + place + len(TOKEN)} characters" in text or place < -len(TOKEN)
 
 
+SPLIT: dict[str, dict[str, object]] = {
+    "over two fields": {"one": TOKEN[:20], "two": TOKEN[20:]},
+    "over three": {"one": f"it is {TOKEN[:15]}", "two": TOKEN[15:30], "three": f"{TOKEN[30:]}!"},
+    "over a list": {"all": [TOKEN[:20], TOKEN[20:]]},
+    "over a list and a field": {"all": {"deep": ["x", TOKEN[:20]]}, "two": TOKEN[20:]},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("said", SPLIT.values(), ids=SPLIT)
+def test_a_secret_that_is_split_over_values_is_hidden(
+    tmp_path: Path, secretive: Settings, form: LogFormat, said: dict[str, object]
+) -> None:
+    configure(as_log(secretive, form), file=tmp_path / "log")
+    lib.warning("it said", extra={**said, "number": 5, "other": "stays"})
+    lib.warning("%s%s", TOKEN[:20], TOKEN[20:])
+    text = (tmp_path / "log").read_text()
+    assert TOKEN[:15] not in text
+    assert TOKEN[30:] not in text
+    assert "stays" in text
+
+
 class Full(StringIO):
     def write(self, text: str) -> int:
         raise OSError("the disk is full")
@@ -360,6 +383,16 @@ def test_what_is_said_cannot_look_like_another_line_for_people(tmp_path: Path) -
     assert "\x1b" not in text
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_no_line_has_characters_that_a_terminal_obeys(tmp_path: Path, form: LogFormat) -> None:
+    configure(Settings(log=Log(format=form)), file=tmp_path / "log")
+    control = "\x1b[2J \x9b2J \u202e \u2028"
+    lib.warning(control, extra={"said": control, "exception": f"{control}\n2026 [error] fake"})
+    text = (tmp_path / "log").read_text()
+    assert not set("\x1b\x9b\u202e\u2028") & set(text)
+    assert "\n2026" not in text
+
+
 class Terminal(StringIO):
     def isatty(self) -> bool:
         return True
@@ -423,6 +456,17 @@ async def test_every_line_of_a_run_has_its_id_and_its_session(tmp_path: Path) ->
     assert [(one["run_id"], "session" in one) for one in others] == [("another", False)] * 3
     lib.warning("outside")
     assert "run_id" not in lines(tmp_path / "log")[-1]
+
+
+async def test_an_answered_message_costs_one_line(tmp_path: Path) -> None:
+    """SPEC OPS-5: at level info, which is the default. What costs more belongs to level debug."""
+    async with a_process(ways=Ways(QueuePolicy())) as gateway:
+        configure(Settings(log=Log(format=LogFormat.JSON)), file=tmp_path / "log")
+        await gateway.ask("hello")
+        await until(lambda: not gateway.dispatcher.runs())
+        written = lines(tmp_path / "log")
+    assert [line["event"] for line in written] == ["run_ended"]
+    assert (tmp_path / "log").stat().st_size < 600
 
 
 async def test_what_a_task_works_on_is_not_seen_by_others(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from urllib.parse import quote, quote_plus
 
 import orjson
@@ -52,6 +53,31 @@ def test_a_secret_is_never_read_whatever_is_around_it(
     # What is around may be, or make, the secret once more, or a part of the word for it.
     assert spelled not in shown.replace(HIDDEN, "") or spelled in before + after
     assert HIDDEN in shown
+
+
+@given(before=anything, found=st.from_regex(LIKE_A_KEY) | st.from_regex(LIKE_A_SECRET))
+def test_what_looks_like_a_secret_is_always_suspected(before: str, found: str) -> None:
+    """A text that is not suspected is not searched."""
+    text = before + found
+    is_one = LIKE_A_KEY.search(text) or LIKE_A_SECRET.search(text)
+    assert not is_one or Redactor().suspects(text)
+
+
+@given(before=anything, secret=secrets, after=anything, spelling=st.sampled_from([*SPELLINGS]))
+def test_a_known_secret_is_always_suspected(
+    before: str, secret: str, after: str, spelling: str
+) -> None:
+    assert Redactor([secret]).suspects(before + SPELLINGS[spelling](secret) + after)
+
+
+@given(parts=st.lists(st.text("ab", max_size=3), max_size=8), cuts=st.sets(st.integers(1, 11)))
+def test_texts_that_together_have_a_secret_are_found(parts: list[str], cuts: set[int]) -> None:
+    secret = "the-password"
+    ends = [0, *sorted(cuts), len(secret)]
+    pieces = [secret[begin:end] for begin, end in pairwise(ends)]
+    hide = Redactor([secret])
+    assert set(pieces) <= hide.split_over([*parts, *pieces, *parts])
+    assert hide.split_over([*parts, "the-", "passwor", *parts]) == set()
 
 
 def test_a_longer_secret_is_hidden_before_the_one_inside_of_it() -> None:

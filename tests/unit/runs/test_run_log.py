@@ -1,9 +1,10 @@
-"""One line when a run starts and one when it has ended, whoever asked for it (SPEC OPS-5)."""
+"""One line when a run has ended, and at debug one when it starts (SPEC OPS-5)."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from decimal import Decimal
 
 import pytest
@@ -18,15 +19,29 @@ from tests.support.harness import GatewayProcess, Ways, a_process, here, session
 from tests.support.heartbeat_gateway import heartbeat_gateway, saying, until_ended, write
 from tests.support.jobs import Wanted, at, make
 
-Log = pytest.LogCaptureFixture
 RESEARCHER = AgentName("researcher")
 AT_ONCE = Ways(QueuePolicy())
 
 
+class Log(logging.Handler):
+    """Keeps records, also those of level debug."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
 @pytest.fixture(autouse=True)
-def log(caplog: Log) -> Log:
-    caplog.set_level(logging.INFO, "goclaw_py.runs.run_log")
-    return caplog
+def log() -> Iterator[Log]:
+    logger, kept = logging.getLogger("goclaw_py.runs.run_log"), Log()
+    logger.addHandler(kept)
+    logger.setLevel(logging.DEBUG)
+    yield kept
+    logger.setLevel(logging.NOTSET)
+    logger.removeHandler(kept)
 
 
 def told(log: Log, event: str) -> list[dict[str, object]]:
@@ -41,8 +56,10 @@ def pairs(log: Log) -> list[tuple[object, object]]:
     assert len(ended) == len(told(log, "run_ended"))
     assert started.keys() == ended.keys()
     for run_id, line in started.items():
-        for name in ("session", "agent", "trigger", "lane"):
+        for name in ("session", "agent", "trigger", "lane", "waited_s"):
             assert line[name] == ended[run_id][name]
+        for name in ("sender", "channel", "source", "parent", "occurrence", "heartbeat_run"):
+            assert line.get(name) == ended[run_id].get(name)
     return sorted((str(line["trigger"]), str(line["outcome"])) for line in ended.values())
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import ChatPlace
 from channels.telegram.settings import Streaming, TelegramSettings
 from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, RateLimited, Undeliverable
@@ -74,12 +75,13 @@ def failing(method: str, *errors: ChannelError) -> ScriptedClient:
     [
         ([started("a"), 0.2, ended("a"), started("b"), 0.2, ended("b"), 60], []),
         ([started()], []),
-        ([WAITS, 1, BEGUN, 4, DONE, 60], [0, 4.5]),
+        ([WAITS, 0.2, BEGUN, DONE, 60], []),
+        ([WAITS, 1, BEGUN, 4, DONE, 60], [0.25, 4.75]),
         # Two messages that become one turn; and one that waits for others from the beginning.
         ([WAITS, RunWaits(RunId("b"), ANN, ("12",)), 30, BEGUN, 1, DONE, 60,
-          RunWaits(RunId("c"), ANN, ("13",), late=True), 1], [0, 30.3]),
+          RunWaits(RunId("c"), ANN, ("13",), late=True), 1], [0.25, 30.25]),
     ],
-    ids=["answered at once", "closed", "accepted", "waiting"],
+    ids=["answered at once", "closed", "accepted and answered", "accepted", "waiting"],
 )  # fmt: skip
 async def test_typing_begins_with_an_accepted_message_but_not_if_the_answer_is_quick(
     steps: list[Step], typed: list[float]
@@ -87,7 +89,7 @@ async def test_typing_begins_with_an_accepted_message_but_not_if_the_answer_is_q
     """SPEC CHAN-4."""
     client = await play(*steps)
     await asyncio.sleep(60)
-    assert [round(one.at, 1) for one in client.typed] == typed
+    assert [one.at for one in client.typed] == typed
 
 
 async def test_typing_is_shown_soon_and_every_four_and_a_half_seconds() -> None:
@@ -95,7 +97,80 @@ async def test_typing_is_shown_soon_and_every_four_and_a_half_seconds() -> None:
     client = ScriptedClient()
     client.takes_s["send_action"] = 0.3
     await play(started(), 10, RunText(RUN, ANN, "so far"), ended(), 60, client=client)
-    assert [round(one.at, 3) for one in client.typed] == [0.3, 4.8, 9.3]
+    assert [round(one.at, 3) for one in client.typed] == [0.25, 4.75, 9.25]
+
+
+async def sends(channel: TelegramChannel) -> None:
+    await channel.send(OutboundMessage(ANN, "an answer"))
+
+
+async def test_typing_is_not_repeated_while_answers_come() -> None:
+    """SPEC CHAN-4: a call for each of many messages would cost more than the answers."""
+    client = ScriptedClient()
+    async with over(client) as channel:
+        for number in range(20):
+            channel.signal(RunWaits(RunId(f"{number}"), ANN, ()))
+        for number in range(20):
+            await asyncio.sleep(0.5)
+            channel.signal(started(f"{number}"))
+            channel.signal(ended(f"{number}"))
+            await sends(channel)
+    assert [one.at for one in client.typed] == [0.25]
+
+
+async def test_typing_is_shown_once_while_messages_wait() -> None:
+    """SPEC CHAN-4: a mark says that they wait; and not at all after an answer."""
+    client = ScriptedClient()
+    async with over(client) as channel:
+        for number in range(20):
+            channel.signal(RunWaits(RunId(f"{number}"), ANN, ()))
+            await asyncio.sleep(1)
+        await asyncio.sleep(60)
+        await sends(channel)
+        channel.signal(RunWaits(RUN, ANN, ()))
+        await asyncio.sleep(1)
+        assert [one.at for one in client.typed] == [0.25]
+        channel.signal(started())
+        await asyncio.sleep(1)
+    assert [one.at for one in client.typed] == [0.25, 81.25]
+
+
+async def test_a_message_ends_typing_until_the_next_run_has_worked_for_a_moment() -> None:
+    """SPEC CHAN-4: Telegram ends it with each message of the bot."""
+    client = ScriptedClient()
+    async with over(client) as channel:
+        channel.signal(started("a"))
+        channel.signal(RunWaits(RunId("b"), ANN, ()))
+        await asyncio.sleep(2)
+        channel.signal(ended("a"))
+        await sends(channel)
+        channel.signal(started("b"))
+        await asyncio.sleep(5)
+        channel.signal(ended("b"))
+        await asyncio.sleep(60)
+    assert [one.at for one in client.typed] == [0.25, 2.25, 6.75]
+
+
+async def test_typing_goes_on_after_a_message_of_a_run_that_goes_on() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel:
+        channel.signal(started("a"))
+        await asyncio.sleep(1)
+        await channel.post_draft(OutboundMessage(ANN, "so far", run_id=RUN))
+        await asyncio.sleep(5)
+        channel.signal(ended("a"))
+    assert [one.at for one in client.typed] == [0.25, 5.5]
+
+
+async def test_a_message_does_not_shorten_the_pause_that_telegram_asks_for() -> None:
+    client = failing("send_action", RateLimited("slow", 30))
+    async with over(client) as channel:
+        channel.signal(started("a"))
+        await asyncio.sleep(1)
+        await sends(channel)
+        channel.signal(started("b"))
+        await asyncio.sleep(31)
+    assert [one.at for one in client.typed] == [0.25, 30.25]
 
 
 async def test_typing_goes_on_until_the_last_run_of_a_place_has_ended() -> None:
@@ -177,7 +252,8 @@ async def test_messages_that_wait_are_marked_until_their_run_has_ended(
     steps: list[Step], reactions: list[Shown]
 ) -> None:
     """SPEC CHAN-4."""
-    assert (await play(*steps)).reactions == reactions
+    shown = (await play(*steps)).reactions
+    assert sorted(shown, key=lambda one: (one.at, one.number)) == reactions
 
 
 async def test_reactions_can_be_turned_off() -> None:

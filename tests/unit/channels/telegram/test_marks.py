@@ -151,6 +151,39 @@ async def test_many_marks_leave_connections_to_typing_and_presses() -> None:
         assert {last[number] for number in marked} == {""}
 
 
+async def test_what_starts_or_ends_before_its_mark_was_sent_is_never_marked() -> None:
+    """Under load marks wait for each other: late ones would only cost calls."""
+    async with marking() as (client, marks):
+        client.takes_s["set_reaction"] = 1.0
+        for number in range(1, 11):
+            marks.wait(HERE, [number])
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(2.4)
+        marks.begin(HERE, [3, 4, 5])
+        marks.end(HERE, range(1, 9), DONE)
+        marks.end(HERE, [9], Outcome.FAILED)
+        await asyncio.sleep(60)
+        assert {(one.number, one.what) for one in client.reactions} == {
+            *((number, what) for number in (1, 2) for what in (WAITS, "")),
+            (9, FAILED),
+            (10, WAITS),
+        }
+
+
+async def test_no_message_is_marked_while_answers_come() -> None:
+    """SPEC CHAN-4."""
+    client, sent_at = ScriptedClient(), dict[ChatPlace, float]()
+    marks = Marks(client.set_reaction, sent_at)
+    marks.wait(HERE, [12])
+    marks.wait(ChatPlace(8), [12])
+    for second in range(1, 10):
+        await asyncio.sleep(1)
+        sent_at[HERE] = second
+    await asyncio.sleep(60)
+    assert shown(client) == [(2, 12, WAITS), (11, 12, WAITS)]
+    await marks.close()
+
+
 async def test_closing_ends_marks_that_are_due_or_under_way() -> None:
     async with marking() as (client, marks):
         client.takes_s["set_reaction"] = 100.0
