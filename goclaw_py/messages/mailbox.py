@@ -165,7 +165,10 @@ class Mailboxes:
 
     def of(self, session: SessionKey) -> Mailbox:
         """Return the mailbox of a session; create it if needed."""
-        return self._boxes.setdefault(session, Mailbox())
+        box = self._boxes.get(session)
+        if box is None:
+            box = self._boxes[session] = Mailbox()
+        return box
 
     def find(self, session: SessionKey) -> Mailbox | None:
         """Return the mailbox of a session, if there is one."""
