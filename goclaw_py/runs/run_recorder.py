@@ -156,10 +156,11 @@ class RunRecorder:
     def history(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
         """Return its history entries. An interrupted run leaves readable entries."""
         entries = list(self._entries(prompt, outcome))
-        if entries and entries[0].role is Role.USER:
+        if entries and entries[0].role is Role.USER and entries[0].files != self.received:
             entries[0] = replace(entries[0], files=self.received)
-        if self.result is not None and outcome is Outcome.COMPLETED:
-            entries[-1] = replace(entries[-1], files=self.result.files)
+        result = self.result if outcome is Outcome.COMPLETED else None
+        if result is not None and entries[-1].files != result.files:
+            entries[-1] = replace(entries[-1], files=result.files)
         return tuple(entries)
 
     def _entries(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
