@@ -278,10 +278,11 @@ class IngressFilter:
         if message.source:
             return
         chat, sender = message.target.whole_chat, message.sender
-        named = [SeenName(replace(chat, chat=sender.id), sender.name, sender.username)]
+        direct = chat if chat.chat == sender.id else replace(chat, chat=sender.id)
+        named = [SeenName(direct, sender.name, sender.username)]
         if message.peer is PeerKind.GROUP:
             named.append(SeenName(chat, message.place_name))
-        elif chat.chat != sender.id:
+        elif direct is not chat:
             named.append(replace(named[0], target=chat))
         for one in named:
             stored, at = self._names.get(one.target, (None, self._clock.now()))

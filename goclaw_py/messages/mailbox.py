@@ -19,7 +19,7 @@ stored), it becomes *stale*: nothing starts until a reload has read the pending 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -320,6 +320,10 @@ class Mailboxes:
         """Return all turns, each once."""
         turns = (entry.turn for entry in self._rows.values())
         return {turn.id: turn for turn in turns if turn is not None}.values()
+
+    def has_all(self, rows: Set[int]) -> bool:
+        """Return whether this process has all of these rows."""
+        return rows <= self._rows.keys()
 
     def rows(self) -> set[int]:
         """Return all rows of this process."""

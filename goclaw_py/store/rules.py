@@ -199,6 +199,8 @@ def marked(
     heartbeat_run: HeartbeatRunId | None = None,
 ) -> tuple[OutboundMessage, ...]:
     """Return the messages, marked with the occurrence or heartbeat run that they report."""
+    if occurrence is None and heartbeat_run is None:
+        return tuple(messages)
     return tuple(
         replace(
             one,
