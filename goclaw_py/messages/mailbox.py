@@ -74,11 +74,11 @@ class MailboxEntry:
     announce: Callable[[], None] | None = None
     unstored: Reason | None = None
     tried: asyncio.Event | None = None
+    key: ExternalId = field(init=False)
+    """Its identity in its channel."""
 
-    @property
-    def key(self) -> ExternalId:
-        """Its identity in its channel."""
-        return external_id(self.message)
+    def __post_init__(self) -> None:
+        self.key = external_id(self.message)
 
     def new_row(self) -> NewInbox:
         """Return the row to commit."""
