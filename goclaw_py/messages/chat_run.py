@@ -444,19 +444,15 @@ class ChatRunExecutor:
         await retry_until_available(settle)
 
     def _end_of(self, end: TurnEnd) -> RunEnd:
-        turn, ended, error = end.turn, end.ended, end.error
-        stored = RunEnd(
-            id=turn.id,
-            outcome=ended.outcome,
-            finished_at=self._clock.now(),
-            reason=ended.reason,
-            error=turn.progress.told(error),
-            history=turn.progress.history(turn.prompt(), ended.outcome),
-            say=(*end.say, *end.questions.say),
+        turn, questions = end.turn, end.questions
+        return turn.progress.run_end(
+            end.ended,
+            end.error,
+            self._clock.now(),
+            prompt=turn.prompt(),
+            asks=Questions(questions.approvals, (*end.say, *questions.say)),
             taken_in=turn.taken_in,
-            approvals=end.questions.approvals,
         )
-        return turn.progress.recorded(stored)
 
     def _hear(self, turn: Turn, event: AgentEvent | ValueStep) -> None:
         """Show an event of an agent."""
