@@ -48,6 +48,9 @@ class WorkspaceError(GoclawError):
 class NotThere(WorkspaceError):
     """There is nothing with this name."""
 
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "there is no such file or folder")
+
 
 class _Refused(Exception):
     """The file is of the wrong kind; the text says which."""
@@ -197,7 +200,7 @@ def _explained(path: str) -> Iterator[None]:
     except _Refused as error:
         raise WorkspaceError(path, str(error)) from error
     except FileNotFoundError as error:
-        raise NotThere(path, "there is no such file or folder") from error
+        raise NotThere(path) from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise WorkspaceError(path, reason[0].lower() + reason[1:]) from error

@@ -479,6 +479,8 @@ class TelegramChannel:
             raise
 
     async def _open(self) -> BotClient:
+        if self._client is not None:
+            return self._client
         async with self._connecting:
             if self._closed:
                 raise NotSent("the channel is closed")

@@ -109,16 +109,14 @@ def clean_name(value: object) -> str:
     """
     if not isinstance(value, str):
         return ""
-    seen = "".join(_shown(char) for char in well_formed(value))
-    return cut_text(" ".join(seen.split()), NAME_LIMIT)
+    return cut_text(" ".join(_visible(value).split()), NAME_LIMIT)
 
 
 def clean_file_name(value: object) -> str:
     """Clean a file name, without its path; a short extension survives a cut."""
     if not isinstance(value, str):
         return ""
-    seen = "".join(_shown(char) for char in well_formed(value))
-    name = _SEPARATORS.sub("_", " ".join(seen.split())).rstrip(". ")
+    name = _SEPARATORS.sub("_", " ".join(_visible(value).split())).rstrip(". ")
     if len(name) <= NAME_LIMIT:
         return name
     stem, dot, ending = name.rpartition(".")
@@ -131,6 +129,12 @@ def clean_mime(value: object) -> str:
     """Return a MIME type in lower case without parameters, or "" if it is not one."""
     mime = value.lower() if isinstance(value, str) else ""
     return mime if _MIME.fullmatch(mime) else ""
+
+
+def _visible(text: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text  # most names
+    return "".join(_shown(char) for char in well_formed(text))
 
 
 def _shown(char: str) -> str:

@@ -13,14 +13,13 @@ import stat
 import tempfile
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterator,
     Awaitable,
     Callable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
+from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -57,6 +56,8 @@ _SHOWN = (FileKind.PHOTO, FileKind.VOICE)
 _JSON = {"Content-Type": "application/json"}
 _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,64}", re.ASCII)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\/]')
+_TROUBLE = (aiohttp.ClientError, TimeoutError, OSError)
+"""What aiohttp raises instead of a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ class HttpPool:
         self._silence_s = silence_s
         self._queue_s = queue_s
         self._total_s = total_s
+        self._limits = self._limits_with(silence_s)
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -130,47 +132,47 @@ class HttpPool:
         missing, ``Undeliverable`` for parameters that cannot be encoded.
         """
         data = _form(parameters, files) if files else _json(parameters)
-        async with self._asking("POST", url, data, silence_s=silence_s) as answer:
-            return answer.status, await answer.read()
+        limits = self._limits if silence_s is None else self._limits_with(silence_s)
+        try:
+            async with self._open_session.post(
+                url,
+                data=data,
+                headers=None if files else _JSON,
+                timeout=limits,
+                allow_redirects=False,
+            ) as answer:
+                return answer.status, await answer.read()
+        except _TROUBLE as error:
+            raise _in_our_words(error) from None
 
     async def stream(self, url: str) -> AsyncGenerator[bytes, None]:
         """Download a file in pieces. Raises a ``ChannelError``; close the generator."""
-        async with self._asking("GET", url) as answer:
-            if answer.status != 200:
-                _no_file(answer.status, await answer.content.read(_CHUNK))
-            async for piece in answer.content.iter_chunked(_CHUNK):
-                yield piece
+        try:
+            async with self._open_session.get(
+                url, timeout=self._limits, allow_redirects=False
+            ) as answer:
+                if answer.status != 200:
+                    _no_file(answer.status, await answer.content.read(_CHUNK))
+                async for piece in answer.content.iter_chunked(_CHUNK):
+                    yield piece
+        except _TROUBLE as error:
+            raise _in_our_words(error) from None
 
-    @asynccontextmanager
-    async def _asking(
-        self,
-        method: str,
-        url: str,
-        data: bytes | aiohttp.FormData | None = None,
-        *,
-        silence_s: float | None = None,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    @property
+    def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise NotSent("the connection pool is closed")
-        silence = self._silence_s if silence_s is None else silence_s
+        return self._session
+
+    def _limits_with(self, silence_s: float) -> aiohttp.ClientTimeout:
         patience = self._connect_s + self._queue_s
-        timeout = aiohttp.ClientTimeout(
+        return aiohttp.ClientTimeout(
             # An answer that drips is cut too.
-            total=(self._total_s or silence) + patience,
+            total=(self._total_s or silence_s) + patience,
             connect=patience,
             sock_connect=self._connect_s,
-            sock_read=silence,
+            sock_read=silence_s,
         )
-        headers = _JSON if isinstance(data, bytes) else None
-        try:
-            async with self._session.request(
-                method, url, data=data, headers=headers, timeout=timeout, allow_redirects=False
-            ) as answer:
-                yield answer
-        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
-            raise NotSent(f"no connection to the Bot API: {_words(error)}") from None
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise MaybeSent(f"no answer from the Bot API: {_words(error)}") from None
 
 
 class Pools:
@@ -328,6 +330,13 @@ def _form(parameters: Mapping[str, object], files: Mapping[str, FormFile]) -> ai
     for name, part in files.items():
         form.add_field(name, part.content, filename=part.name, content_type=part.mime)
     return form
+
+
+def _in_our_words(error: Exception) -> NotSent | MaybeSent:
+    """Return our error for one of ``_TROUBLE``."""
+    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
+        return NotSent(f"no connection to the Bot API: {_words(error)}")
+    return MaybeSent(f"no answer from the Bot API: {_words(error)}")
 
 
 def _words(error: BaseException) -> str:

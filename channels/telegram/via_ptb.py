@@ -60,7 +60,8 @@ _MEDIA: Mapping[FileKind, type[_Media]] = {
     FileKind.AUDIO: telegram.InputMediaAudio,
     FileKind.DOCUMENT: telegram.InputMediaDocument,
 }
-_NO_PREVIEW = telegram.LinkPreviewOptions(is_disabled=True)
+_NO_PREVIEW = {"is_disabled": True}
+"""Not the library's class: that one would be converted for each message."""
 
 _T = TypeVar("_T")
 
@@ -104,22 +105,26 @@ class _Transport(BaseRequest):
         connect_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
         pool_timeout: object = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
     ) -> tuple[int, bytes]:
-        """Make a call; return only responses with ``ok``."""
+        """Make a call; return no refusals, except those that ``parse_json_payload`` raises."""
         request = request_data or RequestData()
         silence_s = read_timeout if isinstance(read_timeout, (int, float)) else None
         try:
             status, body = await self._pool.post(
                 url, request.parameters, _files(request), silence_s=silence_s
             )
-            read_answer(status, body)
+            if status != 200:
+                read_answer(status, body)
         except ChannelError as error:
             raise _Failure(error) from None
         return status, body
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, object]:
-        """Decode a response of ``do_request``."""
-        return {"result": read_answer(200, payload)}
+        """Decode a response of ``do_request``. Raises ``_Failure`` for one without ``ok``."""
+        try:
+            return {"result": read_answer(200, payload)}
+        except ChannelError as error:
+            raise _Failure(error) from None
 
 
 def _files(request: RequestData) -> dict[str, FormFile]:
@@ -408,10 +413,10 @@ def _mode(text: Text) -> str | None:
     return ParseMode.HTML if text.html else None
 
 
-def _reply(reply_to: int | None) -> telegram.ReplyParameters | None:
+def _reply(reply_to: int | None) -> Mapping[str, object] | None:
     if reply_to is None:
         return None
-    return telegram.ReplyParameters(reply_to, allow_sending_without_reply=True)
+    return {"message_id": reply_to, "allow_sending_without_reply": True}
 
 
 def _keyboard(buttons: Buttons) -> telegram.InlineKeyboardMarkup | None:

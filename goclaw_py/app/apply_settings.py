@@ -100,6 +100,8 @@ class SettingsApplier:
         if self._has_new_plans:
             await self._container.heartbeats.plan()
             self._has_new_plans = False
+        if not self._replaced:
+            return
         running = {run.id for run in self._container.dispatcher.runs()}
         unused = [loop for loop, using in self._replaced if not using & running]
         self._replaced = [one for one in self._replaced if one[1] & running]

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final
 
 from goclaw_py.model.ids import RunId, uuid7
@@ -32,9 +33,8 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-def steady_s() -> float:
-    """Return seconds since some instant; this clock cannot be set."""
-    return time.clock_gettime(_STEADY)
+steady_s: Callable[[], float] = partial(time.clock_gettime, _STEADY)
+"""Returns seconds since some instant; this clock cannot be set."""
 
 
 class SharedClock:

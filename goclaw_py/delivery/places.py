@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.store import ChatStore
 
@@ -27,4 +25,4 @@ async def where_read(store: ChatStore, target: Target) -> Target:
     """Return the topic in which messages to ``target`` appear. Raises ``StoreUnavailable``."""
     if target.thread is None or not (await store.topic(target)).state:
         return target
-    return replace(target, thread=None)
+    return target.whole_chat

@@ -51,6 +51,13 @@ class RateLimiter:
         """
         account = self._accounts[target.channel, target.account]
         pace = self._pace(target)
+        is_first = not (last or account.messages or account.urgent_first)
+        if is_first and target.chat not in account.waiting:
+            # As a rule: nobody waits, and the limits allow it.
+            now, pacer = _now(), account.pacer
+            at = pacer.chat_ready_at(target.chat, pace, now, count=count)
+            if max(at, pacer.account_ready_at(pace, now, count=count)) <= now:
+                return pacer.take(target.chat, pace, now, count=count)
         with _counted(account.waiting, target.chat):
             while True:
                 ready_at = account.pacer.chat_ready_at(target.chat, pace, _now(), count=count)

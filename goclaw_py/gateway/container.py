@@ -286,11 +286,10 @@ class Container:
 
     def state(self, *, skew_s: float, settings: Mapping[str, str]) -> NodeState:
         """Return the state of this node for other nodes."""
-        runs = self.dispatcher.runs()
-        running = sum(run.waits_for is None for run in runs)
+        running, waiting = self.dispatcher.counts()
         return NodeState(
             running=running,
-            waiting=len(runs) - running,
+            waiting=waiting,
             draining=self.dispatcher.draining,
             skew_s=round(skew_s, 3),
             places=tuple(

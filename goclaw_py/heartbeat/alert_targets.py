@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol, assert_never
 
 from goclaw_py.delivery.places import place_name
@@ -74,7 +74,7 @@ class AlertTargetResolver:
             case LastChat():
                 return await self._last(agent, wanted, policy.last_scope, without)
             case Target():
-                if without is not None and _chat(wanted) == _chat(without):
+                if without is not None and wanted.whole_chat == without.whole_chat:
                     return await self._last(agent, LastChat(), policy.last_scope, without)
                 return await self._explicit(agent, wanted, policy.last_scope)
             case _:
@@ -159,7 +159,7 @@ class AlertTargetResolver:
             (target.channel, target.account) in self._places
             and wanted.channel in (None, target.channel)
             and wanted.account in (None, target.account)
-            and (without is None or _chat(target) != _chat(without))
+            and (without is None or target.whole_chat != without.whole_chat)
         )
 
     def _reaches(self, target: Target) -> bool:
@@ -171,7 +171,7 @@ class AlertTargetResolver:
 
 def _takes_nothing(target: Target, gone: Collection[Target]) -> bool:
     """Return whether neither a topic nor the general topic of its chat accepts messages."""
-    return target in gone and _chat(target) in gone
+    return target in gone and target.whole_chat in gone
 
 
 def _diverted(target: Target, gone: Collection[Target]) -> str:
@@ -185,7 +185,3 @@ def _is(chat: Chat, target: Target) -> bool:
         target.account,
         target.chat,
     )
-
-
-def _chat(target: Target) -> Target:
-    return replace(target, thread=None)

@@ -52,8 +52,8 @@ def is_own_chat(target: Target, peer: PeerKind, by: Requester) -> bool:
     belong to no chat; they must keep the target of that job.
     """
     if by.owner in (None, OPERATOR):
-        here = None if by.chat is None else (replace(by.chat, thread=None), by.peer)
-        return here == (replace(target, thread=None), peer)
+        here = None if by.chat is None else (by.chat.whole_chat, by.peer)
+        return here == (target.whole_chat, peer)
     return owner_of(target, peer) == by.owner
 
 

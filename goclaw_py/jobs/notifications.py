@@ -166,7 +166,7 @@ class JobNotifications:
         Raises ``StoreUnavailable``.
         """
         own = chat_of(job.owner)
-        is_own = own is not None and all(replace(one, thread=None) == own[0] for one in told)
+        is_own = own is not None and all(one.whole_chat == own[0] for one in told)
         here = await self._store.zone_of(job.owner) if is_own else None
         return texts.DueTimeText(at, self._clock.now(), job.spec.zone, here)
 
@@ -239,7 +239,7 @@ class JobNotifications:
             found = None
         if found is not None:
             return [found], True
-        gone = None if lost.refused_by is None else replace(lost.refused_by, thread=None)
+        gone = None if lost.refused_by is None else lost.refused_by.whole_chat
         owners = await self._owners()
-        chats = [chat for chat in owners if replace(chat, thread=None) != gone]
+        chats = [chat for chat in owners if chat.whole_chat != gone]
         return chats, job.owner == OPERATOR

@@ -260,11 +260,16 @@ def spaced_by(policy: JobPolicy, least_s: float) -> JobPolicy:
     return policy if policy.min_interval_s >= least_s else replace(policy, min_interval_s=least_s)
 
 
+def min_interval_for_model_s(policy: JobPolicy) -> float:
+    """Return the minimum number of seconds between two runs of a model's job (SPEC CRON-8)."""
+    return max(policy.min_interval_s, MODEL_MIN_INTERVAL_S)
+
+
 def for_model(policy: JobPolicy) -> JobPolicy:
     """Return the stricter policy for jobs of models (SPEC CRON-8, CRON-9, CRON-15)."""
     return replace(
         policy,
-        min_interval_s=max(policy.min_interval_s, MODEL_MIN_INTERVAL_S),
+        min_interval_s=min_interval_for_model_s(policy),
         auto_disable_after=policy.auto_disable_after or MODEL_AUTO_DISABLE,
         delete_after_run=False,
     )

@@ -58,18 +58,18 @@ async def owners_chat(
     chat ``without``. Raises ``StoreUnavailable``.
     """
     agent = job.spec.agent
-    besides = None if without is None else replace(without, thread=None)
+    besides = None if without is None else without.whole_chat
     if job.owner == OPERATOR:
         # What an operator's job tells is not for guests who were invited to the web chat.
         found = await store.heard(agent=agent, without=WEB, limit=_LOOKED_AT)
         here = (each.target for each in found if _place(each.target) in places)
-        return next((one for one in here if replace(one, thread=None) != besides), None)
+        return next((one for one in here if one.whole_chat != besides), None)
     if (owner := chat_of(job.owner)) is None or owner[0] == besides:
         return None
     chat, peer = owner
     direct = peer is PeerKind.DIRECT
     found = await store.heard(agent=agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
-    threads = (each.target for each in found if replace(each.target, thread=None) == chat)
+    threads = (each.target for each in found if each.target.whole_chat == chat)
     return next(threads, chat)
 
 

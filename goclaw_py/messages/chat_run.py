@@ -240,16 +240,16 @@ class ChatRunExecutor:
         replayed = {row for step in taken for row in step.rows}
         rows = [row for row in turn.rows if row.id not in replayed]
         files = turn.progress.take_files(await self._received.fetch(rows))
-        sender = turn.rows[0].message.of_whom
-        asker = Parent(run_id, turn.agent, turn.session, turn.chat, sender, asks=_asked_chat(turn))
+        chat, sender = turn.chat, turn.rows[0].message.of_whom
+        asker = Parent(run_id, turn.agent, turn.session, chat, sender, asks=_asked_chat(turn))
         job = AgentTask(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),
             children=self._children.of(asker),
-            target=turn.chat,
+            target=chat,
             system=(speakers.GUIDE,) if turn.peer is PeerKind.GROUP else (),
             # Jobs created here would belong to no chat, and could not be delivered.
-            jobs=None if turn.chat is None else self._jobs,
+            jobs=None if chat is None else self._jobs,
             asker=maker_in(turn),
             take_messages=partial(self._take_messages, turn),
             can_ask=True,
@@ -320,8 +320,8 @@ class ChatRunExecutor:
             questions, error = await self._ask(error, turn.agent, _asked_chat(turn)), None
         end = TurnEnd(turn, ended, error, self._drafts.stop(turn.id), questions=questions)
         if not end.is_silent:
-            end = replace(end, left=await self._drafts.end(turn.id))
-        end = self._write(end)
+            end.left = await self._drafts.end(turn.id)
+        self._write(end)
         self._signal(turn, signal_of(end))
         if turn.id in self._told:
             self._told[turn.id].set()
@@ -370,16 +370,16 @@ class ChatRunExecutor:
                 await self._drafts.remove_lost(end.turn.id)
         self._drafts.forget(end.turn.id)
 
-    def _write(self, end: TurnEnd) -> TurnEnd:
+    def _write(self, end: TurnEnd) -> None:
         """Create the outgoing messages. A bug there fails the run."""
         try:
-            return replace(end, say=self._replies.messages(end))
+            end.say = self._replies.messages(end)
         except Exception as bug:
             # A boundary: the bug may be the channel's or lie in what the agent gave back.
             log.exception("reply_failed", extra=end.turn.facts)
             if end.ended.outcome is Outcome.COMPLETED:
-                end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED), error=bug)
-            return replace(end, say=self._replies.bare(end))
+                end.ended, end.error = Ending(end.ended.run_id, Outcome.FAILED), bug
+            end.say = self._replies.bare(end)
 
     async def _store_end(self, end: TurnEnd, facts: Mapping[str, object]) -> Ending:
         """Store the end; return it as stored. Raises ``Fenced``."""
@@ -444,19 +444,15 @@ class ChatRunExecutor:
         await retry_until_available(settle)
 
     def _end_of(self, end: TurnEnd) -> RunEnd:
-        turn, ended, error = end.turn, end.ended, end.error
-        stored = RunEnd(
-            id=turn.id,
-            outcome=ended.outcome,
-            finished_at=self._clock.now(),
-            reason=ended.reason,
-            error=turn.progress.told(error),
-            history=turn.progress.history(turn.prompt(), ended.outcome),
-            say=(*end.say, *end.questions.say),
+        turn, questions = end.turn, end.questions
+        return turn.progress.run_end(
+            end.ended,
+            end.error,
+            self._clock.now(),
+            prompt=turn.prompt(),
+            asks=Questions(questions.approvals, (*end.say, *questions.say)),
             taken_in=turn.taken_in,
-            approvals=end.questions.approvals,
         )
-        return turn.progress.recorded(stored)
 
     def _hear(self, turn: Turn, event: AgentEvent | ValueStep) -> None:
         """Show an event of an agent."""
@@ -482,7 +478,7 @@ class ChatRunExecutor:
         self._dispatcher.had_effect(run_id)
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
-        channel = self._channels.get((turn.target.channel, turn.target.account))
+        channel = self._channels.get((signal.target.channel, signal.target.account))
         if channel is None:
             return
         try:
@@ -494,6 +490,7 @@ class ChatRunExecutor:
 
 def _asked_chat(turn: Turn) -> AskedChat | None:
     """Return the chat in which people are asked about the tool calls of a turn."""
-    if turn.chat is None:
+    chat = turn.chat
+    if chat is None:
         return None
-    return AskedChat(turn.chat, turn.peer, turn.rows[0].message.of_whom)
+    return AskedChat(chat, turn.peer, turn.rows[0].message.of_whom)

@@ -195,7 +195,7 @@ class MessageIngestor:
         Older rows that this process does not know go first: another node has accepted them, or the
         response to their commit was lost (SPEC NODE-1).
         """
-        is_older = not accepted.before <= self._mailboxes.rows()
+        is_older = not self._mailboxes.has_all(accepted.before)
         rows = [row for row in accepted.rows if external_id(row.message) not in done]
         entries = [self._mailboxes.add(row) for row in rows]
         boxes = {row.session: self._mailboxes.of(row.session) for row in rows}

@@ -176,7 +176,7 @@ class IngressFilter:
     async def _note_topic(self, event: TopicChanged, now: datetime) -> None:
         target = event.target
         if event.place_name:
-            seen = SeenChat(replace(target, thread=None), event.peer, event.place_name)
+            seen = SeenChat(target.whole_chat, event.peer, event.place_name)
             await self._store.note_chats([seen], now=now)
         await self._store.note_topic(
             target, name=event.name, renamed=event.renamed, state=event.state
@@ -231,7 +231,7 @@ class IngressFilter:
     def _sort(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         rules = self._policies.rules(message.target)
         known = self._access_control.known(message.target)
-        chat = replace(message.target, thread=None)
+        chat = message.target.whole_chat
         decided = self._access_control.decided(chat)
         verdict = access(message, rules.access, known, decided=decided)
         if message.press is not None and verdict is not AccessDecision.ALLOWED:
@@ -277,11 +277,12 @@ class IngressFilter:
         """Record the names of the sender and the chat; a direct chat has its sender's."""
         if message.source:
             return
-        chat, sender = replace(message.target, thread=None), message.sender
-        named = [SeenName(replace(chat, chat=sender.id), sender.name, sender.username)]
+        chat, sender = message.target.whole_chat, message.sender
+        direct = chat if chat.chat == sender.id else replace(chat, chat=sender.id)
+        named = [SeenName(direct, sender.name, sender.username)]
         if message.peer is PeerKind.GROUP:
             named.append(SeenName(chat, message.place_name))
-        elif chat.chat != sender.id:
+        elif direct is not chat:
             named.append(replace(named[0], target=chat))
         for one in named:
             stored, at = self._names.get(one.target, (None, self._clock.now()))
@@ -291,7 +292,7 @@ class IngressFilter:
 
     def _note_title(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         """Guess the title of a conversation that has a made name: the first words in it."""
-        chat, files = replace(message.target, thread=None), message.attachments
+        chat, files = message.target.whole_chat, message.attachments
         is_said = not (message.source or message.press or message.text.lstrip().startswith("/"))
         if not (is_made_name(chat.chat) and is_said) or chat in self._names:
             return
@@ -317,13 +318,13 @@ class IngressFilter:
                 return
             name = f"{sender.name} (@{sender.username})" if sender.username else sender.name
         if not rules.trusted:
-            self._note(SeenChat(replace(message.target, thread=None), message.peer, name), result)
+            self._note(SeenChat(message.target.whole_chat, message.peer, name), result)
 
     def _note_unmentioned(
         self, message: InboundMessage, rules: ChatRules, result: ClassifiedMessages
     ) -> None:
         """Record when a group had a message (OPS-4), and the message as context (CHAN-12)."""
-        now, chat = self._clock.now(), replace(message.target, thread=None)
+        now, chat = self._clock.now(), message.target.whole_chat
         heard = self._unmentioned.get(chat)
         if heard is None or now - heard >= _UNMENTIONED_AGAIN:
             self._unmentioned[chat] = now

@@ -19,7 +19,7 @@ stored), it becomes *stale*: nothing starts until a reload has read the pending 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -74,11 +74,11 @@ class MailboxEntry:
     announce: Callable[[], None] | None = None
     unstored: Reason | None = None
     tried: asyncio.Event | None = None
+    key: ExternalId = field(init=False)
+    """Its identity in its channel."""
 
-    @property
-    def key(self) -> ExternalId:
-        """Its identity in its channel."""
-        return external_id(self.message)
+    def __post_init__(self) -> None:
+        self.key = external_id(self.message)
 
     def new_row(self) -> NewInbox:
         """Return the row to commit."""
@@ -165,7 +165,10 @@ class Mailboxes:
 
     def of(self, session: SessionKey) -> Mailbox:
         """Return the mailbox of a session; create it if needed."""
-        return self._boxes.setdefault(session, Mailbox())
+        box = self._boxes.get(session)
+        if box is None:
+            box = self._boxes[session] = Mailbox()
+        return box
 
     def find(self, session: SessionKey) -> Mailbox | None:
         """Return the mailbox of a session, if there is one."""
@@ -317,6 +320,10 @@ class Mailboxes:
         """Return all turns, each once."""
         turns = (entry.turn for entry in self._rows.values())
         return {turn.id: turn for turn in turns if turn is not None}.values()
+
+    def has_all(self, rows: Set[int]) -> bool:
+        """Return whether this process has all of these rows."""
+        return rows <= self._rows.keys()
 
     def rows(self) -> set[int]:
         """Return all rows of this process."""

@@ -265,7 +265,7 @@ class StopAnswers:
                 log.info("stop_answer_redirected", extra={"error": str(error)})
                 if to.thread is None:
                     return
-                to = replace(to, thread=None)
+                to = to.whole_chat
             except ChannelError as error:
                 log.warning("stop_answer_failed", extra={"error": str(error)})
                 if not error.retryable:

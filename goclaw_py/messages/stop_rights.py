@@ -6,7 +6,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from goclaw_py.chats.access_control import AccessControl
@@ -65,7 +65,7 @@ class StopRights:
     def look(self, message: InboundMessage) -> None:
         """Request the administrators of a message's group in advance."""
         if self._is_limited(message):
-            admins = self._lists.get(_group(message))
+            admins = self._lists.get(message.target.whole_chat)
             if admins is None or _now() - admins.asked_at > _RENEWED_AFTER_S:
                 self._ask(message)
 
@@ -94,12 +94,12 @@ class StopRights:
         return message.peer is PeerKind.GROUP and rules.stop is StopPolicy.OWN
 
     def _known(self, message: InboundMessage) -> frozenset[str] | None:
-        admins = self._lists.get(_group(message))
+        admins = self._lists.get(message.target.whole_chat)
         return None if admins is None or _now() - admins.known_at > KNOWN_FOR_S else admins.known
 
     def _ask(self, message: InboundMessage) -> _Admins:
         """Request the administrators of a group, unless that is in progress."""
-        group = _group(message)
+        group = message.target.whole_chat
         admins = self._lists.pop(group, None)
         if admins is None or admins.task.done():
             task = asyncio.create_task(self._fetch(group), name=f"admins of {group.chat}")
@@ -120,10 +120,6 @@ class StopRights:
             log.exception("group_admins_unknown", extra={"chat": group.chat})
         if (admins := self._lists.get(group)) is not None:
             admins.known, admins.known_at = known, _now()
-
-
-def _group(message: InboundMessage) -> Target:
-    return replace(message.target, thread=None)
 
 
 def _now() -> float:

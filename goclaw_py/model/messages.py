@@ -26,6 +26,11 @@ class Target:
     chat: str
     thread: str | None = None
 
+    @property
+    def whole_chat(self) -> Target:
+        """The chat, without a thread."""
+        return self if self.thread is None else replace(self, thread=None)
+
 
 @dataclass(frozen=True, slots=True)
 class Sender:
@@ -269,5 +274,4 @@ class OutboundMessage:
     @property
     def in_general(self) -> OutboundMessage:
         """Return the same message for the general topic of its chat, without a reply."""
-        target = replace(self.target, thread=None)
-        return replace(self, target=target, reply_to=None, draft=None)
+        return replace(self, target=self.target.whole_chat, reply_to=None, draft=None)

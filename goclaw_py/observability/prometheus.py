@@ -7,9 +7,9 @@ only values from the settings or an enum, so that the number of series is limite
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
 
 from prometheus_client import (
@@ -67,7 +67,11 @@ class Metrics:
         self._gathering = _Gathering()
         registry.register(self._gathering)
 
-        counter = partial(Counter, namespace="goclaw", registry=registry)
+        # The series of some labels: the library would check and compare the labels at each use,
+        # which happens several times for a message.
+        def counter(name: str, text: str, labels: tuple[str, ...]) -> Callable[..., Counter]:
+            return cache(Counter(name, text, labels, namespace="goclaw", registry=registry).labels)
+
         histogram = partial(Histogram, namespace="goclaw", registry=registry, buckets=BOUNDS_S)
         self._runs = counter(
             "runs",
@@ -92,11 +96,12 @@ class Metrics:
             "What became of messages on their way out, each try counted.",
             ("channel", "result"),
         )
-        self._delays = histogram(
+        delays = histogram(
             "delivery_delay_seconds",
             "From the making of a message to the channel's confirmation.",
             ("channel",),
         )
+        self._delays: Callable[[str], Histogram] = cache(delays.labels)
         self._occurrences = counter(
             "occurrences", "Times that a job was due, by how they ended.", ("status",)
         )
@@ -107,6 +112,7 @@ class Metrics:
         self._heartbeat_runs = counter(
             "heartbeat_runs", "Heartbeat runs of agents, by how they ended.", ("agent", "status")
         )
+        self._outcomes = cache(self._all_outcomes)
         self._begin_at_nothing()
         ProcessCollector(registry=registry)
         GCCollector(registry=registry)
@@ -114,50 +120,52 @@ class Metrics:
     def _begin_at_nothing(self) -> None:
         """Create all counters at 0: Prometheus does not see a rise from no series to 1."""
         for agent in self._agents:
-            self._cost_usd.labels(agent)
+            self._cost_usd(agent)
             for kind in ("input", "output", "cached"):
-                self._tokens.labels(agent, kind)
+                self._tokens(agent, kind)
         for channel in self._channels:
-            self._received.labels(channel)
-            self._delays.labels(channel)
+            self._received(channel)
+            self._delays(channel)
             for result in Delivery:
-                self._deliveries.labels(channel, result)
+                self._deliveries(channel, result)
         for status in JobStatus:
             if status not in (JobStatus.RUNNING, JobStatus.WAITING, JobStatus.INTERRUPTED):
-                self._occurrences.labels(status)
+                self._occurrences(status)
+
+    def _all_outcomes(self, lane: LaneName, trigger: Trigger) -> dict[Outcome, Counter]:
+        """Create the counters of all outcomes, at 0, with the first run of a kind."""
+        return {outcome: self._runs(lane, trigger, outcome) for outcome in Outcome}
 
     # ------------------------------------------------------------------ what happens
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
         """See ``MetricsRecorder``."""
-        for one in Outcome:
-            self._runs.labels(lane, trigger, one)
-        self._runs.labels(lane, trigger, outcome).inc()
+        self._outcomes(lane, trigger)[outcome].inc()
 
     def used(self, agent: AgentName, usage: Usage) -> None:
         """See ``MetricsRecorder``."""
         name = _one_of(self._agents, agent)
-        self._tokens.labels(name, "input").inc(usage.input_tokens)
-        self._tokens.labels(name, "output").inc(usage.output_tokens)
-        self._tokens.labels(name, "cached").inc(usage.cached_tokens)
+        self._tokens(name, "input").inc(usage.input_tokens)
+        self._tokens(name, "output").inc(usage.output_tokens)
+        self._tokens(name, "cached").inc(usage.cached_tokens)
         if usage.cost_usd is not None:
-            self._cost_usd.labels(name).inc(float(usage.cost_usd))
+            self._cost_usd(name).inc(float(usage.cost_usd))
 
     def received(self, channel: str) -> None:
         """See ``MetricsRecorder``."""
-        self._received.labels(_one_of(self._channels, channel)).inc()
+        self._received(_one_of(self._channels, channel)).inc()
 
     def delivered(self, channel: str, result: Delivery, delay_s: float | None = None) -> None:
         """See ``MetricsRecorder``."""
         name = _one_of(self._channels, channel)
-        self._deliveries.labels(name, result).inc()
+        self._deliveries(name, result).inc()
         if delay_s is not None:
             # A clock that was set back makes no time negative.
-            self._delays.labels(name).observe(max(delay_s, 0.0))
+            self._delays(name).observe(max(delay_s, 0.0))
 
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
         """See ``MetricsRecorder``."""
-        self._occurrences.labels(status).inc()
+        self._occurrences(status).inc()
         if lag_s is not None:
             self._lag.observe(max(lag_s, 0.0))
 
@@ -166,8 +174,8 @@ class Metrics:
         name = _one_of(self._agents, agent)
         for one in HeartbeatRunStatus:
             if one not in _NEVER_STORED:
-                self._heartbeat_runs.labels(name, one)
-        self._heartbeat_runs.labels(name, status).inc()
+                self._heartbeat_runs(name, one)
+        self._heartbeat_runs(name, status).inc()
 
     def exposition(self, status: GatewayStatus, *, openmetrics: bool) -> Exposition:
         """Return all metrics as text, with the state from ``status``."""

@@ -217,7 +217,9 @@ class AgentExecutor:
             result = await self._within(budget, work)
         finally:
             journal.close()
-        progress.result = result = replace(result, files=(*result.files, *progress.files))
+        if progress.files:
+            result = replace(result, files=(*result.files, *progress.files))
+        progress.result = result
         use.budget_tracker.note(run.id, result.usage, done=True)
         return result
 
@@ -260,6 +262,8 @@ class AgentExecutor:
         return node
 
     async def _within(self, budget: Budget, work: Awaitable[AgentResult]) -> AgentResult:
+        if budget.seconds is None:
+            return await work
         limit = asyncio.timeout(budget.seconds)
         try:
             async with limit:

@@ -32,6 +32,9 @@ class Limits:
     agent_day: Budget = NO_BUDGET
 
 
+_NO_LIMITS = Limits()
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetAccount:
     """The session (for a child, its parent's) and the agent whose budgets a run uses."""
@@ -132,7 +135,7 @@ class BudgetTracker:
         attempts at the same work. Raises ``BudgetReached`` if nothing is
         left; ``close`` it all the same. Waits for the database.
         """
-        limits = self._limits.get(payer.agent, Limits())
+        limits = self._limits.get(payer.agent, _NO_LIMITS)
         account = _Account(
             run_id,
             limits.run if budget is None else budget,
@@ -189,7 +192,7 @@ class BudgetTracker:
 
         Raises ``StoreUnavailable``.
         """
-        limits, since = self._limits.get(payer.agent, Limits()), self._since()
+        limits, since = self._limits.get(payer.agent, _NO_LIMITS), self._since()
         of_session = await self._store.spent(since=since, payer=payer.session)
         of_agent = await self._store.spent(since=since, agent=payer.agent)
         return (
@@ -201,15 +204,16 @@ class BudgetTracker:
 
     def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
         # A session has the session budget of its own agent.
-        of_session = self._limits.get(agent_of(payer.session) or payer.agent, Limits())
-        if of_session.session_day == NO_BUDGET == limits.agent_day:
-            return {}
-        since = self._since()
-        days = {
-            _Day(BudgetScope.SESSION_DAY, payer.session, since): of_session.session_day,
-            _Day(BudgetScope.AGENT_DAY, payer.agent, since): limits.agent_day,
+        of_session = self._limits.get(agent_of(payer.session) or payer.agent, _NO_LIMITS)
+        budgets = (
+            (BudgetScope.SESSION_DAY, payer.session, of_session.session_day),
+            (BudgetScope.AGENT_DAY, payer.agent, limits.agent_day),
+        )
+        return {
+            _Day(scope, of, self._since()): budget
+            for scope, of, budget in budgets
+            if budget != NO_BUDGET
         }
-        return {day: budget for day, budget in days.items() if budget != NO_BUDGET}
 
     def _since(self) -> datetime:
         """Return the start of this day."""
@@ -234,9 +238,12 @@ class BudgetTracker:
         self._stored[day] = stored.plus(look.closed)
 
     def _spent_by(self, account: _Account) -> list[Spent]:
-        """Return all budgets that a run uses, with their usage."""
-        spent = [Spent(BudgetScope.RUN, account.budget, account.used)]
-        spent += [Spent(BudgetScope.RUN, above.budget, above.used) for above in account.above()]
+        """Return all budgets that a run uses and that have a limit, with their usage."""
+        spent = [
+            Spent(BudgetScope.RUN, one.budget, one.used)
+            for one in (account, *account.above())
+            if one.budget != NO_BUDGET
+        ]
         spent += [
             Spent(day.scope, budget, self._used_on(day)) for day, budget in account.days.items()
         ]
@@ -266,6 +273,8 @@ def over(scope: BudgetScope, limit: Limit, budget: Budget) -> BudgetReached:
 
 def _least(budgets: list[Budget]) -> Budget:
     """Return the smallest of these budgets."""
+    if not budgets:
+        return NO_BUDGET
     turns = [one.turns for one in budgets if one.turns is not None]
     tokens = [one.tokens for one in budgets if one.tokens is not None]
     usd: list[Decimal] = [one.usd for one in budgets if one.usd is not None]

@@ -63,19 +63,18 @@ class Instructions:
         file.
         """
         try:
-            # At every run: a look at files that have not changed, or are not there, takes no time.
+            # At every run: files that have not changed, or are not there, take no time.
             return self._read(agent, may_load=False)
         except _Changed:
             return await asyncio.to_thread(self._read, agent, may_load=True)
 
     def _read(self, agent: AgentName, *, may_load: bool) -> tuple[str, ...]:
         configured = self._files.get(agent)
-        workspace = Workspace(self._workspaces[agent].absolute())
         room = self._max_chars
         texts = []
         for path in (DEFAULT_FILE,) if configured is None else configured:
             try:
-                found = self._text(agent, workspace, path, may_load=may_load)
+                found = self._text(agent, path, may_load=may_load)
             except NotThere as error:
                 if configured is None:
                     return ()
@@ -96,15 +95,17 @@ class Instructions:
             return f"[{path} is omitted: {most}]"
         return f"{cut_text(text, room)}\n[{path} is cut here: {most}]"
 
-    def _text(self, agent: AgentName, workspace: Workspace, path: str, *, may_load: bool) -> _Text:
+    def _text(self, agent: AgentName, path: str, *, may_load: bool) -> _Text:
         """Return the beginning of a file, up to the limit. Raises ``_Changed``."""
-        with workspace.reading(path) as file:
+        workspace = self._workspaces[agent]
+        # Only a text that was read before is returned by this, so a link cannot lead to another.
+        known, version = self._known.get((agent, path)), _version(workspace, path)
+        if known is not None and known.version == version:
+            return known
+        if not may_load:
+            raise _Changed
+        with Workspace(workspace.absolute()).reading(path) as file:
             version = Version.of(os.fstat(file.fileno()))
-            known = self._known.get((agent, path))
-            if known is not None and known.version == version:
-                return known
-            if not may_load:
-                raise _Changed
             # One character more: half of one may stand at the end of what is read.
             most = (self._max_chars + 1) * _MAX_BYTES_A_CHARACTER
             data = file.read(most + 1)
@@ -112,6 +113,16 @@ class Instructions:
         # Two runs may read it at once: then the same is noted twice.
         self._known[agent, path] = found = _Text(version, text, whole=len(data) <= most)
         return found
+
+
+def _version(workspace: Path, path: str) -> Version | None:
+    """Return the version of what has this name, None if that is unknown. Raises ``NotThere``."""
+    try:
+        return Version.of(os.lstat(os.path.join(workspace, path)))  # noqa: PTH118 - at every run
+    except FileNotFoundError:
+        raise NotThere(path) from None
+    except (OSError, ValueError):
+        return None  # to read it tells what is wrong
 
 
 def _unreadable(agent: AgentName, error: WorkspaceError) -> AgentError:

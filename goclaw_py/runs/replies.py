@@ -25,9 +25,12 @@ from goclaw_py.runs.turn import Turn
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TurnEnd:
-    """The end of a turn: its outcome, its draft in the chat, its reply, and its questions."""
+    """The end of a turn: its outcome, its draft in the chat, its reply, and its questions.
+
+    Draft and reply are filled in while the turn ends.
+    """
 
     turn: Turn
     ended: Ending
@@ -97,15 +100,15 @@ class Replies:
         parts = [text] if channel is None else channel.parts(text)
         rich = channel is not None
         said = [OutboundMessage(turn.target, part, run_id=turn.id, rich=rich) for part in parts]
-        if said:
+        if said and (left.id or left.lost):
             said[0] = replace(said[0], draft=left.id, lost=left.lost)
         attached = [OutboundMessage(turn.target, "", run_id=turn.id, file=file) for file in files]
         said += in_albums(attached, channel)
-        if said:
+        if said and turn.reply_to is not None:
             said[0] = replace(said[0], reply_to=turn.reply_to)
-            if parts and end.may_be_retried:
-                rows = [row.id for row in turn.rows]
-                said[-1] = replace(said[-1], buttons=retry_buttons(turn.id, rows))
+        if parts and end.may_be_retried:
+            rows = [row.id for row in turn.rows]
+            said[-1] = replace(said[-1], buttons=retry_buttons(turn.id, rows))
         asks = end.ended.reason is Reason.APPROVAL
         if not text and left.id and (asks or end.ended.outcome is Outcome.COMPLETED):
             # There was nothing to say, or the answer comes as a message of its own after a person

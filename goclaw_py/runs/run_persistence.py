@@ -7,7 +7,6 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.common.retry import retry_until_available, until_stored
@@ -15,7 +14,6 @@ from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.ports.store import NewRun, RunEnd, RunStartResult
-from goclaw_py.runs.run_recorder import RunRecorder
 
 log = logging.getLogger(__name__)
 
@@ -130,16 +128,6 @@ class Abandoned:
         """Wait for all such ends of a session: otherwise a crash would repeat these runs."""
         for end in list(self._ends.get(session, ())):
             await end.wait()
-
-
-def end_of(
-    progress: RunRecorder, prompt: str, ended: Ending, error: BaseException | None, now: datetime
-) -> RunEnd:
-    """Return the end of a run with a prompt, with everything that was recorded."""
-    told = progress.told(error)
-    history = progress.history(prompt, ended.outcome)
-    bare = RunEnd(ended.run_id, ended.outcome, now, ended.reason, told, history=history)
-    return progress.recorded(bare)
 
 
 async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) -> bool:

@@ -31,6 +31,7 @@ from goclaw_py.ports.agent import (
 )
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
+from goclaw_py.runs.approval_port import Questions
 from goclaw_py.scheduler.views import RunProgress
 
 MOST_CALLS = 200
@@ -156,10 +157,11 @@ class RunRecorder:
     def history(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
         """Return its history entries. An interrupted run leaves readable entries."""
         entries = list(self._entries(prompt, outcome))
-        if entries and entries[0].role is Role.USER:
+        if entries and entries[0].role is Role.USER and entries[0].files != self.received:
             entries[0] = replace(entries[0], files=self.received)
-        if self.result is not None and outcome is Outcome.COMPLETED:
-            entries[-1] = replace(entries[-1], files=self.result.files)
+        result = self.result if outcome is Outcome.COMPLETED else None
+        if result is not None and entries[-1].files != result.files:
+            entries[-1] = replace(entries[-1], files=result.files)
         return tuple(entries)
 
     def _entries(self, prompt: str, outcome: Outcome) -> tuple[HistoryEntry, ...]:
@@ -199,19 +201,39 @@ class RunRecorder:
         """Return the stored text of an error, if there is one."""
         return None if error is None else self.hide(f"{type(error).__name__}: {error}")
 
-    def recorded(self, end: RunEnd) -> RunEnd:
-        """Return an end with everything that was recorded."""
+    def run_end(
+        self,
+        ended: Ending,
+        error: BaseException | None,
+        now: datetime,
+        *,
+        prompt: str,
+        asks: Questions,
+        taken_in: tuple[int, ...] = (),
+    ) -> RunEnd:
+        """Return the end of a run with this prompt, with everything that was recorded.
+
+        The messages of ``asks`` are all that are sent with it.
+        """
         usage = self.usage
-        if end.reason is Reason.MERGED and self.is_asking:
+        if ended.reason is Reason.MERGED and self.is_asking:
             # Cancelled by the runtime itself, and paid for all the same.
             usage = (usage or NO_USAGE).plus(Usage(requests=1))
-        return replace(
-            end,
+        return RunEnd(
+            id=ended.run_id,
+            outcome=ended.outcome,
+            finished_at=now,
+            reason=ended.reason,
+            error=self.told(error),
+            history=self.history(prompt, ended.outcome),
+            say=asks.say,
             usage=usage,
+            taken_in=taken_in,
             model=self.model,
             tools=self.calls,
             first_text_at=self.first_text_at,
             summary=self._summary(self.begun.places),
+            approvals=asks.approvals,
         )
 
     def _summary(self, places: Sequence[int]) -> Summary | None:

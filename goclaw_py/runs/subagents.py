@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from goclaw_py.cluster.membership import MAX_ATTEMPTS
 from goclaw_py.common.clock import new_run_id
@@ -408,10 +408,11 @@ class ChildRuns:
         questions: Questions,
     ) -> None:
         progress = child.progress
+        now = self._clock.now()
         bare = RunEnd(
             id=child.id,
             outcome=ended.outcome,
-            finished_at=self._clock.now(),
+            finished_at=now,
             reason=ended.reason,
             error=progress.told(error),
             say=questions.say,
@@ -419,8 +420,8 @@ class ChildRuns:
         )
 
         async def finish() -> None:
-            history = progress.history(child.prompt, ended.outcome)
-            await self._finish(progress.recorded(replace(bare, history=history)))
+            end = progress.run_end(ended, error, now, prompt=child.prompt, asks=questions)
+            await self._finish(end)
 
         try:
             assert child.beginning is not None

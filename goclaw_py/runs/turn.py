@@ -74,7 +74,8 @@ class Turn:
     @property
     def chat(self) -> Target | None:
         """The target, None if the answer is only in the history."""
-        return self.target if has_chat(self.target) else None
+        target = self.target
+        return target if has_chat(target) else None
 
     @property
     def run(self) -> NewRun | None:

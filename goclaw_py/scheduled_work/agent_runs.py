@@ -25,7 +25,7 @@ from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
-from goclaw_py.runs.run_persistence import RunStart, end_of
+from goclaw_py.runs.run_persistence import RunStart
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.scheduled_work.engine import ExecutionEngine, ExecutionT
@@ -188,8 +188,8 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         if mine.beginning is None:
             return None
         await mine.beginning.settle(ended.outcome)
-        end = end_of(mine.progress, self.prompt(mine.held), ended, error, self._clock.now())
-        return replace(end, say=asks.say, approvals=asks.approvals)
+        prompt, now = self.prompt(mine.held), self._clock.now()
+        return mine.progress.run_end(ended, error, now, prompt=prompt, asks=asks)
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Never called: these runs do not join others."""

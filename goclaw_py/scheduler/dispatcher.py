@@ -184,6 +184,10 @@ class Dispatcher:
         """Return all unfinished requests."""
         return self._scheduler.runs(self._loop.time())
 
+    def counts(self) -> tuple[int, int]:
+        """Return the numbers of unfinished requests that have started and that wait."""
+        return self._scheduler.counts()
+
     def policy(self, session: SessionKey) -> QueuePolicy | None:
         """Return the queue policy of a session's newest request, None without one."""
         return self._scheduler.policy(session)

@@ -55,6 +55,9 @@ class UnknownLane(GoclawError):
     """No lane has this name."""
 
 
+_WAITING = (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
+
+
 class RunScheduler:
     """Decides which request runs when.
 
@@ -386,6 +389,12 @@ class RunScheduler:
         """Return all unfinished requests in the order of submission."""
         machine = self._machine
         return tuple(run_view(r, machine.sessions, now) for r in machine.requests.values())
+
+    def counts(self) -> tuple[int, int]:
+        """Return the numbers of unfinished requests that have started and that wait."""
+        requests = self._machine.requests.values()
+        waiting = [request for request in requests if request.state in _WAITING]
+        return len(requests) - len(waiting), len(waiting)
 
     def policy(self, key: SessionKey) -> QueuePolicy | None:
         """Return the queue policy of a session's newest request, None without one."""

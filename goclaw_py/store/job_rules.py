@@ -79,7 +79,7 @@ def moved_owners(old: Target, new: str) -> dict[Owner, Owner]:
 def retargeted(job: Job, old: Target, new: str) -> Job:
     """Return a job with its target moved to the new chat, if it was the old one."""
     target = job.spec.target
-    if not isinstance(target, Target) or replace(target, thread=None) != old:
+    if not isinstance(target, Target) or target.whole_chat != old:
         return job
     return replace(job, spec=replace(job.spec, target=replace(target, chat=new)))
 

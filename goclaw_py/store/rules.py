@@ -51,10 +51,10 @@ CALLS_KEPT: Final = timedelta(minutes=1)
 
 def selects(only: MessageFilter, target: Target, at: datetime, text: str) -> bool:
     """Return whether a filter selects a message with a text, received or created at an instant."""
-    here = replace(target, thread=None)
+    here = target.whole_chat
     return (
         only.channel in (None, target.channel)
-        and (only.chat is None or replace(only.chat, thread=None) == here)
+        and (only.chat is None or only.chat.whole_chat == here)
         and (only.since is None or at >= only.since)
         and folded(only.text) in folded(text)
     )
@@ -199,6 +199,8 @@ def marked(
     heartbeat_run: HeartbeatRunId | None = None,
 ) -> tuple[OutboundMessage, ...]:
     """Return the messages, marked with the occurrence or heartbeat run that they report."""
+    if occurrence is None and heartbeat_run is None:
+        return tuple(messages)
     return tuple(
         replace(
             one,

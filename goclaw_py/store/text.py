@@ -75,5 +75,5 @@ def _is_storable(value: object) -> bool:
 def _are_storable(values: Sequence[object]) -> bool:
     kinds = set(map(type, values)) - _TEXTLESS
     if kinds == {str}:
-        return _is_storable("".join(text for text in values if isinstance(text, str)))
+        return _is_storable("".join([text for text in values if isinstance(text, str)]))
     return not kinds or all(map(_is_storable, values))

@@ -15,7 +15,7 @@ from pydantic import Field, create_model
 
 from goclaw_py.common.datetimes import strict_moment
 from goclaw_py.common.text import cut_text
-from goclaw_py.jobs.policy import Profile, for_model
+from goclaw_py.jobs.policy import Profile, min_interval_for_model_s
 from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments
@@ -46,7 +46,7 @@ class Figures:
     @classmethod
     def of(cls, profile: Profile) -> Figures:
         """Return the values of a profile."""
-        return cls(profile.zone, for_model(profile.policy).min_interval_s)
+        return cls(profile.zone, min_interval_for_model_s(profile.policy))
 
 
 class Creation(Arguments):

@@ -341,6 +341,8 @@ class Pair:
             for r in naive.live
         ]
         assert seen == expected, self.told_so_far()
+        waiting = sum(naive.waits_for(r) is not None for r in naive.live)
+        assert real.counts() == (len(naive.live) - waiting, waiting), self.told_so_far()
         lanes = {lane.name: numbers(lane) for lane in real.lanes()}
         assert lanes == {name: self.expected_numbers(name) for name in naive.pools}, (
             self.told_so_far()

@@ -100,11 +100,13 @@ def origin_of(message: Fields, bot: Bot, *, key: str = "forward_origin") -> Send
     A sender with a hidden account has a name and no id.
     """
     origin = object_or_empty(message.get(key))
+    if not origin:
+        return None
     for kind in ("sender_user", "sender_chat", "chat"):
         if author := _author(object_or_empty(origin.get(kind)), bot):
             return author
     name = clean_name(origin.get("sender_user_name"))
-    return Sender("", name) if name or origin else None
+    return Sender("", name)
 
 
 def _author(fields: Fields, bot: Bot) -> Sender | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
@@ -147,7 +147,7 @@ def query(**given: object) -> dict[str, Value]:
             case RunFilter() | SessionFilter():
                 params |= query(**asdict(value))
             case MessageFilter(channel, chat, since, text):
-                place = None if chat is None else target_text(replace(chat, thread=None))
+                place = None if chat is None else target_text(chat.whole_chat)
                 params |= query(channel=channel, chat=place, since=since, search=text or None)
             case datetime():
                 params[name] = value.isoformat()

@@ -16,7 +16,6 @@ from goclaw_py.gateway.why.sources import (
     conclude,
     uncapitalized,
     who,
-    whole,
 )
 from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
 from goclaw_py.model.ids import SessionKey
@@ -57,12 +56,12 @@ class KnownChat:
 
 async def place_of(src: Sources, target: Target) -> KnownChat:
     """Read a chat, stored or not."""
-    chat = await src.store.chat(whole(target))
+    chat = await src.store.chat(target.whole_chat)
     agents = {rules.agent for rules in [src.rules_of(target)] if rules is not None}
     keys = {key for agent in agents for key in sessions_of(agent, target)}
     found = [one for key in keys if (one := await src.store.session(key)) is not None]
     for session in await src.store.sessions(limit=SEARCHED):
-        inside = session.target is not None and whole(session.target) == whole(target)
+        inside = session.target is not None and session.target.whole_chat == target.whole_chat
         if inside and session.key not in keys and target.thread is None:
             found.append(session)
     found.sort(key=lambda one: one.last_active_at, reverse=True)

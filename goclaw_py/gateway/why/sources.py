@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -177,8 +177,3 @@ def who(sender: Sender) -> str:
 def uncapitalized(answer: str) -> str:
     """Return a sentence as a clause."""
     return answer[:1].lower() + answer[1:].rstrip(".")
-
-
-def whole(target: Target) -> Target:
-    """Return the chat of a target, without its thread."""
-    return replace(target, thread=None)

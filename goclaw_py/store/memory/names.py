@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.model.display_names import KnownNames, shown_name
@@ -32,7 +31,7 @@ class MemoryNames(MemoryPart):
         )
 
     async def forget_name(self, target: Target) -> None:
-        if self._db.names.pop(replace(target, thread=None), None) is not None:
+        if self._db.names.pop(target.whole_chat, None) is not None:
             self._db.notify(Notice.PEOPLE)
 
 

@@ -138,7 +138,7 @@ class MemoryRunRecords(MemoryPart):
         """Return the text in which a session is searched."""
         words: list[str] = [session.key]
         if (target := session.target) is not None:
-            seen, _ = self._db.names.get(replace(target, thread=None), (None, None))
+            seen, _ = self._db.names.get(target.whole_chat, (None, None))
             words += ["", ""] if seen is None else [seen.name, f"@{seen.username or ''}"]
             words += [self._db.topics[target].name] if target in self._db.topics else []
         if (job := self._db.cron.jobs.get(job_of(session.key) or JobId(""))) is not None:

@@ -108,7 +108,7 @@ async def _look(service: PageServices, query: Query) -> Facts:
         "letters": letters[:most] if has_letters else (),
         "next_letter": letters[most - 1].row.id if len(letters) > most else None,
         "stale": stale,
-        "chat_of": lambda target: target_text(replace(target, thread=None)),
+        "chat_of": lambda target: target_text(target.whole_chat),
         "named": [
             *(address(row.message.target) for row in rows),
             *(one.session for one in letters),

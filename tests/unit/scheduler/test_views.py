@@ -41,6 +41,21 @@ def test_the_occupants_of_a_lane_are_those_who_hold_its_slots() -> None:
     assert shell.occupants("cron") == []
 
 
+def test_requests_that_have_started_are_counted_apart_from_those_that_wait() -> None:
+    """SPEC QUEUE-2: for other nodes."""
+    shell = Shell({"main": 2})
+    assert shell.scheduler.counts() == (0, 0)
+    for session in ("finishing", "stopping", "waits for the lane"):
+        shell.submit(session, session)
+    shell.submit("waits for its session", "stopping")
+    shell.submit("typed", sender="ann", policy=TYPING)
+    shell.stop("stopping")
+    shell.finish("finishing")
+    views = shell.scheduler.runs(0)
+    started = sum(view.waits_for is None for view in views)
+    assert shell.scheduler.counts() == (started, len(views) - started) == (2, 3)
+
+
 def test_a_session_shows_the_policy_of_its_newest_request_while_it_lives() -> None:
     shell = Shell()
     key = SessionKey("chat")

@@ -51,7 +51,7 @@ class MemoryTransfers:
         return bool(sessions) or any(moved)
 
     def _is_here(self, target: Target | None) -> bool:
-        return target is not None and replace(target, thread=None) == self._old
+        return target is not None and target.whole_chat == self._old
 
     def _moved(self, target: Target) -> Target:
         return replace(target, chat=self._new)

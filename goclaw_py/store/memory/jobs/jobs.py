@@ -342,10 +342,9 @@ class MemoryJobs(MemoryPart):
         return True
 
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
-        chat = replace(target, thread=None)
+        chat = target.whole_chat
         return any(
-            row.message.occurrence == occurrence
-            and replace(row.message.target, thread=None) == chat
+            row.message.occurrence == occurrence and row.message.target.whole_chat == chat
             for row in self._db.outbox.values()
         )
 
@@ -428,7 +427,7 @@ def _matches(job: Job, query: JobQuery) -> bool:
         (query.owner, job.owner),
         (query.agent, job.spec.agent),
         (query.notify, job.spec.notify),
-        (query.target and replace(query.target, thread=None), _chat_of(job)),
+        (query.target and query.target.whole_chat, _chat_of(job)),
     )
     return (
         all(asked is None or asked == has for asked, has in wanted)
@@ -440,4 +439,4 @@ def _matches(job: Job, query: JobQuery) -> bool:
 
 def _chat_of(job: Job) -> Target | None:
     target = job.spec.target
-    return replace(target, thread=None) if isinstance(target, Target) else None
+    return target.whole_chat if isinstance(target, Target) else None
