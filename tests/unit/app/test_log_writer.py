@@ -129,10 +129,10 @@ for number in range(int(sys.argv[2])):
 
 
 def test_a_process_that_ends_has_written_all_lines(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", PROGRAM, tmp_path / "log", "100"]
+    command = [sys.executable, "-c", PROGRAM, str(tmp_path / "log"), "100"]
     subprocess.run(command, cwd=ROOT, check=True)
     assert len((tmp_path / "log").read_bytes().splitlines()) == 100
 
 
 def test_a_process_ends_though_its_log_is_blocked(pipe: Path) -> None:
-    subprocess.run([sys.executable, "-c", PROGRAM, pipe, "100"], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-c", PROGRAM, str(pipe), "100"], cwd=ROOT, check=True)
