@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from typing import Final, assert_never
 
 from goclaw_py.chats.session_settings import SessionSettings, as_it_stands
