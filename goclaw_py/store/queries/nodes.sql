@@ -99,19 +99,24 @@ for update;
 -- End the unfinished runs of some nodes with the outcome $2; runs that were being stopped, whose
 -- messages the stop has ended, as cancelled.
 update runs
-set outcome = coalesce(stopped.outcome, $2),
-    reason = case when stopped.outcome is null then $3 else stopped.reason end,
-    finished_at = $4
-from runs as r
-left join lateral (
-    select outcome, reason
-    from inbox
-    where session = r.session and kind = 'message' and state = 'done' and outcome <> 'completed'
-      and run_id = r.id and outcome = 'cancelled'
-    order by id
-    limit 1
-) as stopped on true
-where r.id = runs.id and r.node = any ($1::text[]) and runs.outcome is null
+set (outcome, reason, finished_at) = (
+    select
+        coalesce(stopped.outcome, $2), case when stopped.outcome is null then $3 else stopped.reason end,
+        $4::timestamptz
+    from (values (1)) as one
+    left join lateral (
+        select i.outcome, i.reason
+        from inbox as i
+        where i.run_id = runs.id
+          and (
+              i.session = runs.session and i.kind = 'message' and i.state = 'done'
+              and i.outcome = 'cancelled'
+          ) is true
+        order by i.run_id, i.id
+        limit 1
+    ) as stopped on true
+)
+where node = any ($1::text[]) and outcome is null
 returning
     runs.id, runs.session, runs.channel, runs.account, runs.chat, runs.thread, runs.started_at,
     runs.outcome;
@@ -130,6 +135,7 @@ update inbox as i
 set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3, run_id = crashed.run_id
 from crashed
 where i.session = crashed.session and i.state = 'pending'
+  and i.session = any (array(select session from crashed))
   and (i.id = crashed.id or i.joined = crashed.id)
 returning i.id, i.session, i.message, i.run_id;
 
