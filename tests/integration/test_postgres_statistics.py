@@ -70,6 +70,8 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "occurrences.mark_undelivered": (600, "it reads the messages that died in a few days"),
     "heartbeat_runs.undelivered": (600, "it reads the messages that died in a few days"),
     "occurrences.stats": (1_000, RANGE),
+    "nodes.free_outbox": (11_000, "it reads what is unsent, to find what a lost node was sending"),
+    "outbox.newest_sending": (11_000, "it reads what is unsent"),
     "outbox.backlog": (32_000, "it counts what waits, for the status"),
     "outbox.counts": (WHOLE, PAGE),
     "outbox.newest_sent": (16_000, "it skips what is not sent"),
@@ -94,7 +96,9 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
 """Statements that read more by their nature: how many rows, and why."""
 
 NOT_MENDED: Final = {
-    "outbox.chats_due", "outbox.next_due", "records.interrupted_subagents", "runs.begin",
+    "outbox.chats_due", "records.interrupted_subagents", "records.newest",
+    "records.newest_of_agent", "records.newest_of_sender", "records.newest_of_trigger",
+    "runs.begin",
     "runs.lock_sessions_of_runs", "runs.not_next",
 }  # fmt: skip
 """Statements that still depend on statistics."""

@@ -67,7 +67,7 @@ _ROWS: Final = {
         select 'c', 'a', 'e' || n, 's' || n % 2000, {_MESSAGE}, {_AT}, {_AT}""",
     "runs": f"""(id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,
             chat, submitted_at, started_at, finished_at, outcome, requests, input_tokens, output_tokens,
-            cached_tokens, cost_usd, payer, occurrence, heartbeat_run, sender, job, call_key, task)
+            cached_tokens, cost_usd, payer, occurrence, heartbeat_run, sender, job, call_key, task, inbox)
         select 'r' || n, 's' || n % 2000, case when n % 1000 = 7 then 'other' else 'main' end,
             (array['chat', 'heartbeat', 'subagent', 'cron'])[n % 4 + 1], 'main', 'n1', 1, 0,
             case n % 4 when 2 then 'r' || n - 1 end, 'm', 'c', 'a', 'k' || n % 2000, {_AT}, {_AT},
@@ -77,7 +77,8 @@ _ROWS: Final = {
             1, 2, 3, 4, 0.1, case n % 4 when 2 then 's' || n % 2000 end,
             case n % 4 when 3 then 'o' || n end, case n % 4 when 1 then 'b' || n end,
             'c/a/p' || n % 1000, case n % 4 when 3 then 'job' || n % 5000 end,
-            case n % 4 when 2 then 'call' || n end, case n % 8 when 2 then '{{}}'::jsonb end""",
+            case n % 4 when 2 then 'call' || n end, case n % 8 when 2 then '{{}}'::jsonb end,
+            case when n <= 80000 or n > 99800 then array[n] else '{{}}' end""",
     "run_steps": "(run_id, seq, kind, payload) select 'r' || n, 0, 'response', ''",
     "approvals": f"""(id, run_id, root_run, session, agent, call_id, tool, arguments, uncertain, members,
             channel, account, chat, asked_at, expires_at, decision, decided_at)
@@ -90,7 +91,7 @@ _ROWS: Final = {
         select 'c', 'a', 'k' || n % 2000, 's' || n % 2000,
             jsonb_build_object('text', 'x', 'run_id', 'r' || n),
             case when n <= 85000 then 'sent' when n <= 85500 then 'dead' when n <= 89990 then 'dropped'
-                when n <= 90000 then 'sending' else 'pending' end,
+                else 'pending' end,
             case when n between 89991 and 90000 then 'n1' end, 1, {_AT}, {_AT},
             case when n <= 89990 then {_AT} end, case when n <= 85000 then n end,
             case n % 4 when 3 then 'o' || n end, case n % 4 when 1 then 'b' || n end,

@@ -37,7 +37,11 @@ on conflict (id) do nothing;
 with parked as (
     update inbox as i
     set state = 'waiting', run_id = null, attempts = greatest(i.attempts - 1, 0)
-    where i.id = any (array(select unnest(inbox) from runs where id = any ($1::text[])))
+    where i.id = any (array(
+        select unnest(r.inbox)
+        from unnest($1::text[]) as one (id)
+        cross join lateral (select inbox from runs where id = one.id offset 0) as r
+    ))
       and i.run_id = any ($1::text[]) and i.finished_at is null
       and (
           select exists (

@@ -106,13 +106,11 @@ set (outcome, reason, finished_at) = (
     from (values (1)) as one
     left join lateral (
         select i.outcome, i.reason
-        from inbox as i
-        where i.run_id = runs.id
-          and (
-              i.session = runs.session and i.kind = 'message' and i.state = 'done'
-              and i.outcome = 'cancelled'
-          ) is true
-        order by i.run_id, i.id
+        from unnest(runs.inbox) as row_id
+        cross join lateral (select * from inbox where id = row_id offset 0) as i
+        where i.run_id = runs.id and i.session = runs.session and i.kind = 'message'
+          and i.state = 'done' and i.outcome = 'cancelled'
+        order by i.id
         limit 1
     ) as stopped on true
 )
@@ -128,7 +126,7 @@ with crashed as (
     select i.id, i.session, i.run_id
     from runs as r
     cross join lateral unnest(r.inbox) as row_id
-    join inbox as i on i.id = row_id
+    cross join lateral (select * from inbox where id = row_id offset 0) as i
     where r.id = any ($1::text[]) and i.run_id = r.id and i.state = 'pending' and i.attempts >= $2
 )
 update inbox as i
@@ -144,7 +142,11 @@ returning i.id, i.session, i.message, i.run_id;
 -- attempts.
 update inbox
 set run_id = null, attempts = greatest(attempts - $2, 0)
-where id = any (array(select unnest(inbox) from runs where id = any ($1::text[])))
+where id = any (array(
+        select unnest(r.inbox)
+        from unnest($1::text[]) as one (id)
+        cross join lateral (select inbox from runs where id = one.id offset 0) as r
+    ))
   and run_id = any ($1::text[]) and finished_at is null;
 
 -- name: free_outbox
