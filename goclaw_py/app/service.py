@@ -297,9 +297,10 @@ class Service:
 
     async def _keep_taking_up(self) -> None:
         while True:
+            is_due = self._pending.is_called
             self._pending.clear()
             async with _database_may_be_away():
-                await self._container.take_up()
+                await self._container.take_up(is_due=is_due)
                 await self._container.gateway.release_idle()
             await self._pending.wait(_HAND_OVER_S if self._ending else _PENDING_POLL_S)
 

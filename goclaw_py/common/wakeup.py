@@ -19,6 +19,11 @@ class WakeEvent:
         """Wake the loop: there may be work."""
         self._event.set()
 
+    @property
+    def is_called(self) -> bool:
+        """Whether the next ``wait`` returns at once."""
+        return self._event.is_set()
+
     def clear(self) -> None:
         """Let later calls wake the next ``wait``."""
         self._event.clear()

@@ -300,9 +300,10 @@ class Container:
             settings=settings,
         )
 
-    async def take_up(self) -> None:
+    async def take_up(self, *, is_due: bool = True) -> None:
         """Claim messages that wait in the database: after a crash, or from another node.
 
+        With ``is_due`` something was heard of them; otherwise it is a periodic look.
         Does nothing in a process that shuts down. One call at a time. Raises ``StoreUnavailable``.
         """
         if self.dispatcher.draining:
@@ -317,7 +318,8 @@ class Container:
             await self.children.resume(mine)
             if mine:  # there may be more than come at once
                 self._look_for_subagents_at = now
-        await self.gateway.take_pending()
+        if is_due or self.gateway.must_reload():
+            await self.gateway.take_pending()
 
     def _is_here(self, target: Target | None) -> bool:
         return target is not None and (target.channel, target.account) in self.policies.places

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
 from goclaw_py.chats.session_settings import SessionSettings, as_it_stands
 from goclaw_py.common.clock import new_run_id
@@ -51,6 +52,10 @@ from goclaw_py.scheduler.models import QueuePolicy, Request
 
 log = logging.getLogger(__name__)
 
+_REST: Final = 50.0
+_LONGEST_REST_S: Final = 30.0
+"""A periodic reload waits for so many times as long as the last one took, at most so long."""
+
 
 class MessageIngestor:
     """Stores incoming messages and submits them to the dispatcher."""
@@ -71,6 +76,7 @@ class MessageIngestor:
         self._channels = channels
         self._ingress = ingress
         self._reloading = asyncio.Lock()
+        self._rest_until = 0.0
 
     def connect(
         self,
@@ -217,8 +223,21 @@ class MessageIngestor:
         After a crash, from another node, or because a mailbox is stale. Raises
         ``StoreUnavailable``.
         """
+        loop = asyncio.get_running_loop()
         async with self._reloading:  # what one has found another must not forget as done
+            self._rest_until, began = 0.0, loop.time()
             await self._reload()
+            rest_s = min((loop.time() - began) * _REST, _LONGEST_REST_S)
+            self._rest_until = loop.time() + rest_s
+
+    def must_reload(self) -> bool:
+        """Return whether a periodic reload is due.
+
+        It reads all that waits, so a backlog makes it rarer, not the node busier. A stale mailbox
+        does not wait for that.
+        """
+        is_resting = asyncio.get_running_loop().time() < self._rest_until
+        return not is_resting or self._mailboxes.has_stale()
 
     async def _reload(self) -> None:
         mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._node()

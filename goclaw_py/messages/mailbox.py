@@ -335,6 +335,10 @@ class Mailboxes:
         """Return the rows that a reload must not add again, because they are in progress."""
         return {row for row, entry in self._rows.items() if entry.state is not MessageState.WAITING}
 
+    def has_stale(self) -> bool:
+        """Return whether a mailbox waits for a reload."""
+        return any(box.stale for box in self._boxes.values())
+
     def versions(self) -> Mapping[SessionKey, int]:
         """Return the versions of all mailboxes at the start of a reload."""
         return {session: box.version for session, box in self._boxes.items()}

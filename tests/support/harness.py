@@ -392,9 +392,10 @@ class GatewayProcess:
 
     async def _keep_taking_up(self) -> None:
         while True:
+            is_due = self._pending.is_called
             self._pending.clear()
             try:
-                await self.container.take_up()
+                await self.container.take_up(is_due=is_due)
                 await self.gateway.release_idle()
             except StoreUnavailable:
                 pass  # the next look finds it

@@ -73,6 +73,7 @@ CHECKS: Final = (
     DoctorCheck("database-notices", database.check_notices),
     DoctorCheck("database-clock", database.check_clock),
     DoctorCheck("database-connections", database.check_connections),
+    DoctorCheck("database-vacuum", database.check_vacuum),
     DoctorCheck("gateway", work.check_gateway),
     DoctorCheck("release", work.check_release),
     DoctorCheck("settings-in-use", work.check_age),

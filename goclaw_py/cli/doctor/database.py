@@ -147,3 +147,9 @@ def check_connections(found: Checkup) -> Finding:
     left = server.most - server.used
     cure = "raise max_connections, or stop programs that hold connections" if left < NEEDED else ""
     return Finding("database connections", f"{server.used} of {server.most} in use", cure)
+
+
+@_of_managed("database vacuum")
+def check_vacuum(found: Checkup) -> Finding:
+    """Check that the server removes dead rows."""
+    return _judged("database vacuum", found.server.vacuum_fault(), "autovacuum is on")

@@ -46,6 +46,8 @@ class ServerFacts:
         lacking: Missing privileges, with the existing tables they are missing for.
         owners: Other owners of our tables, with the tables.
         used: The connections of all programs, of at most ``most``.
+        vacuums: Whether autovacuum is on.
+        skipped: Our tables for which it is off.
     """
 
     version: int = 160_000
@@ -59,6 +61,8 @@ class ServerFacts:
     owners: Mapping[str, Sequence[str]] = field(default_factory=dict)
     used: int = 1
     most: int = 100
+    vacuums: bool = True
+    skipped: Sequence[str] = ()
 
     def version_fault(self) -> DatabaseProblem | None:
         """Return a problem if the server is too old."""
@@ -105,6 +109,19 @@ class ServerFacts:
             return None
         cure = "create another one: CREATE DATABASE goclaw ENCODING 'UTF8' TEMPLATE template0"
         return DatabaseProblem(f"the encoding {self.encoding} cannot store all characters", cure)
+
+    def vacuum_fault(self) -> DatabaseProblem | None:
+        """Return a problem if dead rows are not removed. A gateway starts nevertheless."""
+        if not self.vacuums:
+            cure = (
+                "ALTER SYSTEM SET autovacuum = on, and track_counts = on; SELECT pg_reload_conf()"
+            )
+            return DatabaseProblem("autovacuum is off: dead rows fill the disk", cure)
+        if self.skipped:
+            fact = f"autovacuum is off for {_named(self.skipped)}: dead rows fill the disk"
+            cure = f"ALTER TABLE {self.skipped[0]} RESET (autovacuum_enabled)"
+            return DatabaseProblem(fact, f"{cure}, and the same for each of them")
+        return None
 
     def faults(self, pending: Sequence[str] = ()) -> list[DatabaseProblem]:
         """Return all problems, the worst first."""
@@ -157,16 +174,20 @@ async def examine(connection: Connection, tables: Sequence[str]) -> tuple[Server
     assert row is not None, "a session has a database"
     lacking: dict[str, list[str]] = defaultdict(list)
     owners: dict[str, list[str]] = defaultdict(list)
+    skipped: list[str] = []
     for table in await connection.fetch(_SQL["rights"], tables):
         for right in table["lacking"]:
             lacking[right].append(table["name"])
         if table["owner"] is not None:
             owners[table["owner"]].append(table["name"])
+        if table["is_skipped"]:
+            skipped.append(table["name"])
     names = (
-        "version", "is_standby", "is_read_only", "may_create", "encoding", "us", "schema", "most"
+        "version", "is_standby", "is_read_only", "may_create", "encoding", "us", "schema", "most",
+        "vacuums",
     )  # fmt: skip
-    facts = {name: row[name] for name in names}
-    return ServerFacts(**facts, used=row["used"] or 0, lacking=lacking, owners=owners), row["at"]
+    facts = {name: row[name] for name in names} | {"lacking": lacking, "owners": owners}
+    return ServerFacts(**facts, used=row["used"] or 0, skipped=skipped), row["at"]
 
 
 async def ensure_writable(connection: Connection) -> None:

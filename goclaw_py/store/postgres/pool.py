@@ -57,6 +57,10 @@ _SESSION: Final = {
     # its plan longer still.
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
+    # A plan is used until the statistics change. If a table was nearly empty then, reading it whole
+    # seemed cheapest, even to find a row by its key, and stays the plan while a burst fills it.
+    # With this, a table is read whole only where no index answers (docs/adr/0038).
+    "enable_seqscan": "off",
     "tcp_keepalives_idle": "5",
     "tcp_keepalives_interval": "2",
     "tcp_keepalives_count": "3",

@@ -7,12 +7,12 @@ with recursive above as (
     select
         id as run_id, id, parent, task is not null as is_background,
         coalesce(payer, session) as session
-    from runs
-    where id = any ($1::text[])
+    from unnest($1::text[]) as asking (run)
+    cross join lateral (select * from runs where id = asking.run offset 0) as r
     union all
     select a.run_id, r.id, r.parent, r.task is not null, coalesce(r.payer, r.session)
     from above as a
-    join runs as r on r.id = a.parent
+    cross join lateral (select * from runs where id = a.parent offset 0) as r
     where not a.is_background
 )
 insert into approvals (
@@ -27,7 +27,7 @@ from jsonb_to_recordset($2::jsonb) as q (
     members boolean, channel text, account text, chat text, thread text, asked_at timestamptz,
     expires_at timestamptz
 )
-join runs as r on r.id = q.run_id
+cross join lateral (select agent from runs where id = q.run_id offset 0) as r
 join above as a on a.run_id = q.run_id and (a.parent is null or a.is_background)
 on conflict (id) do nothing;
 
@@ -37,26 +37,41 @@ on conflict (id) do nothing;
 with parked as (
     update inbox as i
     set state = 'waiting', run_id = null, attempts = greatest(i.attempts - 1, 0)
-    where i.id = any (array(select unnest(inbox) from runs where id = any ($1::text[])))
+    where i.id = any (array(
+        select unnest(r.inbox)
+        from unnest($1::text[]) as one (id)
+        cross join lateral (select inbox from runs where id = one.id offset 0) as r
+    ))
       and i.run_id = any ($1::text[]) and i.finished_at is null
-      and exists (select from approvals as a where a.root_run = i.run_id and a.decision is null)
+      and (
+          select exists (
+              select from approvals as a where a.root_run = i.run_id and a.decision is null
+          )
+      )
     returning i.id, i.session, i.last_run
 )
 update inbox as i
 set state = 'waiting', last_run = parked.last_run
 from parked
-where i.session = parked.session and i.state = 'pending' and i.joined = parked.id;
+where i.session = parked.session and i.session = any (array(select session from parked))
+  and i.state = 'pending' and i.joined = parked.id;
 
 -- name: park_occurrences
 -- Let the occurrences whose runs end wait: for the answers to the questions of these runs if one has
 -- none, otherwise only for their session. Return those.
 with parked as (
     select l.id, r.id as run_id, r.session
-    from runs as r
-    join job_runs as l on l.id = r.occurrence and l.node = r.node
-    where r.id = any ($1::text[]) and r.outcome is null
-    order by l.id
-    for update of l
+    from (
+        select r.*
+        from unnest($1::text[]) as ending (run)
+        cross join lateral (
+            select id, session, node, occurrence from runs where id = ending.run and outcome is null offset 0
+        ) as r
+        order by r.occurrence
+    ) as r
+    cross join lateral (
+        select id from job_runs where id = r.occurrence and node = r.node offset 0 for update
+    ) as l
 )
 update job_runs as l
 set status = 'waiting', node = null, waits_for = parked.session,
@@ -66,25 +81,22 @@ set status = 'waiting', node = null, waits_for = parked.session,
         ) then 'approval'
     end
 from parked
-where l.id = parked.id
+where l.id = parked.id and l.id = any (array(select id from parked))
 returning l.reason;
 
 -- name: lock_session
 -- Lock the session of a question.
-select s.key
-from approvals as a
-join sessions as s on s.key = a.session
-where a.id = $1
-for update of s;
+select key
+from sessions
+where key = (select session from approvals where id = $1)
+for update;
 
 -- name: lock_occurrence
 -- Lock the occurrence for which a run asked a question, before the question, as its end does.
-select l.id
-from approvals as a
-join runs as r on r.id = a.root_run
-join job_runs as l on l.id = r.occurrence
-where a.id = $1
-for update of l;
+select id
+from job_runs
+where id = (select occurrence from runs where id = (select root_run from approvals where id = $1))
+for update;
 
 -- name: decide
 -- Answer a question in its locked session. $5: whether its time is over, and nobody answered.
@@ -123,12 +135,11 @@ where id = $1 and task is not null
 
 -- name: release_occurrence
 -- Let the occurrence of a run wait only for its session if all questions of the run are answered.
-update job_runs as l
+update job_runs
 set reason = null
-from runs as r
-where r.id = $1 and l.id = r.occurrence and l.status = 'waiting' and l.reason = 'approval'
+where id = (select occurrence from runs where id = $1) and status = 'waiting' and reason = 'approval'
   and not exists (select from approvals where root_run = $1 and decision is null)
-returning l.id;
+returning id;
 
 -- name: approval
 -- Return a question.
@@ -162,14 +173,14 @@ limit $1;
 select id
 from approvals
 where decision is null and expires_at <= $1
-order by id
+order by expires_at
 limit 100;
 
 -- name: waiting_turns
 -- Return the runs of a locked session whose messages wait for answers, the oldest question first.
 select a.root_run as id
 from approvals as a
-join runs as r on r.id = a.root_run
+cross join lateral (select occurrence, sender from runs where id = a.root_run offset 0) as r
 where a.session = $1 and a.decision is null and r.occurrence is null
   and ($2::text is null or r.sender = $2)
 group by a.root_run
@@ -184,11 +195,11 @@ returning *;
 
 -- name: stop_of_occurrences
 -- Answer the questions of occurrences that have ended: at $2, or as of the question.
-update approvals as a
-set decision = 'stopped', decided_at = coalesce($2, a.asked_at)
-from runs as r
-where r.occurrence = any ($1::text[]) and a.root_run = r.id and a.decision is null
-returning a.*;
+update approvals
+set decision = 'stopped', decided_at = coalesce($2, asked_at)
+where root_run = any (array(select id from runs where occurrence = any ($1::text[])))
+  and decision is null
+returning *;
 
 -- name: end_waiting
 -- End the messages of stopped runs.
@@ -221,15 +232,17 @@ with moved as (
     update approvals as a
     set session = move.new
     from unnest($1::text[], $2::text[]) as move (old, new)
-    where a.session = move.old
+    where a.session = move.old and a.session = any ($1::text[])
 )
 update tool_grants as g
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
-where g.session = move.old
-  and not exists (
-      select from tool_grants as other
-      where other.agent = g.agent and other.tool = g.tool and other.session = move.new
+where g.session = move.old and g.session = any ($1::text[])
+  and not (
+      select exists (
+          select from tool_grants as other
+          where other.agent = g.agent and other.tool = g.tool and other.session = move.new
+      )
   );
 
 -- name: retarget

@@ -21,18 +21,17 @@ with batch as (
     )
 ), surplus as (
     delete from unmentioned as u
-    using (
-        select f.session, (
+    where u.id = any (array(
+        select surplus.id
+        from (select session, min(keep) as keep, count(*) as new from fresh group by session) as f
+        cross join lateral (
             select old.id
             from unmentioned as old
             where old.session = f.session
             order by old.id desc
             offset greatest(f.keep - f.new, 0)
-            limit 1
-        ) as id
-        from (select session, min(keep) as keep, count(*) as new from fresh group by session) as f
-    ) as last
-    where u.session = last.session and u.id <= last.id
+        ) as surplus
+    ))
 )
 insert into unmentioned (channel, account, external_id, session, message, sent_at, received_at)
 select channel, account, external_id, session, message, (message ->> 'sent_at')::timestamptz, $2
@@ -54,18 +53,16 @@ with free as (
     from unmentioned as u
     where u.session = $1 and u.sent_at <= $3 and u.received_at >= $4
       and (
-          u.run_id is null or u.run_id = $2 or exists (
-              select from runs as r where r.id = u.run_id and r.outcome in ('interrupted', 'lost')
-          )
+          u.run_id is null or u.run_id = $2
+          or (select r.outcome from runs as r where r.id = u.run_id) in ('interrupted', 'lost')
       )
     order by u.id
     for update of u skip locked
 )
-update unmentioned as u
+update unmentioned
 set run_id = $2
-from free
-where u.id = free.id
-returning u.id, u.message;
+where id = any (array(select id from free))
+returning id, message;
 
 -- name: of_session
 -- Return the stored messages of a session.
@@ -98,4 +95,4 @@ returning id;
 update unmentioned as u
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
-where u.session = move.old;
+where u.session = move.old and u.session = any ($1::text[]);

@@ -132,10 +132,12 @@ where s.heard_in is not null and s.heard_in <= $4
   and ($1::text is null or s.agent = $1)
   and (not $2 or s.peer = 'direct')
   and ($11::text is null or s.channel <> $11)
-  and not exists (
-      select from chats as c
-      where c.channel = s.channel and c.account = s.account and c.chat = s.chat
-        and (c.gone <> '' or c.allowed is false)
+  and not (
+      select exists (
+          select from chats as c
+          where c.channel = s.channel and c.account = s.account and c.chat = s.chat
+            and (c.gone <> '' or c.allowed is false)
+      )
   )
 order by
     s.heard_in desc, s.last_heard_at desc, s.channel collate "C" desc, s.account collate "C" desc,

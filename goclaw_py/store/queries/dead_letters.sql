@@ -4,7 +4,9 @@
 -- Lock an edit and the message that it edits, in the order of their ids.
 select id, channel, account, external_id, kind, state, run_id, outcome
 from inbox
-where id = $1 or (channel, account, external_id) = ($2, $3, $4)
+where id = any (array[
+    $1, (select id from inbox where channel = $2 and account = $3 and external_id = $4)
+])
 order by id
 for update;
 

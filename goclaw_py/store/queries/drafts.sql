@@ -7,10 +7,19 @@
 -- it has ended. Repeating it changes nothing.
 with run as (
     select r.id, r.inbox
-    from runs as r
-    join sessions as s on s.key = r.session
-    where r.id = $1 and r.outcome is null
-    for share of s, r
+    from (
+        select key
+        from sessions
+        where key = (select session from runs where id = $1)
+        for share
+    ) as s
+    cross join lateral (
+        select id, inbox
+        from runs
+        where id = $1 and outcome is null and session = s.key
+        offset 0
+        for share
+    ) as r
 ), noted as (
     -- An end of the run that waits for these locks is then decided again, and finds the draft.
     update runs
@@ -20,7 +29,8 @@ with run as (
     select i.id, i.message ->> 'message_id' as message_id
     from run
     cross join lateral unnest(run.inbox) as row_id
-    join inbox as i on i.id = row_id and i.run_id = run.id and i.finished_at is null
+    cross join lateral (select * from inbox where id = row_id offset 0) as i
+    where i.run_id = run.id and i.finished_at is null
 )
 insert into drafts (
     run_id, inbox, channel, account, chat, thread, opened_at, opened_by, after_message
@@ -51,18 +61,27 @@ returning run_id;
 -- Whether a draft of this run or of a later one has this id, or an outgoing message finishes it.
 with later as (
     select l.id
-    from runs as f
-    join runs as l on l.session = f.session and (l.started_at, l.id) >= (f.started_at, f.id)
-    where f.id = $1
+    from (select session, started_at, id from runs where id = $1) as f
+    cross join lateral (
+        select id
+        from runs
+        where session = f.session and (started_at, id) >= (f.started_at, f.id)
+        order by started_at, id
+        limit 10000
+    ) as l
 )
-select
-    exists (select from later join drafts as d on d.run_id = later.id where d.external_id = $2)
-    or exists (
-        select
-        from later
-        join outbox as o on o.message ->> 'run_id' = later.id
-        where o.message ->> 'draft' = $2
-    ) as known;
+select exists (
+    select from later
+    where (select external_id from drafts where run_id = later.id) = $2
+        or (
+            select exists (
+                select from outbox as o
+                -- The index has the collation of the expression, not that of ids.
+                where o.message ->> 'run_id' = later.id collate "default"
+                  and o.message ->> 'draft' = $2
+            )
+        )
+) as known;
 
 -- name: own_messages
 -- Return the ids of our own messages in a chat: recent outgoing messages, and drafts. Sent messages
@@ -90,24 +109,28 @@ with left_over as (
         d.run_id,
         coalesce(
             (
-                select outcome
-                from inbox
-                where id = any (d.inbox)
-                order by outcome = 'cancelled' desc, id desc
+                select i.outcome
+                from unnest(d.inbox) as row_id
+                cross join lateral (select outcome, id from inbox where id = row_id offset 0) as i
+                order by i.outcome = 'cancelled' desc, i.id desc
                 limit 1
             ),
             r.outcome
         ) as outcome,
         r.session
     from drafts as d
-    join runs as r on r.id = d.run_id
+    cross join lateral (select session, outcome from runs where id = d.run_id offset 0) as r
     where r.outcome is not null
-      and not exists (select from inbox where id = any (d.inbox) and state <> 'done')
+      and not exists (
+          select
+          from unnest(d.inbox) as row_id
+          where (select state from inbox where id = row_id) <> 'done'
+      )
     for update of d skip locked
 )
 delete from drafts as d
 using left_over
-where d.run_id = left_over.run_id
+where d.run_id = left_over.run_id and d.run_id = any (array(select run_id from left_over))
 returning
     d.run_id, d.channel, d.account, d.chat, d.thread, d.external_id, d.after_message,
     coalesce(d.opened_by, d.run_id) as opened_by, left_over.session, left_over.outcome;

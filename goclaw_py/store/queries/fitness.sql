@@ -13,12 +13,15 @@ select
     coalesce(has_schema_privilege(current_schema(), 'create'), false) as may_create,
     pg_encoding_to_char(d.encoding) as encoding,
     current_setting('max_connections')::int as most,
-    (select sum(numbackends) from pg_stat_database)::int as used
+    (select sum(numbackends) from pg_stat_database)::int as used,
+    current_setting('autovacuum')::boolean and current_setting('track_counts')::boolean
+        as vacuums
 from pg_database as d
 where d.datname = current_database();
 
 -- name: rights
--- Return, for the existing tables, our missing privileges, and the owners if that is another user.
+-- Return, for the existing tables, our missing privileges, the owners if that is another user, and
+-- whether autovacuum skips them.
 select
     c.relname as name,
     array(
@@ -28,7 +31,11 @@ select
         order by p.place
     ) as lacking,
     case when not pg_has_role(c.relowner, 'usage')
-        then quote_ident(pg_get_userbyid(c.relowner)) end as owner
+        then quote_ident(pg_get_userbyid(c.relowner)) end as owner,
+    exists (
+        select from pg_options_to_table(c.reloptions)
+        where option_name = 'autovacuum_enabled' and not option_value::boolean
+    ) as is_skipped
 from unnest($1::text[]) as wanted (name)
 join pg_class as c on c.oid = to_regclass(quote_ident(wanted.name))
 order by c.relname;

@@ -66,7 +66,9 @@ where agent = any (string_to_array($1, ',')) and node is null;
 with left_over as (
     select h.agent, h.heartbeat_run, h.began_at, l.kind, l.due_at
     from heartbeats as h
-    join heartbeat_runs as l on l.id = h.heartbeat_run
+    cross join lateral (
+        select kind, due_at from heartbeat_runs where id = h.heartbeat_run offset 0
+    ) as l
     where h.agent = any (string_to_array($2, ',')) and h.heartbeat_run is not null and h.node is null
     order by h.began_at, h.agent
     limit cardinality($4::text[])
@@ -141,9 +143,9 @@ with left_over as (
         end,
         wake_at = case when n.again or h.wake_at > $3 then h.wake_at end,
         wake_kind = case when n.again or h.wake_at > $3 then h.wake_kind end
-    -- By the key alone: with the list of all agents a plan may take the square of it.
+    -- With the list of all agents in $2 a plan may take the square of it.
     from numbered as n
-    where h.agent = n.agent
+    where h.agent = n.agent and h.agent = any (array(select agent from numbered))
     returning h.*, n.kind, n.due_at, $3::timestamptz as claimed_at, n.ordinal
 )
 select
@@ -171,7 +173,9 @@ where agent = $1;
 -- A heartbeat with the heartbeat run that is claimed.
 select h.*, l.kind, l.due_at, l.claimed_at
 from heartbeats as h
-join heartbeat_runs as l on l.id = h.heartbeat_run
+cross join lateral (
+    select kind, due_at, claimed_at from heartbeat_runs where id = h.heartbeat_run offset 0
+) as l
 where h.agent = $1;
 
 -- name: defer
@@ -216,7 +220,7 @@ with asked as (
 ), held as (
     select agent
     from heartbeats
-    where agent in (select agent from asked)
+    where agent = any (array(select agent from asked))
     order by agent
     for update
 ), locked as (
@@ -345,7 +349,9 @@ for update;
 -- since is left alone: its claim can be repeated.
 select h.agent, h.heartbeat_run
 from heartbeats as h
-join heartbeat_runs as l on l.id = h.heartbeat_run
+cross join lateral (
+    select kind, due_at, claimed_at from heartbeat_runs where id = h.heartbeat_run offset 0
+) as l
 where h.node = $1 and h.heartbeat_run <> all ($2::text[])
   and (l.kind <> 'manual' or l.due_at <> l.claimed_at)
 order by h.agent
@@ -387,7 +393,7 @@ select
     sum(output_tokens)::bigint as output_tokens, sum(cached_tokens)::bigint as cached_tokens,
     sum(cost_usd) as cost_usd
 from heartbeat_runs
-where agent = $1 and claimed_at >= $2;
+where agent = $1 and (agent, claimed_at) >= ($1, $2);
 
 -- name: look
 -- What the checks of a heartbeat run want to know: events, items, whether people talk to the agent, and what
@@ -418,8 +424,11 @@ select bool_or(o.state = 'sent') as sent
 from outbox as o
 where o.alert = $1
   and (o.state = 'pending' or (o.state = 'sent' and o.finished_at >= $2))
-  and not exists (
-      select from outbox as d where d.heartbeat_run = o.heartbeat_run and d.state in ('dead', 'dropped')
+  and not (
+      select exists (
+          select from outbox as d
+          where d.heartbeat_run = o.heartbeat_run and d.state in ('dead', 'dropped')
+      )
   );
 
 -- name: count_events
@@ -449,11 +458,14 @@ select
     (select min(r.started_at) from runs as r where r.heartbeat_run = l.id) as began_at,
     array(
         select case when o.owner is null then o.state else 'sending' end
-        from outbox as o
-        where o.heartbeat_run = l.id
+        from (select id, state, owner from outbox where heartbeat_run = l.id offset 0) as o
         order by o.id
     ) as states,
-    array(select o.error from outbox as o where o.heartbeat_run = l.id order by o.id) as errors;
+    array(
+        select o.error
+        from (select id, error from outbox where heartbeat_run = l.id offset 0) as o
+        order by o.id
+    ) as errors;
 
 -- part: given_up
 -- With or without a message that was given up ($5), or either. No ``exists``: the planner would read
@@ -501,7 +513,7 @@ order by l.claimed_at desc, l.id desc;
 from (
     select *
     from heartbeat_runs as l
-    where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and status = $4
+    where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and (status = $4) is true
       and claimed_at >= coalesce($7, '-infinity'::timestamptz)
       -- use: given_up
     order by skip desc, claimed_at desc, id desc
@@ -515,11 +527,11 @@ order by l.claimed_at desc, l.id desc;
 from (
     select *
     from heartbeat_runs as l
-    where agent = $7 and (claimed_at, id) < ($2, $3)
-      and claimed_at >= coalesce($8, '-infinity'::timestamptz)
+    where agent >= $7 and (agent, claimed_at, id) < ($7, $2, $3)
+      and (agent, claimed_at) >= ($7, coalesce($8, '-infinity'::timestamptz))
       and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
       -- use: given_up
-    order by claimed_at desc, id desc
+    order by agent desc, claimed_at desc, id desc
     limit $1
 ) as l
 order by l.claimed_at desc, l.id desc;
@@ -541,13 +553,18 @@ with died as (
 )
 select
     l.id, l.agent, l.channel, l.account, l.chat, l.thread, dead.error, dead.message,
-    array(select o.message from outbox as o where o.heartbeat_run = l.id order by o.id) as said
+    array(
+        select o.message
+        from (select id, message from outbox where heartbeat_run = l.id offset 0) as o
+        order by o.id
+    ) as said
 from died
-join heartbeat_runs as l on l.id = died.heartbeat_run
+cross join lateral (select * from heartbeat_runs where id = died.heartbeat_run offset 0) as l
 cross join lateral (
     select o.error, o.message
-    from outbox as o
-    where o.heartbeat_run = l.id and o.state = 'dead'
+    from (
+        select * from outbox where heartbeat_run = l.id and (state = 'dead') is true offset 0
+    ) as o
     order by o.id
     limit 1
 ) as dead
@@ -592,5 +609,5 @@ with alerted as (
 update heartbeat_runs as l
 set chat = $4
 from alerted
-where l.id = alerted.id
+where l.id = alerted.id and l.id = any (array(select id from alerted))
 returning l.id;

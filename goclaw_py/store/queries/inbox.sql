@@ -183,33 +183,59 @@ returning s.key;
 -- name: lock_waiting_sessions
 -- Locks the sessions with pending rows that a node might claim. Those of a dead node wait for its
 -- recovery while a run of it is unfinished, so that its rows come back counted and in order.
+-- It skips from session to session in the index, so long queues cost no more than short ones.
+with recursive waiting as (
+    (select session from inbox where state = 'pending' order by session limit 1)
+    union all
+    select next.session
+    from waiting as last
+    cross join lateral (
+        select session
+        from inbox
+        where state = 'pending' and session > last.session
+        order by session
+        limit 1
+    ) as next
+)
 select s.key
 from sessions as s
-where s.key in (select session from inbox where state = 'pending')
-  and exists (
-      select from unnest($3::text[], $4::text[]) as place (channel, account)
-      where place.channel = s.channel and place.account = s.account
-  )
+where s.key = any (array(select session from waiting))
+  and (s.channel, s.account) in (select * from unnest($3::text[], $4::text[]))
   and s.owner is distinct from $1
-  and not exists (select from nodes where id = s.owner and lease_until > $2)
-  and not exists (
-      select from runs where session = s.key and outcome is null and node <> $1
+  and not (select exists (select from nodes where id = s.owner and lease_until > $2))
+  and not (
+      select exists (
+          select from runs where session = s.key and outcome is null and node <> $1
+      )
   )
 order by s.key
 for update of s skip locked;
 
 -- name: pending_of
 -- The unfinished rows of all sessions of a node, without some; what crashed its run twice comes last,
--- with what that run had taken in.
+-- with what that run had taken in. The ids are compared as sets: a join may take the square of the
+-- backlog.
+with fresh as (
+    select i.id
+    from sessions as s
+    cross join lateral (
+        select id from inbox where session = s.key and state = 'pending' offset 0
+    ) as i
+    where s.owner = $1
+    except
+    select unnest($2::bigint[])
+)
 select
     i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, i.outcome, i.reason,
-    i.joined, s.queue_mode
-from sessions as s
-join inbox as i on i.session = s.key and i.state = 'pending'
-left join inbox as head on head.id = i.joined and head.state = 'pending'
-where s.owner = $1
-  and not exists (select from unnest($2::bigint[]) as known (id) where known.id = i.id)
-order by coalesce(head.attempts, i.attempts) >= 2, i.id;
+    i.joined, (select queue_mode from sessions where key = i.session) as queue_mode
+from fresh
+cross join lateral (select * from inbox where id = fresh.id offset 0) as i
+order by
+    coalesce(
+        (select attempts from inbox as head where head.id = i.joined and head.state = 'pending'),
+        i.attempts
+    ) >= 2,
+    i.id;
 
 -- name: ended
 -- Those of some rows that are done.
@@ -221,7 +247,12 @@ where id = any ($1::bigint[]) and state = 'done';
 -- Locks the sessions of those of some rows that are not done.
 select key
 from sessions
-where key in (select session from inbox where id = any ($1::bigint[]) and state = 'pending')
+where key = any (array(
+    select i.session
+    from unnest($1::bigint[]) as given (id)
+    cross join lateral (select session, state from inbox where id = given.id offset 0) as i
+    where i.state = 'pending'
+))
 order by key
 for update;
 
@@ -240,32 +271,42 @@ with open as (
     select id
     from inbox
     where id = any ($1::bigint[]) and state = 'pending'
-      and not exists (select from sessions as s where s.key = inbox.session and s.owner <> $5)
+      and ((select owner from sessions where key = inbox.session) <> $5) is not true
     order by id
     for update
 )
 update inbox
 set state = 'done', outcome = $2, reason = $3, finished_at = $4
-from open
-where inbox.id = open.id
-returning inbox.session;
+where id = any (array(select id from open))
+returning session;
 
 -- name: stop
 -- The same for messages that somebody has stopped, each named by its external id; $6 is the node.
 with open as (
-    select i.id, s.reason
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[])
-        as s (channel, account, external_id, reason)
-    join inbox as i using (channel, account, external_id)
-    where i.state = 'pending' and i.kind = 'message'
-      and not exists (select from sessions as other where other.key = i.session and other.owner <> $6)
-    order by i.id
-    for update of i
+    select i.id, found.reason
+    from (
+        select (
+            select id
+            from inbox
+            where channel = s.channel and account = s.account and external_id = s.external_id
+        ) as id, s.reason
+        from unnest($1::text[], $2::text[], $3::text[], $4::text[])
+            as s (channel, account, external_id, reason)
+        order by 1
+    ) as found
+    cross join lateral (
+        select id
+        from inbox
+        where id = found.id and (state = 'pending' and kind = 'message') is true
+          and ((select owner from sessions where key = inbox.session) <> $6) is not true
+        offset 0
+        for update
+    ) as i
 )
 update inbox
 set state = 'done', outcome = 'cancelled', reason = open.reason, finished_at = $5
 from open
-where inbox.id = open.id
+where inbox.id = open.id and inbox.id = any (array(select id from open))
 returning inbox.id;
 
 -- name: waiting
@@ -274,7 +315,11 @@ select
     id, message, run_id, received_at, finished_at, outcome, reason,
     case when state = 'waiting' then last_run end as asking_run
 from inbox
-where session = $1 and (state = 'pending' or state = 'waiting') and kind = 'message'
+where id = any (array(
+    (select id from inbox where session = $1 and state = 'pending' offset 0)
+    union all
+    (select id from inbox where session = $1 and state = 'waiting' offset 0)
+)) and kind = 'message'
 order by id
 limit $2;
 
@@ -292,7 +337,7 @@ limit $2;
 -- Locks some sessions of a node.
 select key
 from sessions
-where key = any ($1::text[]) and owner = $2
+where key = any ($1::text[]) and (owner = $2) is true
 order by key
 for update;
 
@@ -305,10 +350,12 @@ from unnest($1::text[]) as k (key),
     lateral (
         select exists (select from inbox where session = k.key and state = 'pending') as waits
     ) as w
-where s.key = k.key
+where s.key = k.key and s.key = any ($1::text[])
   and ($2::boolean or not w.waits)
-  and not exists (
-      select from runs where session = s.key and outcome is null and node = s.owner
+  and not (
+      select exists (
+          select from runs where session = s.key and outcome is null and node = s.owner
+      )
   )
 returning
     w.waits,

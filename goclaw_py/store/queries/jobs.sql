@@ -137,21 +137,22 @@ where owner = $1 and slug >= $2 and slug <= $3;
 
 -- name: all
 -- Return a page of all jobs, in the order of their next runs, and their number, counted up to $3;
--- one row without a job if the page is empty. It uses indexes only: with a list of ids the plan
--- reads just these rows, with a join it would read all rows.
+-- one row without a job if the page is empty. It uses indexes only.
 select whole.total, j.*
 from (
     select count(*) as total
     from (select from cron_jobs order by owner, slug limit $3) as c
 ) as whole
-left join cron_jobs as j on j.id = any (
-    array(
+left join (
+    select j.*
+    from (
         select id
         from cron_jobs
         order by next_run_at, created_at, id
         limit $1 offset $2
-    )
-)
+    ) as page
+    cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
+) as j on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: all_of_owner
@@ -161,15 +162,17 @@ from (
     select count(*) as total
     from (select from cron_jobs where owner = $4 order by slug limit $3) as c
 ) as whole
-left join cron_jobs as j on j.id = any (
-    array(
+left join (
+    select j.*
+    from (
         select id
         from cron_jobs
         where owner = $4
         order by next_run_at, created_at, id
         limit $1 offset $2
-    )
-)
+    ) as page
+    cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
+) as j on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: all_of_state
@@ -184,15 +187,17 @@ from (
         limit $3
     ) as c
 ) as whole
-left join cron_jobs as j on j.id = any (
-    array(
+left join (
+    select j.*
+    from (
         select id
         from cron_jobs
         where state = $4 and state <> 'active'
         order by next_run_at, created_at, id
         limit $1 offset $2
-    )
-)
+    ) as page
+    cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
+) as j on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: search
@@ -216,7 +221,11 @@ with found as (
 )
 select whole.total, j.*
 from (select least(count(*), $3) as total from found) as whole
-left join (page join cron_jobs as j on j.id = page.id) on true
+left join (
+    select j.*
+    from page
+    cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
+) as j on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: search_of_owner
@@ -239,7 +248,11 @@ with found as (
 )
 select whole.total, j.*
 from (select least(count(*), $3) as total from found) as whole
-left join (page join cron_jobs as j on j.id = page.id) on true
+left join (
+    select j.*
+    from page
+    cross join lateral (select * from cron_jobs where id = page.id offset 0) as j
+) as j on true
 order by j.next_run_at nulls last, j.created_at, j.id;
 
 -- name: counts
@@ -297,7 +310,7 @@ where job = $1;
 with old as (
     delete from owner_zones
     using unnest($1::text[], $2::text[]) as move (old, new)
-    where owner = move.old
+    where owner = move.old and owner = any ($1::text[])
     returning move.new as owner, zone
 )
 insert into owner_zones (owner, zone)

@@ -10,7 +10,7 @@ for key share;
 -- name: give_back
 -- Gives places of a node back.
 delete from lane_slots
-where node = $1 and id = any ($2::bigint[]);
+where (node = $1) is true and id = any ($2::bigint[]);
 
 -- name: taken
 -- How many places of a lane are given out, and how many of them to others.
@@ -36,12 +36,12 @@ from generate_series(1, $3::integer);
 -- has ended would hold one idle, until it is back or its recovery: it is passed over.
 update lane_slots
 set granted = true
-where id in (
+where id = any (array(
     select p.id
     from lane_slots as p
-    join nodes as n on n.id = p.node
-    where p.lane = $1 and not p.granted and n.lease_until > $3
-    order by p.id
+    where p.lane = $1 and p.granted = false
+      and (select n.lease_until from nodes as n where n.id = p.node) > $3
+    order by p.lane, p.granted, p.id
     limit $2
-)
+))
 returning id, node;

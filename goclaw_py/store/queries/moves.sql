@@ -123,15 +123,30 @@ on conflict (key) do update set moved_to = excluded.moved_to;
 update inbox
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
-where (session = move.old and state <> 'done')
-   or (session = move.old and state = 'done' and kind = 'message' and outcome <> 'completed');
+where id = any (array(
+    select waits.id
+    from unnest($1::text[]) as moved (key)
+    cross join lateral (
+        (select id from inbox where session = moved.key and state = 'pending' offset 0)
+        union all
+        (select id from inbox where session = moved.key and state = 'waiting' offset 0)
+        union all
+        (
+            select id
+            from inbox
+            where session = moved.key and state = 'done' and kind = 'message'
+              and outcome <> 'completed'
+            offset 0
+        )
+    ) as waits
+)) and session = move.old;
 
 -- name: rename_in_runs
 -- Move the runs of sessions.
 update runs
 set session = move.new
 from unnest($1::text[], $2::text[]) as move (old, new)
-where session = move.old;
+where session = move.old and session = any ($1::text[]);
 
 -- name: rename_payers
 -- Rename the sessions that pay for runs of other sessions.
@@ -160,10 +175,23 @@ update inbox
 set message = jsonb_set(
     message - 'message_id' - 'reply_to', '{target,chat}', to_jsonb($2::text)
 )
-where ((session = any ($3::text[]) and state <> 'done')
-    or (session = any ($3::text[]) and state = 'done' and kind = 'message'
-        and outcome <> 'completed'))
-  and message #>> '{target,chat}' = $1;
+where id = any (array(
+    select waits.id
+    from unnest($3::text[]) as moved (key)
+    cross join lateral (
+        (select id from inbox where session = moved.key and state = 'pending' offset 0)
+        union all
+        (select id from inbox where session = moved.key and state = 'waiting' offset 0)
+        union all
+        (
+            select id
+            from inbox
+            where session = moved.key and state = 'done' and kind = 'message'
+              and outcome <> 'completed'
+            offset 0
+        )
+    ) as waits
+)) and message #>> '{target,chat}' = $1;
 
 -- name: retarget_runs
 -- Set the new chat in running runs, and in those of sessions.
@@ -179,7 +207,12 @@ returning id;
 with unsent as (
     select id
     from outbox
-    where channel = $1 and account = $2 and chat = $3 and state = 'pending'
+    where id = any (array(
+        select id
+        from outbox
+        where channel = $1 and account = $2 and chat = $3 and state = 'pending'
+        order by channel, account, chat, id
+    )) and state = 'pending'
     order by id
     for update
 )
@@ -197,7 +230,7 @@ set chat = $4,
         outbox.session
     )
 from unsent
-where outbox.id = unsent.id
+where outbox.id = unsent.id and outbox.id = any (array(select id from unsent))
 returning outbox.id;
 
 -- name: drop_drafts

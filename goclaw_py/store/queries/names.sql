@@ -22,18 +22,25 @@ select
     end as name
 from unnest($1::text[], $2::text[], $3::text[], $4::text[])
     with ordinality as a (channel, account, id, thread, ordinal)
-left join names as n
-    on a.thread is null
-    and n.channel = a.channel and n.account = a.account and n.id = a.id
-left join topics as t
-    on t.channel = a.channel and t.account = a.account and t.chat = a.id and t.thread = a.thread
+left join lateral (
+    select name, username
+    from names
+    where channel = a.channel and account = a.account and id = a.id and a.thread is null
+    offset 0
+) as n on true
+left join lateral (
+    select name
+    from topics
+    where channel = a.channel and account = a.account and chat = a.id and thread = a.thread
+    offset 0
+) as t on true
 where coalesce(nullif(n.name, ''), n.username, nullif(t.name, '')) is not null;
 
 -- name: jobs
 -- Return the names of jobs.
-select id, coalesce(nullif(name, ''), slug) as name
-from cron_jobs
-where id = any ($1::text[]);
+select j.id, coalesce(nullif(j.name, ''), j.slug) as name
+from unnest($1::text[]) as a (id)
+cross join lateral (select id, name, slug from cron_jobs where id = a.id offset 0) as j;
 
 -- name: forget
 -- Delete a name.
@@ -44,12 +51,12 @@ returning id;
 -- name: sweep
 -- Delete names that were last seen before an instant; titles are kept.
 delete from names
-where (channel, account, id) in (
-    select channel, account, id
+where ctid = any (array(
+    select ctid
     from names
     where seen_at < $1 and kind = 'seen'
     order by seen_at
     limit $2
     for update skip locked
-)
+))
 returning id;

@@ -99,19 +99,22 @@ for update;
 -- End the unfinished runs of some nodes with the outcome $2; runs that were being stopped, whose
 -- messages the stop has ended, as cancelled.
 update runs
-set outcome = coalesce(stopped.outcome, $2),
-    reason = case when stopped.outcome is null then $3 else stopped.reason end,
-    finished_at = $4
-from runs as r
-left join lateral (
-    select outcome, reason
-    from inbox
-    where session = r.session and kind = 'message' and state = 'done' and outcome <> 'completed'
-      and run_id = r.id and outcome = 'cancelled'
-    order by id
-    limit 1
-) as stopped on true
-where r.id = runs.id and r.node = any ($1::text[]) and runs.outcome is null
+set (outcome, reason, finished_at) = (
+    select
+        coalesce(stopped.outcome, $2), case when stopped.outcome is null then $3 else stopped.reason end,
+        $4::timestamptz
+    from (values (1)) as one
+    left join lateral (
+        select i.outcome, i.reason
+        from unnest(runs.inbox) as row_id
+        cross join lateral (select * from inbox where id = row_id offset 0) as i
+        where i.run_id = runs.id and i.session = runs.session and i.kind = 'message'
+          and i.state = 'done' and i.outcome = 'cancelled'
+        order by i.id
+        limit 1
+    ) as stopped on true
+)
+where node = any ($1::text[]) and outcome is null
 returning
     runs.id, runs.session, runs.channel, runs.account, runs.chat, runs.thread, runs.started_at,
     runs.outcome;
@@ -123,13 +126,14 @@ with crashed as (
     select i.id, i.session, i.run_id
     from runs as r
     cross join lateral unnest(r.inbox) as row_id
-    join inbox as i on i.id = row_id
+    cross join lateral (select * from inbox where id = row_id offset 0) as i
     where r.id = any ($1::text[]) and i.run_id = r.id and i.state = 'pending' and i.attempts >= $2
 )
 update inbox as i
 set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3, run_id = crashed.run_id
 from crashed
 where i.session = crashed.session and i.state = 'pending'
+  and i.session = any (array(select session from crashed))
   and (i.id = crashed.id or i.joined = crashed.id)
 returning i.id, i.session, i.message, i.run_id;
 
@@ -138,7 +142,11 @@ returning i.id, i.session, i.message, i.run_id;
 -- attempts.
 update inbox
 set run_id = null, attempts = greatest(attempts - $2, 0)
-where id = any (array(select unnest(inbox) from runs where id = any ($1::text[])))
+where id = any (array(
+        select unnest(r.inbox)
+        from unnest($1::text[]) as one (id)
+        cross join lateral (select inbox from runs where id = one.id offset 0) as r
+    ))
   and run_id = any ($1::text[]) and finished_at is null;
 
 -- name: free_outbox

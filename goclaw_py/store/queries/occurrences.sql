@@ -23,10 +23,12 @@ from (
 -- name: withdrawn
 -- Those of claimed occurrences whose job is gone, is not active, or has another time.
 select l.id
-from job_runs as l
-left join cron_jobs as j on j.id = l.job
-where l.id = any ($1::text[])
-  and (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true;
+from unnest($1::text[]) as claimed (id)
+cross join lateral (select id, job, scheduled_at from job_runs where id = claimed.id offset 0) as l
+where not coalesce(
+    (select state = 'active' and next_run_at = l.scheduled_at from cron_jobs where id = l.job),
+    false
+);
 
 -- name: claim_due
 -- Claims due jobs for a node that exists, the longest due first, those that somebody else is
@@ -81,10 +83,12 @@ with due as (
             select distinct call ->> 'name'
             from runs as r
             cross join jsonb_array_elements(r.tools) as call
-            where r.occurrence = l.id and r.outcome in ('lost', 'interrupted')
+            where r.occurrence = l.id and (r.outcome in ('lost', 'interrupted')) is true
               and (call -> 'side_effects')::boolean
-              and not exists (
-                  select from run_steps as s where s.run_id = r.id and s.kind = 'response'
+              and not (
+                  select exists (
+                      select from run_steps as s where s.run_id = r.id and s.kind = 'response'
+                  )
               )
             order by 1
         ) end as called
@@ -92,7 +96,7 @@ with due as (
     update cron_jobs as j
     set running = claimed.id
     from claimed
-    where j.id = claimed.job
+    where j.id = claimed.job and j.id = any (array(select job from claimed))
 )
 select
     case
@@ -112,11 +116,11 @@ from (
     select
         a.id, present.key as session,
         not exists (select from job_runs as l where l.id = a.id and l.node = $3) as lost,
-        exists (
-            select from sessions as s
-            join nodes as n on n.id = s.owner
-            where s.key = present.key and n.id <> $3 and n.lease_until > $4
-        ) or exists (
+        (
+            select n.id <> $3 and n.lease_until > $4
+            from nodes as n
+            where n.id = (select owner from sessions where key = present.key)
+        ) is true or exists (
             select from runs as r
             where r.session = present.key and r.outcome is null and r.node <> $3
         ) as held
@@ -146,15 +150,19 @@ for share;
 -- Lets occurrences of a node wait for sessions. Their jobs stay marked, so nothing else of them is due.
 with mine as (
     select l.id, a.session
-    from unnest($1::text[], $2::text[]) as a (id, session)
-    join job_runs as l on l.id = a.id and l.node = $3
-    order by l.id
-    for update of l
+    from (
+        select *
+        from unnest($1::text[], $2::text[]) as given (id, session)
+        order by id collate "C"
+    ) as a
+    cross join lateral (
+        select id from job_runs where id = a.id and node = $3 offset 0 for update
+    ) as l
 )
 update job_runs as l
 set status = 'waiting', node = null, waits_for = mine.session
 from mine
-where l.id = mine.id;
+where l.id = mine.id and l.id = any (array(select id from mine));
 
 -- part: waited
 -- A row l of the log that has waited, with the start of its first run.
@@ -170,15 +178,17 @@ select
 with open as (
     select l.id
     from job_runs as l
-    left join sessions as s on s.key = l.waits_for
+    left join lateral (select owner from sessions where key = l.waits_for offset 0) as s on true
     where l.status = 'waiting' and l.reason is null
       and (
           s.owner = $1
           or $3
-          and not exists (select from nodes where id = s.owner and lease_until > $2)
-          and not exists (
-              select from runs as r
-              where r.session = l.waits_for and r.outcome is null and r.node <> $1
+          and not (select exists (select from nodes where id = s.owner and lease_until > $2))
+          and not (
+              select exists (
+                  select from runs as r
+                  where r.session = l.waits_for and r.outcome is null and r.node <> $1
+              )
           )
       )
     order by l.scheduled_at, l.id
@@ -195,7 +205,8 @@ with open as (
             where r.occurrence = l.id and r.outcome is distinct from 'interrupted'
         )
     from open
-    where l.id = open.id and exists (select from me)
+    where l.id = open.id and l.id = any (array(select id from open))
+      and exists (select from me)
     returning l.*
 )
 -- use: waited
@@ -229,10 +240,9 @@ with claimed as (
     where id = $1
     returning id, job
 )
-update cron_jobs as j
-set running = claimed.id
-from claimed
-where j.id = claimed.job;
+update cron_jobs
+set running = (select id from claimed)
+where id = $1 and exists (select from claimed);
 
 -- name: lock
 -- Locks occurrences after their jobs, which are $2; tells whose they are.
@@ -251,9 +261,9 @@ for update;
 
 -- name: jobs_of
 -- The jobs of occurrences.
-select id, job
-from job_runs
-where id = any ($1::text[]);
+select l.id, l.job
+from unnest($1::text[]) as a (id)
+cross join lateral (select id, job from job_runs where id = a.id offset 0) as l;
 
 -- name: unknown_to
 -- What a node has claimed because it was due, but for what it knows of.
@@ -306,8 +316,10 @@ with asked as (
             else 'nothing'
         end as takes
     from asked as a
-    join job_runs as l on l.id = a.id and l.id = any ($2::text[])
-    left join cron_jobs as j on j.id = l.job and j.id = any ($3::text[])
+    cross join lateral (select job, manual, scheduled_at from job_runs where id = a.id offset 0) as l
+    left join lateral (
+        select revision, state, next_run_at from cron_jobs where id = l.job offset 0
+    ) as j on true
 ), decided as (
     select
         *,
@@ -387,15 +399,17 @@ where id = any (array(
 -- delivered has been, or a newer result than the one that reached nobody has reached nobody either.
 select l.job
 from outbox as o
-join job_runs as l on l.id = o.occurrence
+cross join lateral (select job, status from job_runs where id = o.occurrence offset 0) as l
 where o.state = 'dead' and o.occurrence is not null and o.finished_at >= $1 and l.status = 'ok'
 union
 select j.id
 from cron_jobs as j
 where j.delivers is not null and j.state = 'completed' and j.running is null
-  and not exists (
-      select from outbox as o
-      where o.occurrence = j.delivers and o.state in ('pending', 'dead')
+  and not (
+      select exists (
+          select from outbox as o
+          where o.occurrence = j.delivers and o.state in ('pending', 'dead')
+      )
   )
 union
 select job
@@ -424,7 +438,8 @@ with died as (
     update job_runs as l
     set status = 'undelivered', error = coalesce(died.error, '')
     from died
-    where l.id = died.occurrence and l.job = any ($1::text[]) and l.status = 'ok'
+    where l.id = died.occurrence and l.id = any (array(select occurrence from died))
+      and (l.job = any ($1::text[])) is true and (l.status = 'ok') is true
     returning l.id, l.job, l.error, coalesce(l.started_at, l.finished_at) as ran_at
 )
 update cron_jobs as j
@@ -432,7 +447,7 @@ set delivers = nullif(j.delivers, m.id),
     last_status = case when j.last_run_at = m.ran_at then 'undelivered' else j.last_status end,
     last_error = case when j.last_run_at = m.ran_at then m.error else j.last_error end
 from marked as m
-where j.id = m.job;
+where j.id = m.job and j.id = any ($1::text[]);
 
 -- name: delete_delivered
 -- Deletes locked jobs whose results have all been delivered, with their logs if they want that.
@@ -440,15 +455,17 @@ with deleted as (
     delete from cron_jobs as j
     where j.id = any ($1::text[])
       and j.delivers is not null and j.state = 'completed' and j.running is null
-      and not exists (
-          select from outbox as o
-          where o.occurrence = j.delivers and o.state in ('pending', 'dead')
+      and not (
+          select exists (
+              select from outbox as o
+              where o.occurrence = j.delivers and o.state in ('pending', 'dead')
+          )
       )
     returning j.id, j.forgets
 ), forgotten as (
     delete from job_runs as l
     using deleted as d
-    where l.job = d.id and d.forgets
+    where l.job = d.id and l.job = any ($1::text[]) and d.forgets
 )
 select id from deleted;
 
@@ -472,8 +489,12 @@ select
 from job_runs as l
 left join lateral (
     select o.message
-    from outbox as o
-    where o.occurrence = l.id and o.state = 'dead'
+    from (
+        select id, message
+        from outbox
+        where occurrence = l.id and (state = 'dead') is true
+        offset 0
+    ) as o
     order by o.id
     limit 1
 ) as dead on true
@@ -494,7 +515,9 @@ returning id;
 -- waits for its session or an answer keeps waiting while its job wants it, by hand until that is gone.
 select l.id
 from job_runs as l
-left join cron_jobs as j on j.id = l.job
+left join lateral (
+    select id, state, next_run_at from cron_jobs where id = l.job offset 0
+) as j on true
 where l.job = $1 and l.finished_at is null and l.node is null
   and (not l.manual or l.reason = 'approval' and j.id is null)
   and not (
@@ -518,8 +541,11 @@ with freed as (
         l.manual
             or (j.state = 'active' and j.next_run_at = l.scheduled_at) is not true as for_good,
         ran.requests, ran.input_tokens, ran.output_tokens, ran.cached_tokens, ran.cost_usd
-    from job_runs as l
-    left join cron_jobs as j on j.id = l.job
+    from unnest($1::text[]) as given (id)
+    cross join lateral (select * from job_runs where id = given.id offset 0) as l
+    left join lateral (
+        select state, next_run_at from cron_jobs where id = l.job offset 0
+    ) as j on true
     left join lateral (
         select
             min(r.started_at) as began_at, max(r.finished_at) as ended_at,
@@ -529,7 +555,6 @@ with freed as (
         from runs as r
         where r.occurrence = l.id
     ) as ran on true
-    where l.id = any ($1::text[])
 ), rows as (
     update job_runs as l
     set status = f.status, node = null,
@@ -605,8 +630,9 @@ order by l.scheduled_at desc, l.id desc;
 from (
     select *
     from job_runs
-    where job = $5 and ($4::text is null or status = $4) and (scheduled_at, id) < ($2, $3)
-    order by scheduled_at desc, id desc
+    where job >= $5 and (job, scheduled_at, id) < ($5, $2, $3)
+      and ($4::text is null or status = $4)
+    order by job desc, scheduled_at desc, id desc
     limit $1
 ) as l
 order by l.scheduled_at desc, l.id desc;
@@ -650,7 +676,7 @@ where scheduled_at >= $1 and scheduled_at <= 'infinity' and finished_at is not n
 -- The same of one job.
 -- use: counts
 from job_runs
-where job = $3 and scheduled_at >= $1 and finished_at is not null;
+where job = $3 and (job, scheduled_at) >= ($3, $1) and finished_at is not null;
 
 -- name: sweep_log
 -- Deletes some of the rows that ended before an instant, those that were due first; what was due

@@ -109,16 +109,19 @@ with me as (
     set owner = $1, fence = o.fence + 1, attempts = o.attempts + (o.owner is null)::integer
     where o.id = any (array(
         select other.id
-        from outbox as first
-        join outbox as other
-            on other.channel = first.channel and other.account = first.account
-            and other.chat = first.chat
+        from (select * from outbox where id = $2) as first
         cross join me
-        where first.id = $2 and other.id > $2
-          and other.message ->> 'album' = first.message ->> 'album'
-          and other.state = 'pending' and (other.owner is null or other.owner = me.id)
-        order by other.id
-        for update of other
+        cross join lateral (
+            select id
+            from outbox
+            where channel = first.channel and account = first.account and chat = first.chat
+              and state = 'pending'
+              and (channel, account, chat, id) > (first.channel, first.account, first.chat, $2)
+              and message ->> 'album' = first.message ->> 'album'
+              and (owner is null or owner = me.id)
+            order by channel, account, chat, id
+            for update
+        ) as other
     ))
     returning o.*
 )
@@ -215,7 +218,7 @@ limit $1;
 -- name: newest_sent
 -- The same for delivered rows.
 select * from outbox
-where state = 'sent' and id < $2
+where (state = 'sent') is true and id < $2
   -- use: selected
 order by id desc
 limit $1;
@@ -287,14 +290,14 @@ returning outbox.channel;
 with ended as (
     select id
     from outbox
-    where id = any ($1::bigint[]) and state in ('dead', 'dropped')
+    where id = any ($1::bigint[]) and (state in ('dead', 'dropped')) is true
     order by id
     for update
 )
 update outbox
 set state = 'pending', attempts = 0, finished_at = null, next_attempt_at = $2
 from ended
-where outbox.id = ended.id
+where outbox.id = ended.id and outbox.id = any (array(select id from ended))
 returning outbox.id;
 
 -- name: backlog

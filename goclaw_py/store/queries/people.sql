@@ -54,10 +54,11 @@ delete from pairing_requests as p
 using (
     select
         r.id,
-        exists (
-            select from people as o
+        (
+            select o.role
+            from people as o
             where (o.channel, o.account, o.sender_id) = (r.channel, r.account, r.sender_id)
-        ) as is_known,
+        ) is not null as is_known,
         exists (
             select from chats as c
             where (c.channel, c.account, c.chat) = (r.channel, r.account, r.chat)
@@ -65,8 +66,9 @@ using (
         ) as is_settled
     from pairing_requests as r
     where r.id = any ($1::text[])
+    offset 0
 ) as d
-where p.id = d.id and (d.is_known or d.is_settled)
+where p.id = d.id and p.id = any ($1::text[]) and (d.is_known or d.is_settled)
 returning p.id, p.messages, d.is_known;
 
 -- name: keep_messages
@@ -98,18 +100,16 @@ lock table people in share row exclusive mode;
 
 -- name: take_request
 -- Delete and return the oldest valid request with this code.
-delete from pairing_requests as p
-using (
-    select channel, account, sender_id
+delete from pairing_requests
+where id = (
+    select id
     from pairing_requests
     where code_hash = $1 and expires_at > $2
     order by created_at, channel, account, sender_id
     limit 1
     for update
-) as chosen
-where (p.channel, p.account, p.sender_id)
-    = (chosen.channel, chosen.account, chosen.sender_id)
-returning p.*;
+)
+returning *;
 
 -- name: take_request_of_chat
 -- Delete and return the request of a chat that gets a decision. The request of a person is kept if
@@ -145,21 +145,21 @@ set allowed = excluded.allowed;
 with waiting as (
     select id
     from outbox
-    where alert = $1 and state = 'pending' and owner is null
+    where alert = $1 and (state = 'pending' and owner is null) is true
     order by id
     for update
 )
 update outbox
 set state = 'dropped', finished_at = $2, error = $3
 from waiting
-where outbox.id = waiting.id
+where outbox.id = waiting.id and outbox.id = any (array(select id from waiting))
 returning outbox.id;
 
 -- name: asked
 -- Return the messages to owners about a request.
 select message, external_id
 from outbox
-where alert = $1 and state = 'sent' and external_id is not null
+where alert = $1 and (state = 'sent') is true and external_id is not null
 order by id;
 
 -- name: approve

@@ -108,7 +108,7 @@ where outcome >= $7 and outcome <> 'completed' and (outcome, started_at, id) < (
   and ($5::text is null or agent = $5)
   and ($6::text is null or trigger = $6)
   and ($8::text is null or sender = $8)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
+  and (started_at >= coalesce($9, '-infinity'::timestamptz)) is true
 order by outcome desc, started_at desc, id desc
 limit $1;
 
@@ -127,8 +127,9 @@ limit $1;
 
 -- name: active
 -- Return runs that have not ended.
-select * from runs
-where outcome is null and (started_at, id) < ($2, $3)
+select *
+from (select * from runs where outcome is null offset 0) as running
+where (started_at, id) < ($2, $3)
   and ($4::text is null or session = $4)
   and ($5::text is null or agent = $5)
   and ($6::text is null or trigger = $6)
@@ -299,18 +300,34 @@ select
 from (
     select s.*
     from sessions as s
-    left join names as n on n.channel = s.channel and n.account = s.account and n.id = s.chat
-    left join topics as t
-        on t.channel = s.channel and t.account = s.account and t.chat = s.chat
-        and t.thread = s.thread
-    left join cron_jobs as j
-        on split_part(s.key, ':', 3) = 'cron' and j.id = split_part(s.key, ':', 4)
+    left join lateral (
+        select search_text
+        from names
+        where channel = s.channel and account = s.account and id = s.chat
+        offset 0
+    ) as n on true
+    left join lateral (
+        select name
+        from topics
+        where channel = s.channel and account = s.account and chat = s.chat and thread = s.thread
+        offset 0
+    ) as t on true
+    left join lateral (
+        select search_text
+        from cron_jobs
+        where split_part(s.key, ':', 3) = 'cron' and id = split_part(s.key, ':', 4)
+        offset 0
+    ) as j on true
     where (s.last_active_at, s.key) < ($2, $3)
       and ($5::text is null or s.agent = $5)
       and ($6::text is null or s.channel = $6)
       and case $7::text
-          when 'running' then s.key in (select session from runs where outcome is null)
-          when 'waiting' then s.key in (select session from inbox where state = 'pending')
+          when 'running' then exists (
+              select from runs where session = s.key and outcome is null
+          )
+          when 'waiting' then exists (
+              select from inbox where session = s.key and state = 'pending'
+          )
           else true end
       and strpos(
           concat_ws(E'\n', lower(s.key), n.search_text, lower(t.name), j.search_text), $4
@@ -368,12 +385,15 @@ with payer as (
 ), paid as (
     select requests, input_tokens, output_tokens, cached_tokens, cost_usd, agent
     from runs
-    where session = (select key from payer) and payer is null and started_at >= $1
-      and outcome is not null
+    where session = (select key from payer) and payer is null
+      and (session, started_at) >= ((select key from payer), $1)
+      and (outcome is not null) is true
     union all
     select requests, input_tokens, output_tokens, cached_tokens, cost_usd, agent
     from runs
-    where payer = (select key from payer) and started_at >= $1 and outcome is not null
+    where payer = (select key from payer)
+      and (payer, started_at) >= ((select key from payer), $1)
+      and (outcome is not null) is true
 )
 select
     coalesce(sum(requests), 0) as requests,
@@ -390,19 +410,34 @@ where $2::text is null or agent = $2;
 -- or were stopped meanwhile.
 select
     r.*,
-    (select count(*) from runs as a where a.session = r.session and a.outcome = 'lost') as crashes
-from runs as r
-where r.outcome in ('lost', 'interrupted') and r.trigger = 'subagent' and r.finished_at >= $1
-  and r.task is not null
-  and not exists (select from runs as later where later.session = r.session and later.id > r.id)
-  and not exists (
-      select from approvals as a
-      where a.root_run = r.id and (a.decision is null or a.decision = 'stopped')
+    (
+        select count(*) from runs as a where a.session = r.session and (a.outcome = 'lost') is true
+    ) as crashes
+from (
+    select *
+    from runs
+    where outcome in ('lost', 'interrupted') and trigger = 'subagent' and finished_at >= $1
+    order by finished_at
+    offset 0
+) as r
+where r.task is not null
+  and not (
+      select exists (
+          select from runs as later where later.session = r.session and (later.id > r.id) is true
+      )
   )
-  and not exists (
-      select from inbox as i
-      where i.channel = r.channel and i.account = r.account
-        and i.external_id = 'subagent:' || split_part(r.session, ':', 4)
+  and not (
+      select exists (
+          select from approvals as a
+          where a.root_run = r.id and (a.decision is null or a.decision = 'stopped')
+      )
+  )
+  and not (
+      select exists (
+          select from inbox as i
+          where i.channel = r.channel and i.account = r.account
+            and i.external_id = 'subagent:' || split_part(r.session, ':', 4)
+      )
   )
 order by r.finished_at, r.id
 limit 100;

@@ -17,12 +17,16 @@ order by seq;
 -- Return the entries that a run has read, in order: of its conversation, stored before it began and
 -- not undone by then. What a run wrote is stored when that run ends.
 select h.id as place, h.role, h.text, h.native, h.format
-from runs as r
-join history as h on h.session = r.session and h.epoch in (r.epoch, -1 - r.epoch)
-left join runs as w on w.id = h.run_id
-where r.id = $1 and h.run_id is distinct from r.id
+from (select * from runs where id = $1) as r
+cross join lateral (
+    select *
+    from history
+    where session = r.session and epoch in (r.epoch, -1 - r.epoch)
+    offset 0
+) as h
+where h.run_id is distinct from r.id
   and (h.undone_at is null or h.undone_at > r.started_at)
-  and coalesce(w.finished_at, h.at) <= r.started_at
+  and coalesce((select finished_at from runs where id = h.run_id), h.at) <= r.started_at
 order by h.id;
 
 -- name: conversation
@@ -41,12 +45,19 @@ with recursive later as (
     union all
     select r.id, r.session, r.occurrence, l.depth + 1
     from later as l
-    join runs as r on r.follows = l.id and (r.session = l.session or r.occurrence = l.occurrence)
-    where l.depth < 20
+    cross join lateral (
+        (select id, session, occurrence, follows from runs where session = l.session offset 0)
+        union
+        (select id, session, occurrence, follows from runs where occurrence = l.occurrence offset 0)
+    ) as r
+    where l.depth < 20 and r.follows = l.id
 )
 select h.text
 from later as l
-join history as h on h.run_id = l.id and h.session = l.session and h.role = 'user'
+cross join lateral (
+    select id, session, role, text from history where run_id = l.id offset 0
+) as h
+where h.session = l.session and h.role = 'user'
 order by l.depth, h.id
 limit 1;
 
@@ -68,7 +79,7 @@ cross join lateral (
     order by id
     limit 1
 ) as h
-left join runs as r on r.id = h.run_id
+left join lateral (select tools, follows from runs where id = h.run_id offset 0) as r on true
 where s.key = $1;
 
 -- name: undo
@@ -155,8 +166,12 @@ returning (select count(*) from put) as entries;
 select s.key
 from sessions as s
 where s.key = $1
-  and not exists (select from runs where session = s.key and outcome is null)
-  and not exists (select from inbox where session = s.key and state <> 'done')
+  and not (select exists (select from runs where session = s.key and outcome is null))
+  and not (
+      select
+          exists (select from inbox where session = s.key and state = 'pending')
+          or exists (select from inbox where session = s.key and state = 'waiting')
+  )
 for update of s;
 
 -- name: delete

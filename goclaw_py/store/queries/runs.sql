@@ -27,7 +27,7 @@ from unnest(
     $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[]
 ) with ordinality as n (key, agent, channel, account, chat, thread, at, ordinal)
 where exists (select from nodes where id = $8 for key share)
-  and not exists (select from moved_sessions where key = n.key)
+  and not (select exists (select from moved_sessions where key = n.key))
 order by n.key collate "C", n.ordinal
 on conflict (key) do update set agent = s.agent
 returning s.key, s.owner;
@@ -295,7 +295,7 @@ cross join lateral (
 -- Those of some times of jobs that are not claimed by a node.
 select asked.id
 from unnest($1::text[]) as asked (id)
-where not exists (select from job_runs as l where l.id = asked.id and l.node = $2);
+where (select l.node from job_runs as l where l.id = asked.id) is distinct from $2;
 
 -- name: lost_heartbeat_runs
 -- Those of some heartbeat runs that a node does not have in hand.
@@ -312,16 +312,20 @@ select
     array (
         select row_id
         from unnest($3::bigint[]) as row_id
-        where not exists (
-            select from inbox as i where i.id = row_id and (i.state = 'pending' or i.run_id = r.id)
-        )
+        where (
+            select i.state = 'pending' or i.run_id = r.id from inbox as i where i.id = row_id
+        ) is not true
     ) as ended, r.follows,
     h.id as place, h.role, h.text, h.native, h.format
 from runs as r
 join sessions as s on s.key = $2
-left join drafts as d on d.run_id = r.id
-left join history as h
-    on h.session = s.key and h.epoch = s.epoch and h.id > s.summarized_upto
+left join lateral (select * from drafts where run_id = r.id offset 0) as d on true
+left join lateral (
+    select *
+    from history
+    where session = s.key and epoch = s.epoch and id > s.summarized_upto
+    offset 0
+) as h on true
 where r.id = $1
 order by h.id;
 
@@ -334,12 +338,12 @@ with recursive earlier as (
     union all
     select r.id, r.follows, e.depth + 1
     from earlier as e
-    join runs as r on r.id = e.follows
+    cross join lateral (select id, follows from runs where id = e.follows offset 0) as r
     where e.depth < 1000
 )
 select r.tools, r.requests, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost_usd
 from earlier
-join runs as r on r.id = earlier.id
+cross join lateral (select * from runs where id = earlier.id offset 0) as r
 where r.outcome in ('lost', 'interrupted')
 order by earlier.depth desc;
 
@@ -351,18 +355,18 @@ order by earlier.depth desc;
 with recursive earlier as (
     select id, follows, 1 as depth
     from runs
-    where id = $1 and (outcome in ('lost', 'interrupted') or call_key is not null)
+    where id = $1 and ((outcome in ('lost', 'interrupted')) is true or call_key is not null)
       and (reason is null or reason not in ('merged', 'not_continued'))
     union all
     select r.id, r.follows, e.depth + 1
     from earlier as e
-    join runs as r on r.id = e.follows
+    cross join lateral (select * from runs where id = e.follows offset 0) as r
     where (r.outcome in ('lost', 'interrupted') or r.call_key is not null)
       and (r.reason is null or r.reason not in ('merged', 'not_continued')) and e.depth < 1000
 )
 select s.run_id, s.seq, s.kind, s.payload
 from earlier
-join run_steps as s on s.run_id = earlier.id
+cross join lateral (select * from run_steps where run_id = earlier.id offset 0) as s
 order by earlier.depth desc, s.seq;
 
 -- name: note

@@ -2,10 +2,23 @@
 
 -- name: edits
 -- Return the newest edit of each setting, the oldest first.
-select e.id, e.path, e.value, e.before, e.after, e.source, e.edited_at
-from setting_edits as e
-where not exists (select from setting_edits as n where n.path = e.path and n.id > e.id)
-order by e.id;
+-- It skips from setting to setting in the index: old edits cost nothing.
+with recursive newest as (
+    (select * from setting_edits order by path desc, id desc limit 1)
+    union all
+    select next.*
+    from newest as last
+    cross join lateral (
+        select *
+        from setting_edits
+        where path < last.path
+        order by path desc, id desc
+        limit 1
+    ) as next
+)
+select id, path, value, before, after, source, edited_at
+from newest
+order by id;
 
 -- name: lock
 -- Let only one transaction add edits, so that each has seen all before its own.
@@ -39,16 +52,18 @@ limit $2;
 -- name: sweep
 -- Delete some of the edits from before an instant that have no effect any more.
 delete from setting_edits
-where id in (
+where id = any (array(
     select e.id
     from setting_edits as e
     where e.edited_at < $1
       and (
           e.value is null
-          or exists (select from setting_edits as n where n.path = e.path and n.id > e.id)
+          or (
+              select exists (select from setting_edits as n where n.path = e.path and n.id > e.id)
+          )
       )
     order by e.id
     limit $2
     for update skip locked
-)
+))
 returning id;

@@ -92,7 +92,7 @@ delete from runs
 where id = any (array(
     select r.id
     from runs as r
-    where r.started_at < $1 and r.finished_at < $1 and r.outcome is not null
+    where r.started_at < $1 and (r.finished_at < $1) is true and r.outcome is not null
       and not (select exists (select from drafts as d where d.run_id = r.id))
       and not (select exists (select from job_runs as l where l.id = r.occurrence))
       and not (select exists (select from heartbeat_runs as l where l.id = r.heartbeat_run))
@@ -163,13 +163,13 @@ returning id;
 -- name: forget_steps
 -- Delete some of the steps of the runs in locked sessions: they contain what the history does.
 delete from run_steps
-where (run_id, seq) in (
-    select one.run_id, one.seq
+where ctid = any (array(
+    select one.ctid
     from runs as r
-    join run_steps as one on one.run_id = r.id
+    cross join lateral (select ctid from run_steps where run_id = r.id offset 0) as one
     where r.session = any ($1::text[])
     limit $2
-)
+))
 returning seq;
 
 -- name: forget_sessions
@@ -179,7 +179,10 @@ where s.key = any ($1::text[])
   and not (select exists (select from history where session = s.key))
   and not (
       select exists (
-          select from runs as r join run_steps as one on one.run_id = r.id where r.session = s.key
+          select
+          from runs as r
+          cross join lateral (select from run_steps where run_id = r.id limit 1) as one
+          where r.session = s.key
       )
   )
 returning s.key;
@@ -187,14 +190,14 @@ returning s.key;
 -- name: sweep_requests
 -- Delete some of the pairing requests that expired before an instant.
 delete from pairing_requests
-where (channel, account, sender_id) in (
-    select channel, account, sender_id
+where ctid = any (array(
+    select ctid
     from pairing_requests
     where expires_at < $1
     order by expires_at, channel, account, sender_id
     limit $2
     for update skip locked
-)
+))
 returning sender_id;
 
 -- name: sweep_message_counts

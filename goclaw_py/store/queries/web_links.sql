@@ -57,12 +57,12 @@ where cookie_hash = $1;
 -- name: sweep
 -- Delete some of the links and sign-ins that expired before an instant.
 delete from web_links
-where link_hash in (
-    select link_hash
+where ctid = any (array(
+    select ctid
     from web_links
     where expires_at < $1
     order by expires_at, link_hash
     limit $2
     for update skip locked
-)
+))
 returning link_hash;

@@ -195,6 +195,28 @@ async def test_a_message_that_comes_or_ends_during_a_look_runs_once(before_s: fl
         assert len(agent.prompts) == 10
 
 
+async def test_periodic_looks_rest_while_they_take_long() -> None:
+    """SPEC DB-7: a backlog makes them rarer, not the node busier."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.slow_before_s["claim_pending"] = 0.4
+        await asyncio.sleep(10)
+        before = gateway.store.calls["claim_pending"]
+        await asyncio.sleep(200)
+        assert gateway.store.calls["claim_pending"] - before <= 200 / (0.4 * 50) + 1
+
+
+async def test_a_session_whose_order_is_unsure_does_not_wait_for_the_rest() -> None:
+    """SPEC DB-7."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        gateway.store.slow_before_s["claim_pending"] = 0.4
+        await asyncio.sleep(10)
+        gateway.store.broken = {"settle"}
+        await gateway.say("/new", "after")
+        gateway.store.broken = set()
+        async with asyncio.timeout(5):
+            await gateway.channel.until_sent(2)
+
+
 async def test_rows_that_are_done_are_not_remembered() -> None:
     agent = ScriptedAgent(Block(), Say("done"))
     async with a_process(agent, AT_ONCE) as gateway:
