@@ -2,7 +2,7 @@
 
 Its folder and its database exist already, and a message is waiting. The times are from `exec` to
 "ready", and to the answer in Telegram; the model is a server on this machine. Memory is what is
-proportional (PSS), of the gateway and of its embedded database, some seconds after the answer.
+proportional (PSS), of the gateway and of its embedded database, 40 seconds after the answer.
 
     python -m bench.start [--rounds 5] [--quick] [--library aiogram]
 """
@@ -58,7 +58,8 @@ class Sizes:
     """How much is measured, and of which checkout."""
 
     rounds: int = 5
-    idle_s: float = 5.0
+    # Unused connections to the database are closed after 30 s.
+    idle_s: float = 40.0
     libraries: Sequence[Library] = tuple(Library)
     tree: Tree = HERE
 

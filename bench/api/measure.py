@@ -20,7 +20,7 @@ from goclaw_py.app.loop import collect_less_often
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.store.postgres import Address, PostgresStore
-from goclaw_py.web.api.routes import make_api
+from goclaw_py.web.api.routes import closing_of, make_api
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp
 
@@ -180,7 +180,7 @@ async def served(store: PostgresStore) -> AsyncIterator[Client]:
     """The API on TCP, as a gateway has it, in this process."""
     listener = listen_tcp("127.0.0.1", 0)
     app = make_api(StoreControl(store, CLOCK))
-    server = tcp_server(listener, (), app, WebAccess("127.0.0.1"))
+    server = tcp_server(listener, (), app, WebAccess("127.0.0.1"), on_stop=closing_of(app).set)
     port = listener.getsockname()[1]
     serving = asyncio.create_task(server.run())
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**24)

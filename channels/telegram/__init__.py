@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
+from channels.telegram.deferred_models import import_with_deferred_models
 from channels.telegram.inbound.reader import CHANNEL
 from channels.telegram.settings import Library, TelegramSettings, read_settings
+from goclaw_py.import_thread import in_import_thread
 from goclaw_py.ports.channel import Channel
+
+if TYPE_CHECKING:
+    from channels.telegram.via_aiogram import AiogramClient
+    from channels.telegram.via_ptb import PtbClient
 
 
 class TelegramKind:
@@ -27,21 +31,25 @@ class TelegramKind:
 
 
 async def _connect(settings: TelegramSettings) -> BotClient:
-    # Only the chosen one is imported, in a thread: it takes from a quarter of a second to four
-    # seconds, in which the loop would do nothing else.
-    match settings.library:
+    # Only the chosen one is imported, in a thread: it takes up to a second, in which the loop would
+    # do nothing else.
+    client = await in_import_thread(partial(_client_class, settings.library))
+    return await client.open(settings)
+
+
+def _client_class(library: Library) -> type[PtbClient | AiogramClient]:
+    match library:
         case Library.PTB:
-            await asyncio.to_thread(import_module, "channels.telegram.via_ptb")
             from channels.telegram.via_ptb import PtbClient  # noqa: PLC0415
 
-            return await PtbClient.open(settings)
+            return PtbClient
         case Library.AIOGRAM:
-            await asyncio.to_thread(import_module, "channels.telegram.via_aiogram")
+            import_with_deferred_models("aiogram")
             from channels.telegram.via_aiogram import AiogramClient  # noqa: PLC0415
 
-            return await AiogramClient.open(settings)
+            return AiogramClient
         case _:
-            assert_never(settings.library)
+            assert_never(library)
 
 
 factory = TelegramKind()

@@ -168,6 +168,10 @@ class TelegramChannel:
         """Return the text, with link addresses in brackets."""
         return plain(part)
 
+    async def warm_up(self) -> None:
+        """Import the library of the bot."""
+        await self._open()
+
     async def probe(self) -> str:
         """Return the bot's name, and problems of webhook or polling. Raises ``ChannelError``."""
         client = await self._open()

@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from goclaw_py.agents import build_agent
 from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup
-from goclaw_py.app.parts import agent_specs, api_keys, chat_rules, close_part, warm_up
+from goclaw_py.app.parts import agent_specs, api_keys, chat_rules, close_part
+from goclaw_py.app.warm_up import warm_up
 from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.config.models import Settings
 from goclaw_py.gateway.container import Container, GatewayDependencies

@@ -18,6 +18,7 @@ from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.app.service import RELEASE, Front, Service
 from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
+from goclaw_py.app.warm_up import WarmUp
 from goclaw_py.config.models import Settings
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.terminals import Terminals
@@ -108,12 +109,15 @@ async def run_gateway(
         if web is not None:
             stack.enter_context(closing(web))
         stack.enter_context(signals.caught())
+        warm_up = stack.enter_context(WarmUp(parts))
         opening = database.open(wait=True, may_migrate=may_migrate)
         store = await unless(signals.stop, opening)
         if store is None:
             return 0
         stack.push_async_callback(store.close)
         tell(ProgressStep("starting the channels"))
+        if not await unless(signals.stop, warm_up.until_channels_are_ready()):
+            return 0
         service = Service(settings, parts, database, store, spans, manager)
         mark_names(service.name_of)
         shown = None if front is None else signals.behind(front)

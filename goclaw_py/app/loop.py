@@ -44,6 +44,7 @@ def collect_less_often() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 async def end(tasks: Iterable[asyncio.Task[Any]], *, every_s: float, times: int) -> list[str]:

@@ -109,14 +109,6 @@ class Parts:
         return channel.readable(message.text) if message.rich and channel else message.text
 
 
-async def warm_up(name: AgentName, agent: AgentLoop) -> None:
-    """Prepare an agent for its first run, which will report an error again to its user."""
-    try:
-        await agent.warm_up()
-    except Exception:
-        log.exception("agent_warm_up_failed", extra={"agent": name})
-
-
 async def close_part(part: Channel | AgentLoop) -> None:
     """Close a part; an error or a hang does not affect the other parts."""
     try:

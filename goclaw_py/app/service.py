@@ -20,7 +20,7 @@ from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, 
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.loop import end, unless
-from goclaw_py.app.parts import CONSOLE, Parts, close_part, warm_up
+from goclaw_py.app.parts import CONSOLE, Parts, close_part
 from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Membership
@@ -41,11 +41,9 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.ports.terminals import Terminals
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
-from goclaw_py.web.api.routes import make_api
-from goclaw_py.web.front import tcp_server
-from goclaw_py.web.guests import Guests, make_guest_site
-from goclaw_py.web.pages import SiteParts, make_site
-from goclaw_py.web.server import ApiServer, HttpServer
+from goclaw_py.web.front import ApiOrDashboard, WebAccess, tcp_server
+from goclaw_py.web.on_demand import AppsOnDemand, WebApps
+from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sockets import UnixListener
 from goclaw_py.web.tcp import url_of
 
@@ -86,7 +84,7 @@ class Service:
         self._people = WakeEvent()
         self._lost = asyncio.Event()
         self._ending = False
-        self._guests: Guests | None = None
+        self._apps: AppsOnDemand | None = None
         self._cluster = Membership(
             store,
             clock,
@@ -140,45 +138,49 @@ class Service:
 
     def _servers(self, listener: UnixListener, web: WebListener | None) -> list[HttpServer]:
         """Create the API server on the local socket and, with ``web``, the server on TCP."""
-        app = make_api(
-            self.control,
-            self._parts.terminals,
-            release=RELEASE,
-            health=self._health,
-            logs=self._parts.logs,
-            agents=self._settings.agents,
-        )
-        servers: list[HttpServer] = [ApiServer(app, listener.socket)]
+        access = None if web is None else web.access
+        self._apps = apps = AppsOnDemand(partial(self._make_apps, access))
+        servers = [HttpServer(apps.api, listener.socket, on_stop=apps.close)]
         if web is not None:
-            site = None
-            if web.access is not None:
-                self._guests = make_guest_site(
-                    self.control,
-                    self._parts.guest_terminals,
-                    self._store,
-                    web.access,
-                    parts=self._site_parts(guests=True),
-                )
-                site = make_site(
-                    self.control,
-                    app,
-                    web.access,
-                    health=self._health,
-                    parts=self._site_parts(),
-                )
-            servers.append(
-                tcp_server(web.socket, self._parts.hooks, app, web.access, site, self._guests)
-            )
+            pages, hooks = ApiOrDashboard(apps.api, apps.site), self._parts.hooks
+            server = tcp_server(web.socket, hooks, pages, access, apps.guests, on_stop=apps.close)
+            servers.append(server)
         return servers
 
-    def _site_parts(self, *, guests: bool = False) -> SiteParts:
-        """Return what the pages of the operator or of guests need besides the operations."""
+    def _make_apps(self, access: WebAccess | None) -> WebApps:
+        """Create the API and, with ``access``, the pages. Imports the web framework."""
+        from goclaw_py.web import apps  # noqa: PLC0415 - takes 1 s
+
+        parts, settings = self._parts, self._settings
+        api = apps.make_api(
+            self.control,
+            parts.terminals,
+            release=RELEASE,
+            health=self._health,
+            logs=parts.logs,
+            agents=settings.agents,
+        )
+        closing = apps.closing_of(api)
+        if access is None:
+            return WebApps(api, closing)
         agents = self._applier.models
-        folders = {name: self._settings.workspace(name) for name in agents}
-        parts = self._parts
-        uploads = parts.guest_uploads if guests else parts.uploads
-        default = parts.rules[WEB_PLACE if guests else (CONSOLE, DEFAULT_ACCOUNT)].agent
-        return SiteParts(parts.read, agents, folders, uploads, default)
+        given = apps.SiteParts(
+            parts.read,
+            agents,
+            {name: settings.workspace(name) for name in agents},
+            parts.uploads,
+            parts.rules[CONSOLE, DEFAULT_ACCOUNT].agent,
+        )
+        guest = parts.rules[WEB_PLACE].agent
+        guests = apps.make_guest_site(
+            self.control,
+            parts.guest_terminals,
+            self._store,
+            access,
+            parts=replace(given, uploads=parts.guest_uploads, default=guest),
+        )
+        site = apps.make_site(self.control, api, access, health=self._health, parts=given)
+        return WebApps(api, closing, site, guests)
 
     async def _come_up(self) -> bool:
         """Join the cluster and claim waiting messages; waits while the database is unavailable."""
@@ -260,7 +262,6 @@ class Service:
             self._keep_taking_up,
             self._keep_knowing_people,
             self._live_settings.run,
-            self._warm_up,
         ]
 
     # ------------------------------------------------------------------ running
@@ -310,12 +311,8 @@ class Service:
             self._people.clear()
             async with _database_may_be_away():
                 await self._container.access_control.refresh()
-                if self._guests is not None:
-                    await self._guests.recheck()
-
-    async def _warm_up(self) -> None:
-        for name, agent in self._parts.agents.items():
-            await warm_up(name, agent)
+                if self._apps is not None:
+                    await self._apps.recheck_guests()
 
     # ------------------------------------------------------------------ shutdown
 

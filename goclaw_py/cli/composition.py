@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from goclaw_py.app.loop import run
 from goclaw_py.app.progress import Tell
@@ -14,6 +17,7 @@ from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.cli.progress import progress, say, tell
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
+from goclaw_py.import_thread import in_import_thread
 from goclaw_py.model.errors import AgentError, ChannelError, NotSent
 from goclaw_py.model.ids import MAIN_AGENT
 
@@ -27,6 +31,10 @@ if TYPE_CHECKING:
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
+
+
+WEB_APPS: Final = "goclaw_py.web.apps"
+"""What ``AppsOnDemand`` imports."""
 
 
 def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextManager[Control]:
@@ -44,6 +52,8 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
     with ExitStack() as display:
         # Without a chat in front, log lines are written to the terminal.
         display.enter_context(progress("starting the gateway", lines=front is None))
+        # Imports make no garbage, and would be scanned for it again and again: 8 % of the time.
+        gc.disable()
         from goclaw_py.app.gateway import run_gateway as gateway  # noqa: PLC0415
 
         def greet(lines: Iterable[str]) -> None:
@@ -80,6 +90,36 @@ async def check_parts(settings: Settings) -> None:
         await channel.close()
     for agent in build_agents(settings).values():
         await agent.close()
+
+
+async def check_imports(settings: Settings) -> list[tuple[str, str]]:
+    """Import what a gateway imports later; return what failed, with the error.
+
+    Otherwise a broken library would be noticed only by the first who needs it.
+    """
+    from goclaw_py.agents.models import ModelAgent  # noqa: PLC0415
+    from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
+
+    channels, agents = build_channels(settings).items(), build_agents(settings).items()
+    parts: list[tuple[str, Channel | ModelAgent]] = [
+        *((f"channel {name}/{account}", channel) for (name, account), channel in channels),
+        # The ``warm_up`` of other agents is not ours: it may do more than import.
+        *((f"agent {name}", agent) for name, agent in agents if isinstance(agent, ModelAgent)),
+    ]
+    failed = []
+    for subject, part in parts:
+        try:
+            await part.warm_up()
+        except Exception as error:
+            # A boundary: a library can raise anything when it is imported.
+            failed.append((subject, f"{type(error).__name__}: {error}"))
+        finally:
+            await part.close()
+    try:
+        await in_import_thread(partial(import_module, WEB_APPS))
+    except Exception as error:
+        failed.append(("dashboard", f"{type(error).__name__}: {error}"))
+    return failed
 
 
 PROBE_S = 15.0

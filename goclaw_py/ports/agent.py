@@ -260,7 +260,7 @@ class AgentLoop(Protocol):
         """
 
     async def warm_up(self) -> None:
-        """Import and prepare what would delay the first run. Called once the gateway is ready."""
+        """Import and prepare what would delay the first run. Called while the database starts."""
 
     async def close(self) -> None:
         """Close connections. Called when no run is in progress."""

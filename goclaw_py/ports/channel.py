@@ -127,6 +127,12 @@ class Channel(Protocol):
     def readable(self, part: str) -> str:
         """Return the visible text of a message from ``parts``, without markup."""
 
+    async def warm_up(self) -> None:
+        """Import and prepare what ``receive`` needs, without using the network.
+
+        Called once, while the database starts: the gateway is ready only afterwards.
+        """
+
     async def probe(self) -> str:
         """Check the account with the server, and return a line for operators.
 
@@ -224,6 +230,9 @@ class PlainChannel:
     def hook(self) -> Hook | None:
         """None: it has no endpoint."""
         return None
+
+    async def warm_up(self) -> None:
+        """Do nothing: there is nothing to import."""
 
     async def probe(self) -> str:
         """Always succeed: there is no server."""

@@ -43,6 +43,7 @@ _SETTINGS = {
     "shared_buffers": "16MB",
     "wal_level": "minimal",
     "max_wal_senders": "0",
+    "max_logical_replication_workers": "0",
     "max_worker_processes": "2",
     "max_parallel_workers_per_gather": "0",
     "autovacuum_max_workers": "1",

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.ports.channel import Hook
-from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
-
-if TYPE_CHECKING:
-    from goclaw_py.web.guests.entrance import Guests
 
 _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")
 
@@ -52,37 +46,31 @@ class ApiOrDashboard:
 def tcp_server(
     listener: socket.socket,
     hooks: Iterable[Hook],
-    app: FastAPI,
+    app: ASGIApp,
     access: WebAccess | None,
-    site: ASGIApp | None = None,
-    guests: Guests | None = None,
+    guests: ASGIApp | None = None,
+    *,
+    on_stop: Callable[[], None] = lambda: None,
 ) -> HttpServer:
     """Create the server for a TCP socket; without ``access`` it serves only hooks.
 
-    ``site`` serves everything outside of the API, ``guests`` the browsers of invited people.
+    ``guests`` serves the browsers of invited people. ``on_stop`` ends event streams.
     """
     hook_app = HookApp(hooks)
     if access is None:
         return HttpServer(hook_app, listener, strangers=True)
     guard = Guard(
-        app if site is None else ApiOrDashboard(app, site),
+        app,
         address=access.address,
         hosts=access.hosts,
         token=access.token,
         guests=guests,
         now_s=access.now_s,
     )
-    # Its event streams end with the server, as those on the unix socket do.
-    closing: asyncio.Event = closing_of(app)
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:
         # Hooks authenticate their callers themselves.
         is_hook = scope["type"] == "http" and hook_app.serves(scope["path"])
         await (hook_app if is_hook else guard)(scope, receive, send)
 
-    def stop() -> None:
-        closing.set()
-        if guests is not None:
-            guests.close()
-
-    return HttpServer(front, listener, on_stop=stop, strangers=True)
+    return HttpServer(front, listener, on_stop=on_stop, strangers=True)

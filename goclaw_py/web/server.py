@@ -10,12 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import uvicorn
-from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.api.wire import ApiError, dump
 
 GRACE_S: Final = 2
@@ -142,6 +140,8 @@ class HttpServer:
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
+                # It would take a method for an app of an older interface.
+                interface="asgi3",
                 http=_Guarded if strangers else _Answering,
                 limit_concurrency=MAX_CONNECTIONS if strangers else None,
                 timeout_keep_alive=KEEP_ALIVE_S,
@@ -184,10 +184,3 @@ class HttpServer:
                 connection.transport.abort()
             # An aborted connection is closed in the loop's next turn.
             await asyncio.sleep(0)
-
-
-class ApiServer(HttpServer):
-    """Serves an app of ``make_api``; its event streams end at ``stop``."""
-
-    def __init__(self, app: FastAPI, *sockets: socket.socket) -> None:
-        super().__init__(app, *sockets, on_stop=closing_of(app).set)

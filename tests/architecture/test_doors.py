@@ -34,6 +34,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "goclaw_py.agents.models",
         "goclaw_py.store.backup.manifest",
         "channels.telegram.settings",
+        "channels.telegram.deferred_models",
     ),
     "pygments": ("goclaw_py.web.pages.chat.highlighting",),
     "pydantic_ai": ("goclaw_py.agents.models",),

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from goclaw_py.web.api.openapi import JSON, operations
+from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.api.wire import MAX_BODY_BYTES
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.guard import OPEN_PATHS
@@ -57,7 +58,9 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
     listener = listen_tcp("127.0.0.1", 0)
     port = listener.getsockname()[1]
     app = lend_api(FakeControl(), FakeTerminals())
-    server = tcp_server(listener, (), app, WebAccess("127.0.0.1", token=TOKEN))
+    server = tcp_server(
+        listener, (), app, WebAccess("127.0.0.1", token=TOKEN), on_stop=closing_of(app).set
+    )
     serving = asyncio.create_task(server.run())
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", trust_env=False) as client:
         yield client

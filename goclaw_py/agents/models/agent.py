@@ -78,7 +78,7 @@ class ModelAgent:
             return await engine.run(request, emit, mode)
 
     async def warm_up(self) -> None:
-        """Import the provider's library in a thread (1 to 2 s), unless its key is missing."""
+        """Import the provider's library (1 s), unless its key is missing."""
         provider, _ = self._own
         if lacks(provider, *self._found(provider)) is None:
             self._check(provider)

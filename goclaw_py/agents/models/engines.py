@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from goclaw_py.agents.models.catalog import Provider
 from goclaw_py.agents.models.connection import ModelConnection
 from goclaw_py.agents.spec import AgentSpec
+from goclaw_py.import_thread import in_import_thread
 
 if TYPE_CHECKING:
     from goclaw_py.agents.models.engine import Engine
@@ -33,7 +34,7 @@ class _Kept:
 
 
 class Engines:
-    """Creates engines when they are first used, in a thread, and closes unused ones.
+    """Creates engines when they are first used, in the import thread, and closes unused ones.
 
     All of them use the same MCP servers. ``own`` is the agent's own model, which is kept.
     """
@@ -87,7 +88,7 @@ class Engines:
 
             return Engine(connection(), self._spec, servers)
 
-        return await asyncio.to_thread(connect)
+        return await in_import_thread(connect)
 
     async def _shared_servers(self) -> Servers | None:
         if not self._spec.mcp:
@@ -99,7 +100,7 @@ class Engines:
             return Servers(self._spec.mcp)
 
         if self._servers is None or _failed(self._servers):
-            self._servers = asyncio.create_task(asyncio.to_thread(make))
+            self._servers = asyncio.create_task(in_import_thread(make))
         return await asyncio.shield(self._servers)
 
     def _let_go(self) -> None:

@@ -39,6 +39,10 @@ def check_parts(facts: DoctorFacts) -> Iterator[Finding]:
     except GoclawError as error:
         yield Finding("channels and agents", str(error), _CORRECT)
         return
+    if failed := asyncio.run(composition.check_imports(settings)):
+        cure = "install goclaw_py again, in an environment of its own"
+        yield from (Finding(subject, error, cure) for subject, error in failed)
+        return
     names = [*settings.channels, *(f"agent {name}" for name in settings.agents)]
     yield Finding("channels and agents", ", ".join(names))
 

@@ -42,6 +42,12 @@ RELEASE_S: Final = 1.0
 The cancelled caller waits for it, within a transaction also for the rollback.
 """
 CLOSE_S: Final = 5.0
+_IDLE_S: Final = 30.0
+"""Seconds after which an unused connection is closed.
+
+All are opened in the first moment, when every background task reads what it needs; afterwards a few
+are used again and again. Each takes 2 to 8 MB of the server.
+"""
 
 # The client's own limits do not reach a server whose client is gone: a process that is frozen in a
 # transaction would keep its locks for hours, and block all others.
@@ -329,6 +335,7 @@ class Pool:
                 **address.arguments(),
                 min_size=min_size,
                 max_size=max_size,
+                max_inactive_connection_lifetime=_IDLE_S,
                 init=_settle,
                 reset=_keep_session,
             )

@@ -162,6 +162,8 @@ async def test_people_are_warned_of_a_slow_wait_as_long_as_it_lasts(
     async with a_service(tmp_path, agent) as gateway:
         await gateway.until(lambda: gateway.said)
         async with RemoteControl(socket_path(tmp_path)) as remote:
+            # The first request waits until the API is created.
+            await remote.status()
             for chat in ("ann", "bob", "carl"):
                 await gateway.channel.deliver(message("work", chat=chat))
             await gateway.until(lambda: len(agent.active) == 2)

@@ -23,7 +23,8 @@ from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
 from goclaw_py.runs.live_events import LiveEvent
-from goclaw_py.web.server import ApiServer
+from goclaw_py.web.api.routes import closing_of
+from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.apps import lend_api
 from tests.unit.cli.cron_desk import JobControl
@@ -106,7 +107,7 @@ class ThreadGateway:
         self._loop = asyncio.get_running_loop()
         listener = listen_unix(self._path)
         app = lend_api(self.control, self.terminals, self.logs)
-        self._server = ApiServer(app, listener.socket)
+        self._server = HttpServer(app, listener.socket, on_stop=closing_of(app).set)
         self._ready.set()
         try:
             await self._server.run()

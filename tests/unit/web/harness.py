@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.web.server import ApiServer
+from goclaw_py.web.api.routes import closing_of
+from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sockets import listen_unix
 from tests.support.apps import lend_api
 from tests.unit.web.fake_terminals import FakeTerminals
@@ -29,13 +30,13 @@ class Gateway:
         self.path = path
         self.control = FakeControl()
         self.terminals = FakeTerminals()
-        self.server: ApiServer
+        self.server: HttpServer
         self.task: asyncio.Task[None]
 
     def start(self) -> None:
         app = lend_api(self.control, self.terminals)
         self.listener = listen_unix(self.path)
-        self.server = ApiServer(app, self.listener.socket)
+        self.server = HttpServer(app, self.listener.socket, on_stop=closing_of(app).set)
         self.task = asyncio.create_task(self.server.run())
 
     async def stop(self) -> None:

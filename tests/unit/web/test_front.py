@@ -32,7 +32,9 @@ async def hooked(_request: WebRequest) -> WebAnswer:
 async def served(access: WebAccess | None) -> AsyncIterator[httpx.AsyncClient]:
     app = make_api(FakeControl(), FakeTerminals())
     with closing(listen_tcp("127.0.0.1", 0)) as listener:
-        server = tcp_server(listener, [Hook("/telegram/x", hooked, 1000)], app, access)
+        server = tcp_server(
+            listener, [Hook("/telegram/x", hooked, 1000)], app, access, on_stop=closing_of(app).set
+        )
         task = asyncio.create_task(server.run())
         try:
             async with httpx.AsyncClient(base_url=url_of(listener), trust_env=False) as client:
