@@ -38,11 +38,11 @@ def main() -> None:
     if given.json or given.planted:
         print(json.dumps(found, indent=1))
         return
-    before = costs.PAGE.read_text("utf-8") if costs.PAGE.exists() else ""
+    before = costs.PAGE.read_text("utf-8")
     for line in costs.differences(costs.stored(before), found):
         print(line)
     if given.write:
-        costs.PAGE.write_text(costs.page(found), "utf-8")
+        costs.PAGE.write_text(costs.page(before, found), "utf-8")
 
 
 if __name__ == "__main__":

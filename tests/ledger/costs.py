@@ -1,4 +1,4 @@
-"""The stored costs: a page for people that is read again, compared, and only written by a command."""
+"""The stored costs: a page for people, which is also read, compared and written here."""
 
 from __future__ import annotations
 
@@ -16,33 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/costs.md"
 WRITE = "make ledger"
 
-_ABOUT = f"""\
-# What things cost
-
-Counts of what the gateway does for one thing, beyond what it does in the same time when it is idle. They are measured with a real PostgreSQL and the emulator
-of the Bot API, in virtual time, so they do not depend on the speed or the load of a machine. A test compares them; a difference fails with the name of the scenario
-and of the counter. `{WRITE}` measures again and writes this page: do that in the commit that changes a cost, also when it falls, and say why in its message.
-
-Statements, transactions, rows, calls, log lines: exact. WAL, log bytes, function calls, allocated blocks: ± 3 %. The last two are of Python {{version}}
-and compared on that version only.
-
-| scenario | what happens |
-|---|---|
-| answered message | one private message in Telegram; the agent answers at once |
-| burst of 20 | 20 people write at the same moment, each in a private chat |
-| growing answer | an answer in eight pieces during four seconds |
-| stopped run | a message whose agent never answers, and after a second `/stop` |
-| web chat message | a message by the API of terminals, as the web chat sends it |
-| page of runs | the dashboard's page `/runs` is opened |
-| job occurrence | a job of an agent is due; its result goes to Telegram |
-| silent heartbeat | a heartbeat run that answers `HEARTBEAT_OK` |
-| alerting heartbeat | a heartbeat run with a new alert, which goes to Telegram |
-
-| idle minute | a minute in which nobody writes, with all periodic work |
-
-*Rows read in sequence* are those of tables that were read whole. *Function calls* are of Python functions, without those of the event loop; each continuation of a
-coroutine counts. *Allocated blocks* are those that outlive a turn of the event loop.
-"""
+_MARK = "<!-- Below this line: written by make ledger. -->\n"
 _LEADING = (
     "transactions",
     "statements",
@@ -116,9 +90,12 @@ def _ordered(names: Mapping[str, int]) -> list[str]:
     return leading + sorted(names.keys() - set(leading))
 
 
-def page(costs: Costs) -> str:
-    """Return the page with these costs."""
-    parts = [_ABOUT.format(version=python()), *_overview(costs)]
+def page(before: str, costs: Costs) -> str:
+    """Return a page with these costs; its text above them is kept."""
+    about = before.partition(_MARK)[0]
+    parts = [f"{about}{_MARK}
+{_version()}
+", *_overview(costs)]
     for scenario, counts in costs.items():
         rows = [f"| {name} | {counts[name]} |" for name in _ordered(counts)]
         parts += ["\n".join([f"## {scenario}\n", "| counter | count |", "|---|---|", *rows]) + "\n"]
@@ -148,11 +125,10 @@ def stored(text: str) -> Costs:
     }
 
 
-def python() -> str:
-    """Return the version of Python to which functions and blocks belong."""
-    return f"{sys.version_info.major}.{sys.version_info.minor}"
-
-
 def is_same_python(text: str) -> bool:
     """Return whether a page was measured with this version of Python."""
-    return f"are of Python {python()}\n" in text
+    return _version() in text
+
+
+def _version() -> str:
+    return f"Measured with Python {sys.version_info.major}.{sys.version_info.minor}."

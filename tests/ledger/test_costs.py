@@ -23,7 +23,7 @@ def test_nothing_costs_more_or_less_than_the_page_says() -> None:
 
 
 def test_a_page_is_read_as_it_was_written() -> None:
-    assert stored(page(COSTS)) == COSTS
+    assert stored(page("", COSTS)) == COSTS
 
 
 def test_a_difference_is_said_by_scenario_and_counter() -> None:
