@@ -93,9 +93,7 @@ def _ordered(names: Mapping[str, int]) -> list[str]:
 def page(before: str, costs: Costs) -> str:
     """Return a page with these costs; its text above them is kept."""
     about = before.partition(_MARK)[0]
-    parts = [f"{about}{_MARK}
-{_version()}
-", *_overview(costs)]
+    parts = [f"{about}{_MARK}\n{_version()}\n", *_overview(costs)]
     for scenario, counts in costs.items():
         rows = [f"| {name} | {counts[name]} |" for name in _ordered(counts)]
         parts += ["\n".join([f"## {scenario}\n", "| counter | count |", "|---|---|", *rows]) + "\n"]

@@ -112,7 +112,7 @@ class Counters:
         return found
 
     def _lines(self) -> list[bytes]:
-        """The log so far. Lines may be written by a thread, in their order: so wait for the last."""
+        """Return the log so far. A thread may write it, in order: so wait for the last line."""
         self._barriers += 1
         mark = f"{_BARRIER}_{self._barriers}"
         _log.warning(mark)
