@@ -207,7 +207,7 @@ def _set_dice() -> None:
     """Let ids be the same in each process: they decide where rows are in indexes."""
     random.seed(0)
     dice = random.Random(0)
-    os.urandom = dice.randbytes  # type: ignore[assignment]
+    os.urandom = dice.randbytes
     random._urandom = dice.randbytes  # type: ignore[attr-defined]
 
 
