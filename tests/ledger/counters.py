@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FrameType
 
+import goclaw_py
 from tests.botapi import BotApi
 from tests.ledger.loop import SteadyLoop
 from tests.ledger.wire import TRANSACTIONS, Server
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = (f"{ROOT}/goclaw_py/", f"{ROOT}/channels/")
+PRODUCT = Path(goclaw_py.__file__).resolve().parents[1]
+"""That of another checkout, if it is measured with this one's ledger."""
+OURS = (f"{PRODUCT}/goclaw_py/", f"{PRODUCT}/channels/")
 _UNCOUNTED = (
     f"{ROOT}/tests/",
     f"{Path(selectors.__file__).parent}/asyncio/",

@@ -23,7 +23,7 @@ import aiohttp.connector
 import uvloop
 
 from tests.botapi import BotApi
-from tests.ledger.counters import Counters, beside
+from tests.ledger.counters import PRODUCT, Counters, beside
 from tests.ledger.loop import SteadyLoop
 from tests.ledger.wire import Server, names
 
@@ -138,7 +138,7 @@ def run(folder: Path, work: Callable[[Bench], Coroutine[Any, Any, Any]]) -> Any:
     loop = SteadyLoop()
     _set_clocks(loop)
     _set_dice()
-    loop.network.names = names(Path(__file__).resolve().parents[2] / "goclaw_py")
+    loop.network.names = names(PRODUCT / "goclaw_py")
     aside = contextvars.copy_context()
     aside.run(beside.set, True)
     api = BotApi()
