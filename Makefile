@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean ledger
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -32,6 +32,9 @@ check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 32,000 ra
 # For example: make faults ARGS="--count 50 --only goclaw_py/jobs --seed 7"
 faults: $(VENV)/.ready  ## plant 400 small faults in the product, one at a time; list those that no test finds
 	@$(BIN)/python -m tests.tools.faults $(ARGS)
+
+ledger: $(VENV)/.ready    ## measure what things cost, print what has changed, and write docs/costs.md
+	@$(BIN)/python -m tests.ledger --write
 
 # For example: make simulate ARGS="--seeds 200 --seed 7"
 simulate: $(VENV)/.ready  ## simulate clusters of gateways in 10,000 random fault scenarios, in virtual time
