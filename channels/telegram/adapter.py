@@ -20,6 +20,7 @@ from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
 from channels.telegram.sending import (
+    ALBUMS,
     MessageSender,
     number_of,
     place_of,
@@ -36,7 +37,6 @@ from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
 from goclaw_py.model.messages import (
     Attachment,
-    FileKind,
     LostDraft,
     OutboundMessage,
     OutFile,
@@ -73,13 +73,6 @@ _REFUSED_FOR_S = 300.0
 _TOKEN_LOOK_S = 5.0
 _ASK_AGAIN_S = 60.0
 """Seconds between checks of a refused token."""
-_ALBUMS = {
-    FileKind.PHOTO: "seen",
-    FileKind.VIDEO: "seen",
-    FileKind.AUDIO: "heard",
-    FileKind.DOCUMENT: "documents",
-}
-"""The kinds of files that an album may contain together, by the Bot API."""
 _MOST_SENT = 1_000
 _CURE = "get a token from @BotFather and write it into token_file, which is read again"
 
@@ -226,7 +219,7 @@ class TelegramChannel:
 
     def album(self, file: OutFile) -> str:
         """Return the key: pictures with videos, documents, music; "" for voice messages."""
-        return _ALBUMS.get(file.kind, "")
+        return ALBUMS.get(file.kind, "")
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
         """Send files as an album; return the numbers of its messages in their chat."""

@@ -27,7 +27,7 @@ from goclaw_py.common.text import split_text, well_formed
 from goclaw_py.model.chat_commands import stop_data
 from goclaw_py.model.errors import ChannelError, MaybeSent, Undeliverable
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.messages import FileKind, OutboundMessage, Target
 
 _STOP = "⏹ Stop"
 _GROWING = " …"
@@ -38,6 +38,14 @@ _ROOM_FOR_MARK = 64
 _DRAFTS = 1_000
 """The number of drafts whose text is stored."""
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
+
+ALBUMS = {
+    FileKind.PHOTO: "seen",
+    FileKind.VIDEO: "seen",
+    FileKind.AUDIO: "heard",
+    FileKind.DOCUMENT: "documents",
+}
+"""The kinds of files that an album may contain together, by the Bot API."""
 
 
 class MessageSender:
