@@ -30,6 +30,8 @@ class RunLog:
 
     def started(self, run: Turn | NewRun) -> None:
         """A run has started."""
+        if not log.isEnabledFor(logging.INFO):
+            return
         now = self._clock.now()
         asked_at = run.rows[0].received_at if isinstance(run, Turn) else run.submitted_at or now
         # A job's run may be submitted a moment before it is due.

@@ -447,10 +447,19 @@ with asked as (
 ), mine as (
     select s.*
     from (
-        select distinct (select r.session from runs as r where r.id = one) as key
+        -- If one run of a session has to go the long way, all of them do, in their order.
+        select r.session as key
         from unnest($2::text[]) as one
+        cross join lateral (
+            select session, has_draft or num_nonnulls(occurrence, heartbeat_run) > 0 as has_more
+            from runs
+            where id = one
+            offset 0
+        ) as r
         where $15::text is not null
-        order by key
+        group by r.session
+        having not bool_or(r.has_more)
+        order by r.session
     ) as wanted
     cross join lateral (
         select key, owner, fence
@@ -475,7 +484,7 @@ with asked as (
     where r.id = a.id and r.id = any ($2::text[]) and r.finished_at is null
       and (
           $15::text is null
-          or r.node = $15 and not r.has_draft and r.occurrence is null and r.heartbeat_run is null
+          or r.node = $15 and not r.has_draft
           and exists (select from mine where mine.key = r.session and mine.fence = r.fence)
       )
     returning

@@ -209,11 +209,10 @@ class PostgresRuns(PostgresPart):
     async def _finish(self, endings: Sequence[_Ending]) -> list[StoreError | None]:
         """End runs: most of them, of which all is known, in one statement without a transaction."""
         node = endings[0].node
-        plain = _once(one for one in endings if one.node == node and _is_plain(one.end))
         ended: set[str] = set()
-        if plain:
-            rows = await self._pool.fetch(_SQL["finish"], *_end_columns(plain, node))
-            ended = {row["id"] for row in rows}
+        if all(one.node == node and _is_plain(one.end) for one in endings):
+            columns = _end_columns(_once(endings), node)
+            ended = {row["id"] for row in await self._pool.fetch(_SQL["finish"], *columns)}
         others = [ending for ending in endings if ending.id not in ended]
         refused = iter(await self._finish_others(others))
         return [None if ending.id in ended else next(refused) for ending in endings]
