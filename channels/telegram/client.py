@@ -9,6 +9,7 @@ from typing import Protocol
 
 from goclaw_py.model.errors import ChannelError, Undeliverable
 from goclaw_py.model.messages import FileKind
+from goclaw_py.model.values import value
 
 TEXT_LIMIT = 4096
 """The longest text. The server counts characters; UTF-16 units never count less."""
@@ -55,7 +56,7 @@ class Bot:
     reads_groups: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ChatPlace:
     """A chat, or one topic of it."""
 
@@ -63,7 +64,7 @@ class ChatPlace:
     thread_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Text:
     """A text of at most ``TEXT_LIMIT`` units, without lone surrogates.
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, OccurrenceId, RunId
+from goclaw_py.model.values import value
 
 
 class PeerKind(StrEnum):
@@ -17,7 +18,7 @@ class PeerKind(StrEnum):
     GROUP = "group"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Target:
     """An address for messages: a chat, or a thread of it. Ids are the channel's own, as text."""
 
@@ -32,7 +33,7 @@ class Target:
         return self if self.thread is None else replace(self, thread=None)
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Sender:
     """The author of a message. Only ``id`` identifies; people can change name and user name."""
 
@@ -78,7 +79,7 @@ class Attachment:
     size: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class InboundMessage:
     """A message as a channel received it.
 
@@ -220,7 +221,7 @@ class OutFile:
     mime: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class LostDraft:
     """A draft that may be in the chat: the response to posting it, and so its id, was lost.
 
@@ -235,7 +236,7 @@ class LostDraft:
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class OutboundMessage:
     """A message to send.
 

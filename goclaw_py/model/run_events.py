@@ -8,9 +8,10 @@ from decimal import Decimal
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.values import value
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Usage:
     """Tokens and cost of a run. ``cost_usd`` is None if the price is unknown."""
 
@@ -103,7 +104,7 @@ class Compacted:
 AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RunWaits:
     """Messages wait for a run; ``messages`` are the channel's ids of them.
 
@@ -116,7 +117,7 @@ class RunWaits:
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RunStarted:
     """A run started: typing may begin. ``messages`` are the channel's ids of what it answers."""
 
@@ -144,7 +145,7 @@ class RunTool:
     ok: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RunEnded:
     """The run ended: typing stops, status marks are removed, a draft is closed.
 

@@ -14,6 +14,7 @@ from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import AgentEvent, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.model.values import value
 from goclaw_py.ports.tools import NO_TOOLS, Toolbox
 
 
@@ -24,7 +25,7 @@ class Role(StrEnum):
     ASSISTANT = "assistant"
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class HistoryEntry:
     """The request or the reply of one turn in a session's history.
 
@@ -40,7 +41,7 @@ class HistoryEntry:
     files: tuple[OutFile, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class TextPart:
     """The text of one message of a person.
 
@@ -121,7 +122,7 @@ async def _just_do(name: str, work: Callable[[], Awaitable[object]]) -> Any:
     return await work()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RunRequest:
     """The input of one run.
 
@@ -198,7 +199,7 @@ class RunRequest:
         return "\n".join(filter(None, texts))
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AgentResult:
     """The result of a run.
 

@@ -16,13 +16,14 @@ from goclaw_py.model.ids import AgentName, JobId, OccurrenceId, Owner, RunId
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.pagination import Cursor
+from goclaw_py.model.values import value
 
 if TYPE_CHECKING:
     # What is stored of runs knows agents, which know tools, which know this.
     from goclaw_py.ports.store import JobPage, JobQuery
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class Requester:
     """The person, agent or program that makes a request.
 

@@ -18,6 +18,7 @@ from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import OutFile, Target
 from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.values import value
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService, Requester
 
@@ -126,7 +127,7 @@ class Pins(Protocol):
         """Apply ``change`` to the facts, store and return the result. Raises ``ToolFailed``."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class ToolContext:
     """The run that calls tools, and the services that tools use.
 

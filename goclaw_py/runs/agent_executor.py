@@ -18,6 +18,7 @@ from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
 from goclaw_py.model.run_events import AgentEvent
 from goclaw_py.model.run_steps import TakenStep, ValueStep
+from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
     AgentLoop,
     AgentResult,
@@ -54,7 +55,7 @@ Hear = Callable[[AgentEvent | ValueStep], None]
 """Receives the events of an agent loop, while its run may speak."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AgentTask:
     """The task of a run.
 

@@ -21,6 +21,7 @@ from goclaw_py.model.errors import ChannelError, MaybeSent, RunNotStarted, Store
 from goclaw_py.model.ids import NodeId, RunId
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.values import value
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, RunStartResult, Store
@@ -44,7 +45,7 @@ An edit that arrives after the final one would undo it.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class OrphanedReply:
     """The draft that is in the chat when a run ends.
 

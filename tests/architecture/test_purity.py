@@ -61,7 +61,7 @@ PURE = {
     "scheduled_work": "models",
     "model": (
         "approvals budget chat_commands display_names errors explanation ids messages outcomes "
-        "owners pagination pairing_codes routes run_events run_steps session_keys targets "
+        "owners pagination pairing_codes routes run_events run_steps session_keys targets values "
         "web_links workspace_paths"
     ),
     "observability": "readiness",

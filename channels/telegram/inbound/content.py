@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from channels.telegram.fields import (
     Fields,
     Malformed,
@@ -21,6 +19,7 @@ from channels.telegram.inbound.rich import rich_text
 from channels.telegram.inbound.shared import shared_text
 from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.model.messages import Attachment, FileKind
+from goclaw_py.model.values import value
 
 QUOTE_LIMIT = 1000
 """The longest quote in code points."""
@@ -125,7 +124,7 @@ SERVICE = frozenset(
 """Fields of service messages (Bot API 10.3)."""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class MessageContent:
     """The content of a message. ``entities`` are unchanged, with offsets into ``text``.
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.values import value
 from goclaw_py.ports.store.nodes import Place
 from goclaw_py.ports.store.outbox import ALL_MESSAGES, MessageFilter
 from goclaw_py.ports.store.people import PairingRequest
@@ -43,7 +44,7 @@ class Stops:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class NewInbox:
     """An inbox row to be committed.
 
@@ -69,7 +70,7 @@ class DroppedMessage:
     reason: Reason | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class InboxRow:
     """A committed, unfinished inbox row. ``attempts`` counts runs that started with it.
 
@@ -136,7 +137,7 @@ class NewPairing:
     rows: tuple[NewInbox, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class AcceptedMessages:
     """The result of committing a batch.
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.values import value
 from goclaw_py.ports.store.nodes import Place
 
 
@@ -44,7 +45,7 @@ class MessageFilter:
 ALL_MESSAGES = MessageFilter()
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class OutboxRow:
     """An outbox row. ``fence`` identifies its claim; a later claim makes it invalid.
 

@@ -24,6 +24,7 @@ from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep
+from goclaw_py.model.values import value
 from goclaw_py.ports.agent import HistoryEntry
 from goclaw_py.ports.store.approvals import NewApproval
 from goclaw_py.ports.store.filters import (
@@ -57,7 +58,7 @@ class SubagentTask:
     sender: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class NewRun:
     """A run that is about to start. ``inbox`` are the ids of the rows that it answers."""
 
@@ -109,7 +110,7 @@ class ToolCall:
     uncertain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RunStartResult:
     """What a run continues from, read when it was stored as started.
 
@@ -172,7 +173,7 @@ class RunSoFar:
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value(frozen=True, slots=True)
 class RunEnd:
     """The end of a run, and everything that is stored with it in one transaction.
 
