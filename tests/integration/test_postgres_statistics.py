@@ -95,12 +95,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
 }  # fmt: skip
 """Statements that read more by their nature: how many rows, and why."""
 
-NOT_MENDED: Final = {
-    "outbox.chats_due", "records.interrupted_subagents", "records.newest",
-    "records.newest_of_agent", "records.newest_of_sender", "records.newest_of_trigger",
-    "runs.begin",
-    "runs.lock_sessions_of_runs", "runs.not_next",
-}  # fmt: skip
+NOT_MENDED: Final = {"records.interrupted_subagents"}
 """Statements that still depend on statistics."""
 
 _COUNTERS = """

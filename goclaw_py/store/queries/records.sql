@@ -5,6 +5,9 @@
 -- because plans are made once; other conditions are checked for each row. If the index begins with
 -- a column of few values, the condition is not written as an equality: a plan would then read all
 -- runs in order. The indexes have the runs that have ended; the others are few.
+with active as materialized (
+    select * from runs where outcome is null
+)
 select *
 from (
     (
@@ -15,8 +18,8 @@ from (
         limit $1
     )
     union all
-    select * from runs
-    where outcome is null and (started_at, id) < ($2, $3)
+    select * from active
+    where (started_at, id) < ($2, $3)
       and started_at >= coalesce($4, '-infinity'::timestamptz)
 ) as r
 order by started_at desc, id desc
@@ -36,18 +39,21 @@ limit $1;
 
 -- name: newest_of_sender
 -- The same for one sender.
+with active as materialized (
+    select * from runs where outcome is null
+)
 select *
 from (
     (
         select * from runs
-        where outcome is not null and sender = $8 and (started_at, id) < ($2, $3)
+        where outcome is not null and sender >= $8 and (sender, started_at, id) < ($8, $2, $3)
           -- use: narrowed
-        order by started_at desc, id desc
+        order by sender desc, started_at desc, id desc
         limit $1
     )
     union all
-    select * from runs
-    where outcome is null and (started_at, id) < ($2, $3)
+    select * from active
+    where (started_at, id) < ($2, $3)
       -- use: narrowed
 ) as r
 order by started_at desc, id desc
@@ -55,6 +61,9 @@ limit $1;
 
 -- name: newest_of_agent
 -- The same for one agent.
+with active as materialized (
+    select * from runs where outcome is null
+)
 select *
 from (
     (
@@ -65,8 +74,8 @@ from (
         limit $1
     )
     union all
-    select * from runs
-    where outcome is null and (started_at, id) < ($2, $3)
+    select * from active
+    where (started_at, id) < ($2, $3)
       -- use: narrowed
 ) as r
 order by started_at desc, id desc
@@ -74,6 +83,9 @@ limit $1;
 
 -- name: newest_of_trigger
 -- The same for one trigger.
+with active as materialized (
+    select * from runs where outcome is null
+)
 select *
 from (
     (
@@ -84,8 +96,8 @@ from (
         limit $1
     )
     union all
-    select * from runs
-    where outcome is null and (started_at, id) < ($2, $3)
+    select * from active
+    where (started_at, id) < ($2, $3)
       -- use: narrowed
 ) as r
 order by started_at desc, id desc

@@ -49,11 +49,14 @@ where id = $1 and lease_until <= $2;
 -- and is forgotten, or in which an older one is to be worked on that is not among them.
 select distinct asked.session
 from unnest($1::text[], $2::bigint[]) as asked (session, id)
-where not exists (select from inbox where inbox.id = asked.id and state = 'pending')
-   or exists (
-       select from inbox as older
-       where older.session = asked.session and older.state = 'pending' and older.kind = 'message'
-         and older.outcome is null and older.id < asked.id and older.id <> all ($2)
+where not coalesce((select i.state = 'pending' from inbox as i where i.id = asked.id), false)
+   or (
+       select exists (
+           select from inbox as older
+           where older.session = asked.session and older.state = 'pending'
+             and (older.kind = 'message') is true and older.outcome is null
+             and older.id < asked.id and older.id <> all ($2)
+       )
    );
 
 -- name: begin
@@ -417,14 +420,22 @@ from noted;
 -- sessions alone is enough: nobody writes a run without it, but for the recovery, which ends it
 -- under the run's own lock.
 select
-    r.id, r.session, r.node, r.fence, r.outcome, r.error, r.occurrence, r.heartbeat_run,
-    s.owner, s.fence as session_fence,
-    exists (select from nodes where id = r.node) as node_exists
-from runs as r
-join sessions as s on s.key = r.session
-where r.id = any ($1::text[])
-order by s.key
-for update of s;
+    r.*, s.owner, s.fence as session_fence,
+    (select exists (select from nodes where id = r.node)) as node_exists
+from (
+    select r.*
+    from unnest($1::text[]) as one
+    cross join lateral (
+        select id, session, node, fence, outcome, error, occurrence, heartbeat_run
+        from runs
+        where id = one
+        offset 0
+    ) as r
+    order by r.session
+) as r
+cross join lateral (
+    select owner, fence from sessions where key = r.session limit 1 for update
+) as s;
 
 -- name: finish
 -- Ends runs that have not ended, in their locked sessions, with all that belongs to their ends:
