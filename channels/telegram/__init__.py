@@ -33,11 +33,12 @@ class TelegramKind:
 async def _connect(settings: TelegramSettings) -> BotClient:
     # Only the chosen one is imported, in a thread: it takes up to a second, in which the loop would
     # do nothing else.
-    client = await in_import_thread(partial(_client_class, settings.library))
+    client = await in_import_thread(partial(client_class, settings.library))
     return await client.open(settings)
 
 
-def _client_class(library: Library) -> type[PtbClient | AiogramClient]:
+def client_class(library: Library) -> type[PtbClient | AiogramClient]:
+    """Import what the library needs, and return the client over it."""
     match library:
         case Library.PTB:
             from channels.telegram.via_ptb import PtbClient  # noqa: PLC0415

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 
+from channels.telegram import client_class
 from channels.telegram.settings import Library
 from goclaw_py.testing.conformance import Check, checks_for
 from tests.support.channel_rigs import ConsoleRig, RecordingRig, console, recording
 from tests.support.channel_rigs_telegram import GroupRig, TelegramRig, WebhookRig, telegram
-
-_CLIENTS = {
-    Library.PTB: "channels.telegram.via_ptb",
-    Library.AIOGRAM: "channels.telegram.via_aiogram",
-}
 
 
 @pytest.mark.parametrize("check", checks_for(RecordingRig), ids=str)
@@ -45,7 +39,7 @@ async def test_telegram_keeps_the_contract(
 ) -> None:
     """SPEC CHAN-2: over both libraries, by long polling and by webhook."""
     monkeypatch.setattr("channels.telegram.adapter._REFUSED_FOR_S", 0.0)
-    # Here, where it may take its time: aiogram needs four seconds, under load many more.
-    import_module(_CLIENTS[library])
+    # Here, where it may take its time: aiogram needs a second, under load many more.
+    client_class(library)
     async with telegram(kind, library) as rig:
         await check(rig)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from channels.telegram import client_class
 from channels.telegram.client import BotClient
 from channels.telegram.settings import Library, TelegramSettings
-from channels.telegram.via_aiogram import AiogramClient
-from channels.telegram.via_ptb import PtbClient
 from tests.botapi.server import TOKEN
-
-Open = Callable[[TelegramSettings], Awaitable[BotClient]]
-
-CLIENTS: Mapping[Library, Open] = {Library.PTB: PtbClient.open, Library.AIOGRAM: AiogramClient.open}
 
 
 @asynccontextmanager
@@ -24,7 +19,7 @@ async def connected(
 ) -> AsyncIterator[BotClient]:
     """A client over this library. A connection may take a second."""
     settings = TelegramSettings(token, url, send_timeout_s=send_timeout_s, connect_timeout_s=1)
-    client = await CLIENTS[library](settings)
+    client = await client_class(library).open(settings)
     try:
         yield client
     finally:

@@ -6,11 +6,11 @@ any other of them twice.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from importlib import import_module
+from collections.abc import AsyncIterator
 
 import pytest
 
+from channels.telegram import client_class
 from channels.telegram.client import BotClient
 from channels.telegram.settings import Library
 from goclaw_py.ports.channel import Channel
@@ -18,17 +18,12 @@ from tests.botapi import BotApi
 from tests.support.bot_clients import connected as client_over
 from tests.support.telegram import ANN, Line, Mode, connected
 
-_CLIENTS: Mapping[Library, str] = {
-    Library.PTB: "channels.telegram.via_ptb",
-    Library.AIOGRAM: "channels.telegram.via_aiogram",
-}
-
 
 @pytest.fixture(params=list(Library))
 def library(request: pytest.FixtureRequest) -> Library:
     library = Library(request.param)
-    # Here, where it may take its time: aiogram needs four seconds, under load many more.
-    import_module(_CLIENTS[library])
+    # Here, where it may take its time: aiogram needs a second, under load many more.
+    client_class(library)
     return library
 
 
