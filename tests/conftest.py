@@ -54,6 +54,10 @@ _TESTS = Path(__file__).parent
 _SLOW_PATHS = frozenset(_TESTS / name for name in SLOW)
 
 
+def _is_slow(path: Path) -> bool:
+    return not _SLOW_PATHS.isdisjoint([path, *path.parents])
+
+
 def pytest_configure() -> None:
     """Collecting makes a million objects that live until the end: none is garbage."""
     gc.disable()
@@ -61,9 +65,16 @@ def pytest_configure() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        is_slow = not _SLOW_PATHS.isdisjoint([item.path, *item.path.parents])
-        if is_slow and item.get_closest_marker("smoke") is None:
+        if _is_slow(item.path) and item.get_closest_marker("smoke") is None:
             item.add_marker("slow")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import what ``make test`` leaves out: slow tests need the largest libraries."""
+    leaves_out = config.option.markexpr == "not slow" and collection_path.name.startswith("test_")
+    if leaves_out and _is_slow(collection_path):
+        return "mark.smoke" not in collection_path.read_text(encoding="utf-8") or None
+    return None
 
 
 def pytest_xdist_auto_num_workers() -> int:
