@@ -136,13 +136,13 @@ insert into outbox (channel, account, chat, session, message, state, attempts, o
     next_attempt_at, finished_at, error)
 select case when n % 10 = 0 then 'web' else 'telegram' end, 'default', s::text, {_KEY},
     f.message || jsonb_build_object('run_id', 'run-' || lpad(n::text, 9, '0'), 'text', {_WORDS}),
-    o.state, 1, case o.state when 'sending' then 'bench' end, t, t,
-    case when o.state not in ('pending', 'sending') then t end,
+    o.state, 1, case when n % 1000 = 6 then 'bench' end, t, t,
+    case when o.state <> 'pending' then t end,
     case o.state when 'dead' then 'Forbidden: bot was blocked by the user' end
 from generate_series({{runs}} - {{runs}} / 13, {{runs}}) as n,
     lateral (select {_WHICH} as s, {_WHEN} as t, case when n % 20 = 3 then 'dead'
-        when n % 50 = 4 then 'dropped' when n % 1000 = 5 then 'pending'
-        when n % 1000 = 6 then 'sending' else 'sent' end as state) as o,
+        when n % 50 = 4 then 'dropped' when n % 1000 in (5, 6) then 'pending'
+        else 'sent' end as state) as o,
     (select message from outbox limit 1) as f
 """,
     "message_counts": """

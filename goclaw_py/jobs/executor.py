@@ -207,7 +207,11 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             occurrence=held.id,
         )
         policy = self._places.policy_of(job, session)
-        self.submit(held, run, policy, held.policy.run_timeout_s or None)
+        timeout_s = held.policy.run_timeout_s or None
+        if timeout_s is not None:
+            # The run may start now, and waits until it is due.
+            timeout_s += max((held.claimed.due_at - self._clock.now()).total_seconds(), 0)
+        self.submit(held, run, policy, timeout_s)
 
     async def tell(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt

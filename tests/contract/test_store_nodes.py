@@ -11,6 +11,7 @@ import pytest
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import LaneName, NodeId, RunId
 from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.run_steps import TakenStep
 from goclaw_py.ports.store import (
     InterruptedRun,
     LaneShare,
@@ -191,6 +192,18 @@ async def test_a_sender_is_told_once_for_all_messages_of_a_lost_run(world: World
     recovery = await world.b.recover(now=now, max_attempts=1, apology=APOLOGY)
     assert recovery.gave_up == 2
     assert [row.message.reply_to for row in await world.b.outbox()] == ["2"]
+
+
+async def test_what_a_lost_run_had_taken_in_is_found_among_its_messages(world: World) -> None:
+    """OPS-4."""
+    first, taken = await world.accept(ANN, ANN)
+    await world.a.begin_run(new_run("r", first), node=A)
+    step = TakenStep("and Bob", (taken.id,))
+    await world.a.note_run(RunId("r"), RunSoFar(steps=(step,)), node=A)
+    now = await world.kill(A)
+    await world.b.recover(now=now, max_attempts=1, apology=APOLOGY)
+    found = await world.b.letters_of(RunId("r"))
+    assert [one.row.id for one in found] == [first.id, taken.id]
 
 
 async def test_who_is_told_of_a_lost_message_reads_once_what_was_done(world: World) -> None:

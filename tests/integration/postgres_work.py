@@ -59,10 +59,10 @@ async def changes_all_or_nothing(
     assert await everything(database, tables) != before
 
 
-async def until_somebody_waits(database: Database) -> None:
-    """Return when a lock is waited for."""
+async def until_somebody_waits(database: Database, number: int = 1) -> None:
+    """Return when so many locks are waited for."""
     async with connection(database.address) as watching, asyncio.timeout(PATIENCE_S):
-        while not await watching.fetch("select from pg_locks where not granted"):
+        while len(await watching.fetch("select from pg_locks where not granted")) < number:
             await asyncio.sleep(0.005)
 
 

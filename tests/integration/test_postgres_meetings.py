@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RetentionReport, Stops
@@ -156,6 +156,25 @@ async def test_a_node_that_is_being_recovered_claims_nothing(
         (answer,) = await asyncio.gather(claiming, return_exceptions=True)
     assert type(answer).__name__ == "Fenced"
     assert (await running_heartbeat(store)).heartbeat_run is None
+
+
+async def test_a_draft_that_is_opened_twice_at_once_is_opened_once(
+    postgres_database: Database,
+) -> None:
+    async with (
+        world_on(postgres_database) as world,
+        connection(postgres_database.address) as other,
+    ):
+        await world.a.begin_run(new_run("r"), node=A)
+        async with other.transaction():
+            await other.fetch("select from runs where id = 'r' for share")
+            opening = [
+                asyncio.create_task(store.open_draft(RunId("r"), ANN, now=T0))
+                for store in (world.a, world.b)
+            ]
+            await until_somebody_waits(postgres_database, 2)
+        await asyncio.gather(*opening)
+        assert [draft.run_id for draft in await world.a.drafts()] == ["r"]
 
 
 CHATS = 12

@@ -18,7 +18,8 @@ with run as (
         from runs
         where id = $1 and outcome is null and session = s.key
         offset 0
-        for share
+        -- Not for share: two callers that repeat this would wait for each other below.
+        for no key update
     ) as r
 ), noted as (
     -- An end of the run that waits for these locks is then decided again, and finds the draft.
