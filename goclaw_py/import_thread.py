@@ -21,7 +21,7 @@ async def in_import_thread(work: Callable[[], T]) -> T:
     """Call a function that imports modules, and return its result.
 
     Whatever a process imports after its start goes through here. A cancellation does not end
-    ``work``: the import is finished for those who need it next.
+    ``work`` that has begun: the import is finished for those who need it next.
     """
     loop = asyncio.get_running_loop()
     return await loop.run_in_executor(_THREAD, copy_context().run, work)

@@ -22,14 +22,15 @@ async def test_everything_is_imported_by_one_thread() -> None:
 
 
 async def test_an_import_goes_on_when_its_caller_is_cancelled() -> None:
-    may_end, done = threading.Event(), threading.Event()
+    begun, may_end, done = threading.Event(), threading.Event(), threading.Event()
 
     def work() -> None:
+        begun.set()
         may_end.wait()
         done.set()
 
     caller = asyncio.create_task(in_import_thread(work))
-    await asyncio.sleep(0)
+    await asyncio.to_thread(begun.wait)
     caller.cancel()
     with pytest.raises(asyncio.CancelledError):
         await caller

@@ -149,7 +149,8 @@ def _quiet() -> Iterator[None]:
     here = threading.get_ident()
 
     def is_real(record: logging.LogRecord) -> bool:
-        return record.thread != here or record.levelno >= logging.ERROR
+        # The thread that logs, also where records do not name it.
+        return threading.get_ident() != here or record.levelno >= logging.ERROR
 
     handlers = list(logging.getLogger().handlers)
     if logging.lastResort is not None:
