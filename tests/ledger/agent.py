@@ -12,6 +12,8 @@ from goclaw_py.ports import agent as ports
 
 GROWS = "grow"
 HANGS = "hang"
+LOOKS_UP = "look up"
+STEP = "forecast"
 NOTHING = "HEARTBEAT_OK"
 ALERT = "The backup of 09:00 has failed; the disk is full."
 
@@ -28,12 +30,14 @@ before_answer: Callable[[], Awaitable[None]] = nothing
 
 
 async def run(request: ports.RunRequest, emit: ports.Emit) -> str:
-    """Answer at once; or in eight pieces during four seconds; or never."""
+    """Answer at once; or in eight pieces during four seconds; or never; or after a stored step."""
     await before_answer()
     if str(request.trigger) == "heartbeat":
         return checklist_reply
     if request.prompt.startswith(HANGS):
         await asyncio.Event().wait()
+    if request.prompt.startswith(LOOKS_UP):
+        return f"It is **{await request.step(STEP, _look_up)}** now."
     if not request.prompt.startswith(GROWS):
         return f"{request.prompt}: **sunny**, 21 °C. No umbrella needed."
     pieces = [
@@ -43,6 +47,10 @@ async def run(request: ports.RunRequest, emit: ports.Emit) -> str:
         emit(_delta(piece))
         await asyncio.sleep(0.5)
     return "".join(pieces)
+
+
+async def _look_up() -> str:
+    raise RuntimeError("a step that is stored was done again")
 
 
 def _delta(text: str) -> Any:

@@ -25,6 +25,7 @@ _LEADING = (
     "updates that are not HOT",
     "rows deleted",
     "rows read in sequence",
+    "index entries read",
     "WAL bytes",
     "Bot API calls",
     "log lines",

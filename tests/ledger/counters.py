@@ -34,8 +34,12 @@ beside: contextvars.ContextVar[bool] = contextvars.ContextVar("beside", default=
 """Set for what is not the gateway: the emulator, and what lets people write."""
 
 _TABLES = """
-select relname, n_tup_ins, n_tup_upd, n_tup_upd - n_tup_hot_upd, n_tup_del, seq_tup_read
-from pg_stat_user_tables where schemaname = 'public'
+select
+    relname, n_tup_ins, n_tup_upd, n_tup_upd - n_tup_hot_upd, n_tup_del, seq_tup_read,
+    coalesce(
+        (select sum(idx_tup_read) from pg_stat_user_indexes as i where i.relid = t.relid), 0
+    )
+from pg_stat_user_tables as t where schemaname = 'public'
 """
 _COLUMNS = (
     "rows inserted",
@@ -43,6 +47,7 @@ _COLUMNS = (
     "updates that are not HOT",
     "rows deleted",
     "rows read in sequence",
+    "index entries read",
 )
 _WAL = "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
 _BARRIER = "ledger_barrier"

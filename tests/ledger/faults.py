@@ -72,6 +72,6 @@ FAULTS: dict[str, Callable[[Bench], None]] = {
     "statements": statement,
     "log lines": log_line,
     "Bot API calls": call,
-    "rows read in sequence": index,
+    "index entries read": index,
 }
 """What each of them makes larger."""

@@ -72,6 +72,10 @@ class Window:
 Act = Callable[["Bench"], Awaitable[None]]
 
 
+class Missing(Exception):
+    """The measured release, an older one, does not have it."""
+
+
 class Bench:
     """What scenarios use: people, the web, and minutes that are counted."""
 
@@ -104,6 +108,10 @@ class Bench:
             # Something of the gateway began at this very instant.
             await asyncio.sleep(0.001)
 
+    def now(self) -> datetime:
+        """Return the time of the gateway."""
+        return START + timedelta(seconds=self._loop.time())
+
     async def come_up(self) -> None:
         """Wait until the gateway receives messages."""
         await self.api.wait_calls("getUpdates", timeout_s=3600)
@@ -125,6 +133,8 @@ class Bench:
         )
         answer = await reader.read()
         writer.close()
+        if answer.startswith(b"HTTP/1.1 404"):
+            raise Missing(f"{method} {path}")
         if not answer.startswith(b"HTTP/1.1 2"):
             raise RuntimeError(f"{method} {path}: {answer[:1000].decode(errors='replace')}")
         return answer
@@ -176,7 +186,6 @@ def _set_up(folder: Path, api: BotApi, port: int) -> None:
     os.environ |= {
         "HOME": str(folder),
         "GOCLAW_HOME": str(folder),
-        "GOCLAW_PROGRESS": "off",
         "GOCLAW_TELEGRAM_TOKEN": api.token,
         "GOCLAW_CHANNELS__TELEGRAM__BASE_URL": api.url,
         "GOCLAW_CHANNELS__TELEGRAM__DIRECT": "open",

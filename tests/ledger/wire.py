@@ -126,8 +126,7 @@ class Server:
     """A connection to the embedded server of a state folder, for looking at its counters."""
 
     def __init__(self, state: Path) -> None:
-        (file,) = state.glob("postgres/data/postmaster.pid")
-        lines = file.read_text().splitlines()
+        lines = _server_facts(state)
         self._socket = socket.socket(socket.AF_UNIX)
         # The path may be longer than an address of a socket: so it is opened as a folder.
         folder = os.open(lines[4], os.O_RDONLY | os.O_DIRECTORY)
@@ -156,6 +155,16 @@ class Server:
     def close(self) -> None:
         """Close it."""
         self._socket.close()
+
+
+def socket_folder(state: Path) -> Path:
+    """Return the folder of the socket of the embedded server of a state folder."""
+    return Path(_server_facts(state)[4])
+
+
+def _server_facts(state: Path) -> list[str]:
+    (file,) = state.glob("postgres/data/postmaster.pid")
+    return file.read_text().splitlines()
 
 
 def answers(connection: socket.socket, read: bytearray) -> list[tuple[bytes, bytes]]:
