@@ -89,7 +89,8 @@ insert into outbox (channel, account, chat, session, message, state, attempts, o
     next_attempt_at, finished_at, error)
 select 'telegram', 'default', n::text, null,
     o.message || jsonb_build_object('run_id', 'run-' || lpad(n::text, 9, '0')), s.state, 1,
-    case when s.state = 'pending' and n % 1000 = 0 then r.node end, $2::timestamptz, $2::timestamptz,
+    case when s.state = 'pending' and n % 1000 = 0 then r.node end,
+    $2::timestamptz, $2::timestamptz,
     case when s.state <> 'pending' then $2::timestamptz end, null
 from generate_series(1, $1::integer) as n,
     lateral (

@@ -117,7 +117,8 @@ insert into inbox (channel, account, external_id, session, agent, kind, state, m
 select 'desk', 'default', 'left-' || n, 'agent:main:desk:direct:' || n, 'main', 'message',
     'pending', i.message || jsonb_build_object('external_id', 'left-' || n), 1, 'left-' || n, now()
 from generate_series(2, {left} + 1) as n, (select message from inbox limit 1) as i;
-update runs set inbox = array[i.id] from inbox as i where i.run_id = runs.id and runs.node = '{dead}';
+update runs set inbox = array[i.id] from inbox as i
+where i.run_id = runs.id and runs.node = '{dead}';
 insert into outbox (channel, account, chat, session, message, state, owner, attempts, created_at,
     next_attempt_at)
 select 'desk', 'default', n::text, 'agent:main:desk:direct:' || n, o.message, 'pending', '{dead}',
