@@ -17,7 +17,7 @@ on conflict (key) do nothing;
 
 -- name: enter_sessions
 -- Makes sessions that nobody owns, unless they exist, for a node that exists, and locks all, in the
--- order of their keys; but for those whose chat was given another id. Tells whose they are.
+-- order of their keys; but for those whose chat was given another id. Returns the owner of each.
 insert into sessions as s (
     key, agent, channel, account, chat, thread, created_at, last_active_at
 )
