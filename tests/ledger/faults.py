@@ -13,12 +13,6 @@ from tests.ledger import agent
 from tests.ledger.measure import Bench
 from tests.ledger.wire import Server
 
-_LEAST_NEEDED = """
-select i.indexrelname from pg_stat_user_indexes as i join pg_index using (indexrelid)
-where not indisunique and i.relname in ('inbox', 'outbox', 'runs', 'history', 'sessions')
-order by idx_scan desc, 1 limit 1
-"""
-
 
 def statement(_bench: Bench) -> None:
     """Run one more statement in each run, whichever comes first."""
@@ -60,11 +54,10 @@ def call(bench: Bench) -> None:
 
 
 def index(bench: Bench) -> None:
-    """Drop the index that is used most often."""
+    """Drop an index that no other replaces: without it, the sessions of a node are read whole."""
     agent.before_answer = agent.nothing
     server = Server(bench.folder / "state")
-    ((name,),) = server.rows(_LEAST_NEEDED)
-    server.rows(f"drop index {name}")
+    server.rows("drop index sessions_owned")
     server.close()
 
 
@@ -72,6 +65,6 @@ FAULTS: dict[str, Callable[[Bench], None]] = {
     "statements": statement,
     "log lines": log_line,
     "Bot API calls": call,
-    "index entries read": index,
+    "rows read in sequence": index,
 }
 """What each of them makes larger."""
