@@ -45,6 +45,7 @@ class _Offered:
     row: NewInbox
     name: str
     message: bytes
+    received_at: datetime
 
 
 @dataclass(slots=True)
@@ -82,7 +83,7 @@ def offer(
             row = replace(row, message=message, session=session, agent=agent)  # noqa: PLW2901 - the same row
         key = (message.target.channel, message.target.account, message.external_id)
         if key not in offered:
-            offered[key] = _Offered(row, name, text)
+            offered[key] = _Offered(row, name, text, now)
     sessions = {one.row.session for one in offered.values()}
     return InboxOffer(offered, sessions, pairings, node, now)
 
@@ -120,11 +121,9 @@ class _Batch:
         self._node = offers[0].node
         self.now = max(offer.now for offer in offers)
         self._rows: dict[_Key, _Offered] = {}
-        self._received: dict[_Key, datetime] = {}
         for offer in offers:
             for key, offered in offer.rows.items():
                 self._rows.setdefault(key, offered)
-                self._received.setdefault(key, offer.now)
         self._keys = list(self._rows)
         self.stops = [one.row for one in self._rows.values() if one.row.stops is not None]
         """The rows that have stopped something."""
@@ -176,7 +175,7 @@ class _Batch:
             columns = _columns(alone)
             found = await connection.fetch(_SQL["accept_one"], self._node, self.now, *columns)
         else:
-            lines = [_line(one, self._received[key]) for key, one in self._rows.items()]
+            lines = [_line(one) for one in self._rows.values()]
             text = orjson.dumps(lines).decode()
             found = await connection.fetch(_SQL["accept"], self._node, self.now, text, whole)
         stored: dict[_Key, Row] = {}
@@ -211,7 +210,7 @@ class _Batch:
         return AcceptedMessages(tuple(listed), frozenset(duplicates), frozenset(before))
 
 
-def _line(offered: _Offered, now: datetime) -> dict[str, object]:
+def _line(offered: _Offered) -> dict[str, object]:
     """Return a record for ``inbox.accept``."""
     row = offered.row
     return {
@@ -221,7 +220,7 @@ def _line(offered: _Offered, now: datetime) -> dict[str, object]:
         "kind": row.kind,
         "outcome": row.outcome,
         "reason": row.reason,
-        "received_at": now,
+        "received_at": offered.received_at,
     }
 
 
