@@ -44,14 +44,41 @@ class PlainValues:
         self._hide_short = lru_cache(_REMEMBERED)(lambda text: hide(_HALF.sub("\ufffd", text)))
         # Each event has the same fields in every line.
         self._names = lru_cache(_REMEMBERED)(lambda names: [*map(_Walk(hide, hide).name, names)])
+        self._shows_all = lru_cache(_REMEMBERED)(
+            lambda names: self._names(names) == [(name, False) for name in names]
+        )
 
-    def __call__(self, facts: Mapping[str, object]) -> dict[str, Any]:
-        """Return the fields of a line with secrets masked, also one that is split over them."""
+    def __call__(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """Return the fields of a line with secrets masked, also one that is split over them.
+
+        The names of ``facts`` are texts. What needs no change is returned itself, not a copy.
+        """
+        if self._shows_all(tuple(facts)) and self._is_plain(facts.values()):
+            return facts
         walk = _Walk(self._hide, self._hide_short)
         plain = walk.fields(zip(self._names(tuple(facts)), facts.values(), strict=True), 0)
         if pieces := self._hide.split_over(walk.texts):
             return {_without(name, pieces): _without(one, pieces) for name, one in plain.items()}
         return plain
+
+    def _is_plain(self, values: Iterable[Any]) -> bool:
+        """Return whether values are certainly plain and without secrets, as in most lines."""
+        texts = []
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                if len(value) > _SHORT or self._hide_short(value) != value:
+                    return False
+                texts.append(value)
+            elif kind is int:
+                if abs(value) >= _LARGEST_NUMBER:
+                    return False
+            elif kind is float:
+                if value - value != 0:
+                    return False
+            elif value is not None and kind is not bool:
+                return False
+        return not self._hide.split_over(texts)
 
 
 def as_json(facts: Mapping[str, Any]) -> bytes:

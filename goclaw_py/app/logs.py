@@ -79,10 +79,11 @@ def mark_names(name_of: Callable[[str], str | None]) -> None:
 
     def mark(record: logging.LogRecord) -> bool:
         session = getattr(record, "session", None)
-        # A name is a help for readers: it must neither delay nor prevent a line.
-        with suppress(Exception):
+        try:
             if isinstance(session, str) and (name := name_of(session)) is not None:
                 record.session_name = name
+        except Exception:  # noqa: S110  a name is a help for readers: it must not prevent a line
+            pass
         return True
 
     for handler in logging.getLogger().handlers:
@@ -181,14 +182,14 @@ def _open(file: Path) -> TextIO:
     return os.fdopen(number, "w", encoding="utf-8")
 
 
-def _facts(record: logging.LogRecord) -> dict[str, object]:
+def _facts(record: logging.LogRecord) -> dict[str, Any]:
     """Return what a record says, under the names of fields."""
     try:
         event = record.getMessage()
     except Exception as error:
         # Catch everything: arguments can be objects of any class. They are not shown.
         event = f"{record.msg!s} (arguments not shown: {type(error).__name__})"
-    facts: dict[str, object] = {
+    facts: dict[str, Any] = {
         "event": event,
         "level": record.levelname.lower(),
         "logger": record.name,

@@ -45,7 +45,7 @@ class RunLog:
         started = self._started.pop(run.id, None)
         if not log.isEnabledFor(logging.INFO):
             return
-        facts = _facts(run) | {"outcome": ended.outcome}
+        facts = _facts(run) | {"outcome": ended.outcome.value}
         if ended.reason is not None:
             facts["reason"] = ended.reason
         if started is None:
@@ -69,7 +69,7 @@ def _facts(run: Turn | NewRun) -> dict[str, object]:
     if isinstance(run, Turn):
         message = run.rows[0].message
         facts |= {
-            "trigger": Trigger.CHAT,
+            "trigger": Trigger.CHAT.value,
             "lane": MAIN_LANE,
             "sender": person_at(message.target, message.of_whom),
             "channel": message.target.channel,
@@ -77,7 +77,7 @@ def _facts(run: Turn | NewRun) -> dict[str, object]:
         }
     else:
         facts |= {
-            "trigger": run.trigger,
+            "trigger": run.trigger.value,
             "lane": run.lane,
             "parent": run.parent,
             "occurrence": run.occurrence,
