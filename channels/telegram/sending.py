@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -229,6 +230,7 @@ def place_or_raise(target: Target) -> ChatPlace:
     return place
 
 
+@lru_cache(4096)
 def number_of(text: str | None) -> int | None:
     """Return a Telegram id as a number; None if it is not one."""
     return int(text) if text and _NUMBER.fullmatch(text) else None

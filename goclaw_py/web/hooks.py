@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -93,7 +93,7 @@ async def _serve(hook: Hook, scope: Scope, receive: Receive) -> WebAnswer | None
     """Call the hook, if it accepts the request; None if the client disconnected meanwhile."""
     headers = _headers(scope)
     try:
-        body = await _body(Request(scope, receive), headers, hook.most_bytes)
+        body = await _body(receive, headers, hook.most_bytes)
     except _TooLong:
         return WebAnswer(413, f"the body is longer than {hook.most_bytes} bytes")
     except TimeoutError:
@@ -121,17 +121,22 @@ def _headers(scope: Scope) -> dict[str, str]:
     return headers
 
 
-async def _body(request: Request, headers: Mapping[str, str], most: int) -> bytes:
+async def _body(receive: Receive, headers: Mapping[str, str], most: int) -> bytes:
     """Read a whole body. Raises ``_TooLong``, ``TimeoutError``, ``ClientDisconnect``."""
     # The server has checked that this is a number; a wrong one ends as a body cut short.
     if int(headers.get("content-length", "0")) > most:
         raise _TooLong
     body = bytearray()
     async with asyncio.timeout(BODY_S):
-        async for piece in request.stream():
-            body += piece
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            body += message.get("body", b"")
             if len(body) > most:
                 raise _TooLong
+            if not message.get("more_body"):
+                break
     return bytes(body)
 
 
