@@ -25,6 +25,10 @@ _CUT_OFF: Final = StoreUnavailable("the store was cut off")
 MOST: Final = 64
 """The number of calls that share a transaction: enough to be cheap, few enough to be quick."""
 
+_WORTH: Final = 32
+"""The number of calls for which a further transaction begins beside others: each has a cost of its
+own, so fewer calls wait for the next one."""
+
 
 class Group(Generic[Item, Result]):
     """Gathers calls, and commits them.
@@ -71,7 +75,7 @@ class Group(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((item, answer))
-        if len(self._workers) < self._flights:
+        if len(self._workers) < self._flights and self._is_worth_it(beside=len(self._workers)):
             # In a separate task, because a caller may be cancelled while it commits for others too.
             worker = loop.create_task(self._work(), name="store-group")
             self._workers.add(worker)
@@ -83,9 +87,13 @@ class Group(Generic[Item, Result]):
         if self._workers:
             await asyncio.wait(self._workers, timeout=wait_s)
 
+    def _is_worth_it(self, *, beside: int) -> bool:
+        """Return whether to begin a transaction beside this number of others."""
+        return beside == 0 or len(self._waiting) >= _WORTH
+
     async def _work(self) -> None:
         try:
-            while calls := self._gather():
+            while self._is_worth_it(beside=len(self._workers) - 1) and (calls := self._gather()):
                 await self._fly(calls)
         except asyncio.CancelledError:
             # The loop is ending: no other task commits the waiting calls.
