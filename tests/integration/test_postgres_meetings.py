@@ -26,6 +26,7 @@ from tests.support.stores import (
     PATIENCE_S,
     T0,
     A,
+    B,
     World,
     an_id,
     at,
@@ -175,6 +176,31 @@ async def test_a_draft_that_is_opened_twice_at_once_is_opened_once(
             await until_somebody_waits(postgres_database, 2)
         await asyncio.gather(*opening)
         assert [draft.run_id for draft in await world.a.drafts()] == ["r"]
+
+
+@pytest.mark.parametrize("owner", ["null", f"'{B}'"])
+async def test_a_message_does_not_overtake_one_that_is_stored_meanwhile(
+    postgres_database: Database, owner: str
+) -> None:
+    """A session that has just changed is no longer the free one that was seen."""
+    async with (
+        world_on(postgres_database) as world,
+        connection(postgres_database.address) as other,
+    ):
+        (first,) = await world.accept(ANN)
+        await world.a.settle([first.id], Outcome.COMPLETED, now=T0)
+        await world.a.release_sessions(A, [first.session])
+        async with other.transaction():
+            await other.fetch(f"update sessions set owner = {owner}")
+            accepting = asyncio.create_task(world.accept(ANN))
+            await until_somebody_waits(postgres_database)
+            again = "update inbox set state = 'pending', finished_at = null, outcome = null"
+            await other.fetch(again)
+        assert await accepting == []
+        await other.fetch("update sessions set owner = null")
+        rows = await world.a.claim_pending(A, now=T0, places=[("telegram", "default")])
+        assert [row.id for row in rows] == [first.id, rows[-1].id]
+        assert rows[-1].id > first.id
 
 
 CHATS = 12

@@ -114,12 +114,27 @@ order by f.ordinal;
 
 -- name: accept_one
 -- The same for one message that has not ended: a person who writes alone waits for this statement, and
--- most of its time would be spent on lists. Nothing is stored if the session is not the node's. Locks
--- the node only for a session that does not exist.
-with me as (
+-- most of its time would be spent on lists. Nothing is stored if the session is not the node's. A
+-- free session becomes the node's under the conditions of claim_sessions, if nobody has changed it
+-- since the statement began: what waits in it is known as of then. Locks the node only for this.
+with before as (
+    select
+        exists (
+            select from inbox as i where i.channel = $7 and i.account = $8 and i.external_id = $9
+        ) as is_known,
+        array (
+            select i.id from inbox as i where i.session = $4 and i.state = 'pending'
+        ) as waiting,
+        found.ctid as version,
+        found.owner
+    from (values (true)) as one
+    left join sessions as found on found.key = $4
+), me as (
     select id
     from nodes
-    where id = $1 and lease_until > $2 and not exists (select from sessions where key = $4)
+    where id = $1 and lease_until > $2
+      and exists (select from before where owner is null and waiting = '{}')
+      and not exists (select from runs where session = $4 and outcome is null and node <> $1)
     for key share
 ), entered as (
     insert into sessions as s (
@@ -130,11 +145,7 @@ with me as (
         $4, $5, $7, $8, $10, $11, case when $13::text is not null then $12 end, $13,
         case when $13::text is not null then $2 end, $2, $2, me.id,
         case when me.id is null then 0 else 1 end
-    from (
-        select exists (
-            select from inbox as i where i.channel = $7 and i.account = $8 and i.external_id = $9
-        ) as is_known
-    ) as before
+    from before
     left join me on true
     where not is_known
     on conflict (key) do update
@@ -145,7 +156,14 @@ with me as (
         peer = coalesce(excluded.peer, s.peer),
         last_sender = coalesce(excluded.last_sender, s.last_sender),
         last_heard_at = greatest(s.last_heard_at, excluded.last_heard_at),
-        last_active_at = greatest(s.last_active_at, excluded.last_active_at)
+        last_active_at = greatest(s.last_active_at, excluded.last_active_at),
+        owner = coalesce(
+            s.owner, case when s.ctid = (select version from before) then excluded.owner end
+        ),
+        fence = s.fence + case
+            when s.owner is null and s.ctid = (select version from before) then excluded.fence
+            else 0
+        end
     returning s.owner, s.queue_mode
 ), stored as (
     insert into inbox (
@@ -157,12 +175,9 @@ with me as (
     on conflict (channel, account, external_id) do nothing
     returning id
 )
-select
-    1 as ordinal, s.id, e.owner, e.queue_mode,
-    array (
-        select i.id from inbox as i where i.session = $4 and i.state = 'pending'
-    ) as before
+select 1 as ordinal, s.id, e.owner, e.queue_mode, before.waiting as before
 from entered as e
+cross join before
 left join stored as s on true;
 
 -- name: claim_sessions
