@@ -224,9 +224,10 @@ class Mailboxes:
             entry.announce_now()
             entry.commit_tried()
             has_arrived = entry.state is MessageState.ARRIVED
-            if is_known and has_arrived and entry.cancelled is not None:
-                self._expected[entry.key] = entry  # a reload brings it, if it is not done
             if is_known or row.outcome is not None:
+                if has_arrived and entry.cancelled is not None:
+                    # A reload brings it if it is not done: it waits in a session of another node.
+                    self._expected[entry.key] = entry
                 self._leave(entry)
 
     def _undo_stop(self, stop: MailboxEntry) -> None:

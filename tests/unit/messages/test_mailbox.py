@@ -72,12 +72,17 @@ def test_what_a_stop_has_met_stays_cancelled_although_its_commit_failed() -> Non
     assert boxes.add(row(1)).cancelled is Reason.STOPPED_ALL  # the answer was lost
 
 
-def test_a_cancelled_message_stays_cancelled_although_a_reload_brings_it_before_its_stop() -> None:
+@pytest.mark.parametrize("in_time", [True, False], ids=["before its commit", "during its commit"])
+def test_a_cancelled_message_stays_cancelled_although_a_reload_brings_it_before_its_stop(
+    in_time: bool,
+) -> None:
     """It is committed, but this node claims its session only later."""
     boxes, first = Mailboxes(), arrival(1)
     boxes.enter(first)
     stored = first.new_row()
-    first.cancelled = Reason.STOPPED  # during its commit
+    first.cancelled = Reason.STOPPED
+    if in_time:
+        stored = first.new_row()
     boxes.committed([first], [stored], AcceptedMessages())
     boxes.leave([first], committed=True)
     assert boxes.add(row(1)).cancelled is Reason.STOPPED
