@@ -58,8 +58,6 @@ _SURE_WAIT_S = 60.0
 _UNSURE_WAIT_S = 900.0
 _MARK_S = 2.0
 """Seconds that the shutdown waits to mark a message whose sending it cancelled."""
-
-
 _MARK_TRIES = 3
 """The attempts to mark a row that fail because of a bug; then it is pending as unsure."""
 
@@ -92,7 +90,8 @@ class OutboxSender:
         self._channels = channels
         self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
-        """Chats with a sender that a look found due: there may be more messages."""
+        """Chats with a sender in which there may be more messages."""
+        self._looks = 0
         self._in_found: dict[int, OutboundMessage] = {}
         """By row: messages that complete a lost draft which was found; their edits are repeated."""
         self._closed = False
@@ -139,8 +138,9 @@ class OutboxSender:
             if not self._senders:
                 return
             done, _ = await asyncio.wait(list(self._senders.values()))
+            sent = [task for task in done if not (task.cancelled() or task.exception())]
             # A chat that is due but cannot be claimed would spin.
-            if not self._senders and not any(map(_has_sent, done)):
+            if not self._senders and not any(task.result() for task in sent):
                 return
 
     async def drop(self, ids: Collection[int]) -> int:
@@ -159,6 +159,7 @@ class OutboxSender:
         return len(self._senders)
 
     async def _look(self) -> float:
+        self._looks += 1
         places = list(self._channels)
         due = await self._store.chats_due(places, now=self._clock.now())
         for chat, count in due.counts.items():
@@ -202,9 +203,19 @@ class OutboxSender:
         if not rows:
             return False
         self._overlooked.add(chat)
-        _work_on(rows[0])
+        message = rows[0].message
+        work_on(
+            outbox=rows[0].id,
+            chat=message.target.chat,
+            channel=message.target.channel,
+            run_id=message.run_id,
+            session=rows[0].session,
+            occurrence=message.occurrence,
+            heartbeat_run=message.heartbeat_run,
+        )
         try:
-            await self._send(self._channels[chat.channel, chat.account], rows)
+            if not await self._send(self._channels[chat.channel, chat.account], rows):
+                self._overlooked.discard(chat)
         except Fenced:
             log.warning("outbox_message_taken_over", extra={"chat": chat})
         return True
@@ -217,7 +228,8 @@ class OutboxSender:
             return []
         return [row, *(await self._store.claim_album(row, node=node) if row.message.album else ())]
 
-    async def _send(self, channel: Channel, rows: Sequence[OutboxRow]) -> None:
+    async def _send(self, channel: Channel, rows: Sequence[OutboxRow]) -> bool:
+        """Send, and mark the rows. Returns False if nothing else waits in the chat."""
         try:
             with self._pacing.sending(rows[0].message.target):
                 ids = await self._deliver(channel, rows)
@@ -231,22 +243,32 @@ class OutboxSender:
             log.exception("channel_send_crashed", extra={"outbox": rows[0].id})
             await self._all_failed(rows, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
+            others = True
             for row, external_id in zip(rows, ids, strict=True):
-                await self._sent(channel, row, external_id)
+                others = await self._sent(channel, row, external_id)
+            return others
+        return True
 
-    async def _sent(self, channel: Channel, row: OutboxRow, external_id: str) -> None:
+    async def _sent(self, channel: Channel, row: OutboxRow, external_id: str) -> bool:
+        """Mark a row. Returns False if nothing else waits in the chat.
+
+        A look that begins meanwhile may not see a message behind this one, so it does not count.
+        """
         message, found = row.message, self._in_found.pop(row.id, None)
         is_finished = message.lost is None or message.draft is not None or found is not None
         beside = bool(external_id) and not is_finished
-        await self._mark(
-            row,
-            Delivery.SENT,
-            lambda: self._store.mark_sent(
+        looks, others = self._looks, True
+
+        async def mark() -> None:
+            nonlocal others
+            others = await self._store.mark_sent(
                 row, external_id, now=self._clock.now(), beside_draft=beside
-            ),
-        )
+            )
+
+        await self._mark(row, Delivery.SENT, mark)
         if beside:
             await self._remove_lost(channel, message, external_id)
+        return others or looks != self._looks or self.wake.is_called
 
     async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:
         """Send to the topic, else to the general topic. Raises the errors of ``send``."""
@@ -476,21 +498,3 @@ class OutboxSender:
             raise
         except Exception:
             log.exception("chat_state_not_stored", extra=facts)
-
-
-def _work_on(row: OutboxRow) -> None:
-    message = row.message
-    work_on(
-        outbox=row.id,
-        chat=message.target.chat,
-        channel=message.target.channel,
-        run_id=message.run_id,
-        session=row.session,
-        occurrence=message.occurrence,
-        heartbeat_run=message.heartbeat_run,
-    )
-
-
-def _has_sent(task: asyncio.Task[bool]) -> bool:
-    """Return whether a sender had something to send."""
-    return not task.cancelled() and task.exception() is None and task.result()

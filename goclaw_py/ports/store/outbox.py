@@ -107,9 +107,10 @@ class OutboxStore(Protocol):
 
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
-    ) -> None:
+    ) -> bool:
         """Store that the channel confirmed a row. Raises ``Fenced`` if the claim is invalid.
 
+        Returns False if no other message of the chat was waiting then, due or not.
         ``beside_draft`` marks it ``possible_duplicate``: its lost draft was not found.
         """
 

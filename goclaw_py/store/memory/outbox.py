@@ -56,13 +56,15 @@ class MemoryOutbox(MemoryPart):
 
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
-    ) -> None:
+    ) -> bool:
         if (record := self._claimed(row, OutboxState.SENT)) is not None:
             self._end(record, OutboxState.SENT)
             record.external_id = storable(external_id)
             record.finished_at = now
             record.error = None
             record.possible_duplicate = record.possible_duplicate or beside_draft
+            return record.chat in self._db.unsent
+        return True
 
     async def mark_failed(
         self,

@@ -128,7 +128,7 @@ with me as (
 select * from taken order by id;
 
 -- name: mark_sent
--- End claimed rows as delivered; returns the rows that were.
+-- End claimed rows as delivered; returns the rows that were, and whether others of the chat wait.
 with locked as (
     select id
     from outbox
@@ -143,7 +143,11 @@ from unnest($1::bigint[], $2::bigint[], $3::text[], $4::timestamptz[], $5::boole
     as m (id, fence, external_id, at, beside_draft)
 where o.id = any (array(select id from locked))
   and o.id = m.id and o.fence = m.fence and o.owner is not null
-returning o.id, o.fence;
+returning o.id, o.fence, exists (
+    select from outbox as other
+    where other.channel = o.channel and other.account = o.account and other.chat = o.chat
+      and other.state = 'pending' and other.id <> o.id
+) as others;
 
 -- name: mark_failed
 -- Release a claimed row, to be retried later.

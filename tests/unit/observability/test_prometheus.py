@@ -238,7 +238,7 @@ async def test_what_can_never_be_delivered_has_failed_until_somebody_gives_it_up
 
 async def test_a_mark_that_met_a_bug_is_no_delivery(made: Scraped) -> None:
 
-    async def breaks(*_args: object, **_options: object) -> None:
+    async def breaks(*_args: object, **_options: object) -> bool:
         raise ValueError("a bug")
 
     made.gateway.store.mark_sent = breaks  # type: ignore[method-assign]

@@ -97,10 +97,10 @@ class PostgresOutbox(PostgresPart):
 
     async def mark_sent(
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
-    ) -> None:
-        await self._marking(_Sent(row, external_id, now, beside_draft))
+    ) -> bool:
+        return await self._marking(_Sent(row, external_id, now, beside_draft))
 
-    async def _mark_sent(self, sent: Sequence[_Sent]) -> list[StoreError | None]:
+    async def _mark_sent(self, sent: Sequence[_Sent]) -> list[bool | StoreError]:
         async with self._pool.connection() as connection:
             marked = await connection.fetch(
                 _SQL["mark_sent"],
@@ -110,11 +110,11 @@ class PostgresOutbox(PostgresPart):
                 [one.at for one in sent],
                 [one.beside_draft for one in sent],
             )
-            tickets = {(row["id"], row["fence"]) for row in marked}
+            others = {(row["id"], row["fence"]): row["others"] for row in marked}
             return [
-                None
-                if (one.row.id, one.row.fence) in tickets
-                else await _fenced(connection, one.row, OutboxState.SENT)
+                others[ticket]
+                if (ticket := (one.row.id, one.row.fence)) in others
+                else await _fenced(connection, one.row, OutboxState.SENT) or True
                 for one in sent
             ]
 
