@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import goclaw_py.store
+from goclaw_py.store.postgres import pool
 from goclaw_py.store.sql import parse, queries
 
 STORE = Path(goclaw_py.store.__file__).parent
@@ -67,3 +68,10 @@ def test_every_query_is_used_and_every_used_one_exists() -> None:
             and isinstance(node.slice, ast.Constant)
         }
     assert used == {(file, name) for file in FILES for name in queries(file)}
+
+
+def test_types_of_arrays_are_looked_up_when_a_connection_opens() -> None:
+    """Otherwise each new connection asks the catalog once more, at the first such statement."""
+    texts = [file.read_text("utf-8") for file in (STORE / "queries").glob("*.sql")]
+    used = {name for text in texts for name in re.findall(r"::(\w+)\[\]", text)}
+    assert used - {"text"} <= set(re.findall(r"::(\w+)\[\]", pool._ARRAYS))

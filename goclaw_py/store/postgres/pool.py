@@ -73,6 +73,10 @@ _SESSION: Final = {
     "tcp_user_timeout": "15s",
 }
 _SESSION_OF_17: Final = {"transaction_timeout": "0"}
+_ARRAYS: Final = (
+    "select $1::bigint[], $2::boolean[], $3::bytea[], $4::integer[], $5::jsonb[], $6::timestamptz[]"
+)
+"""All types of arrays in our statements, beside ``text[]``, which the driver knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +321,16 @@ def _sensible() -> Iterator[None]:
         ) from None
 
 
+async def _open(raw: Any) -> None:
+    """Prepare a new connection of the pool.
+
+    The driver looks up types of arrays in the catalog, for each connection, when a statement has
+    one first. Together that takes one query, not one for each statement with another type.
+    """
+    await _settle(raw)
+    await raw.prepare(_ARRAYS)
+
+
 async def _keep_session(_connection: object) -> None:
     """Reset nothing: no code here changes a session, and a reset costs a round trip."""
 
@@ -336,7 +350,7 @@ class Pool:
                 min_size=min_size,
                 max_size=max_size,
                 max_inactive_connection_lifetime=_IDLE_S,
-                init=_settle,
+                init=_open,
                 reset=_keep_session,
             )
             return cls(await pool)
