@@ -71,6 +71,26 @@ async def test_what_comes_during_a_commit_shares_the_next_one() -> None:
     assert database.committed == [["a"], ["b", "c", "d"]]
 
 
+@pytest.mark.parametrize(
+    ("count", "after_s"), [(1, 0.05), (31, 0.05), (32, 0.0)], ids=["one", "few", "many"]
+)
+async def test_a_further_transaction_begins_for_many_calls_or_after_a_moment(
+    count: int, after_s: float
+) -> None:
+    """A transaction may wait for a lock: nobody else waits for it."""
+    database = Recorder()
+    group = Group(database.commit, keys=lambda item: {item}, flights=2)
+    first = calls(group, "first")
+    await asyncio.sleep(0.5)
+    rest = calls(group, *map(str, range(count)))
+    await asyncio.sleep(0.04)
+    assert len(database.tried) == (2 if after_s == 0 else 1)
+    await asyncio.sleep(0.02)
+    assert list(map(len, database.tried)) == [1, count]
+    await ended(first + rest)
+    assert asyncio.get_running_loop().time() == pytest.approx(0.5 + after_s + COMMIT_S)
+
+
 async def test_a_transaction_takes_so_many_and_no_more() -> None:
     database = Recorder()
     await ended(calls(Group(database.commit, most=2), *"abcde"))
@@ -194,7 +214,7 @@ async def test_two_transactions_at_a_time_have_no_key_in_common() -> None:
     group = Group(database.commit, keys=lambda item: item[0], flights=2, most=2)
     await ended(calls(group, "a1", "a2", "a3", "b1", "b2"))
     assert database.committed == [["a1", "a2"], ["b1", "b2"], ["a3"]]
-    assert asyncio.get_running_loop().time() == 2 * COMMIT_S
+    assert asyncio.get_running_loop().time() == pytest.approx(0.05 + 2 * COMMIT_S)
 
 
 async def test_nobody_overtakes_who_waits_for_the_same_key() -> None:

@@ -28,6 +28,8 @@ MOST: Final = 64
 _WORTH: Final = 32
 """The number of calls for which a further transaction begins beside others: each has a cost of its
 own, so fewer calls wait for the next one."""
+_LATE_S: Final = 0.05
+"""Seconds after which they wait no longer: a transaction may wait for a lock."""
 
 
 class Group(Generic[Item, Result]):
@@ -64,6 +66,7 @@ class Group(Generic[Item, Result]):
         self._most = most
         self._waiting: deque[_Call[Item, Result]] = deque()
         self._workers: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
         self._busy: set[Hashable] = set()
         """The keys of transactions in progress."""
         self._closed = False
@@ -75,10 +78,11 @@ class Group(Generic[Item, Result]):
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Result] = loop.create_future()
         self._waiting.append((item, answer))
-        if len(self._workers) < self._flights and self._is_worth_it(beside=len(self._workers)):
-            # In a separate task, because a caller may be cancelled while it commits for others too.
-            worker = loop.create_task(self._work(), name="store-group")
-            self._workers.add(worker)
+        if len(self._workers) < self._flights:
+            if self._is_worth_it(beside=len(self._workers)):
+                self._begin()
+            elif self._timer is None:
+                self._timer = loop.call_later(_LATE_S, self._begin_late)
         return await answer
 
     async def close(self, wait_s: float) -> None:
@@ -91,10 +95,22 @@ class Group(Generic[Item, Result]):
         """Return whether to begin a transaction beside this number of others."""
         return beside == 0 or len(self._waiting) >= _WORTH
 
+    def _begin(self) -> None:
+        # In a separate task, because a caller may be cancelled while it commits for others too.
+        self._workers.add(asyncio.create_task(self._work(), name="store-group"))
+
+    def _begin_late(self) -> None:
+        self._timer = None
+        if self._waiting and len(self._workers) < self._flights:
+            self._begin()
+
     async def _work(self) -> None:
         try:
-            while self._is_worth_it(beside=len(self._workers) - 1) and (calls := self._gather()):
+            calls = self._gather()
+            while calls:
                 await self._fly(calls)
+                others = len(self._workers) - 1
+                calls = self._gather() if self._is_worth_it(beside=others) else []
         except asyncio.CancelledError:
             # The loop is ending: no other task commits the waiting calls.
             _refuse(self._waiting, _CUT_OFF)
