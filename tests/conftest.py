@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +20,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from goclaw_py.testing.loop import VirtualLoop
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts jobs in the background so, and all that they start would ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is slow now and then; that is no property of the code.
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
