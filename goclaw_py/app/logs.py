@@ -79,11 +79,10 @@ def mark_names(name_of: Callable[[str], str | None]) -> None:
 
     def mark(record: logging.LogRecord) -> bool:
         session = getattr(record, "session", None)
-        try:
+        # A name is a help for readers: it must neither delay nor prevent a line.
+        with suppress(Exception):
             if isinstance(session, str) and (name := name_of(session)) is not None:
                 record.session_name = name
-        except Exception:  # noqa: S110  a name is a help for readers: it must not prevent a line
-            pass
         return True
 
     for handler in logging.getLogger().handlers:

@@ -91,7 +91,7 @@ class OutboxSender:
         self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
         """Chats with a sender in which there may be more messages."""
-        self._looks = 0
+        self._looks = 0  # how many have begun
         self._in_found: dict[int, OutboundMessage] = {}
         """By row: messages that complete a lost draft which was found; their edits are repeated."""
         self._closed = False

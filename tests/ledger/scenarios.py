@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
+from itertools import count
 
 from tests.ledger import agent
 from tests.ledger.faults import FAULTS
@@ -22,6 +23,7 @@ ANN = 1001
 CROWD = range(2001, 2021)
 TIMES = 3
 """How often each scenario is counted."""
+_messages, _crashes = count(1), count(1)
 
 
 async def nothing(bench: Bench) -> None:
@@ -48,12 +50,8 @@ async def stopped(bench: Bench) -> None:
 
 
 async def web_message(bench: Bench) -> None:
-    number = web_message.number = web_message.number + 1  # type: ignore[attr-defined]
-    body = {"message_id": f"m{number}", "text": "What is the weather like?"}
+    body = {"message_id": f"m{next(_messages)}", "text": "What is the weather like?"}
     await bench.request("POST", "/api/chat/ledger/messages", json.dumps(body))
-
-
-web_message.number = 0  # type: ignore[attr-defined]
 
 
 async def page_of_runs(bench: Bench) -> None:
@@ -66,16 +64,13 @@ async def crash(bench: Bench) -> None:
         crashed = import_module("tests.ledger.crashed")
     except ImportError as error:
         raise Missing from error
-    number = crash.number = crash.number + 1  # type: ignore[attr-defined]
     lease = timedelta(seconds=WINDOW_S + 1)
     message = bench.api.view(ANN)[0].message_id
     await crashed.leave_run(
-        bench.folder / "state", number, str(ANN), message, now=bench.now(), lease=lease
+        bench.folder / "state", next(_crashes), str(ANN), message, now=bench.now(), lease=lease
     )
     await asyncio.sleep(1)
 
-
-crash.number = 0  # type: ignore[attr-defined]
 
 SCENARIOS: dict[str, Act] = {
     "answered message": one_message,

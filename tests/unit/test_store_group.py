@@ -77,7 +77,7 @@ async def test_what_comes_during_a_commit_shares_the_next_one() -> None:
 async def test_a_further_transaction_begins_for_many_calls_or_after_a_moment(
     count: int, after_s: float
 ) -> None:
-    """A transaction may wait for a lock: nobody else waits for it."""
+    """A transaction that waits for a lock delays other calls by 50 ms at most."""
     database = Recorder()
     group = Group(database.commit, keys=lambda item: {item}, flights=2)
     first = calls(group, "first")

@@ -26,10 +26,10 @@ MOST: Final = 64
 """The number of calls that share a transaction: enough to be cheap, few enough to be quick."""
 
 _WORTH: Final = 32
-"""The number of calls for which a further transaction begins beside others: each has a cost of its
-own, so fewer calls wait for the next one."""
+"""The number of waiting calls for which another transaction begins while one is in progress. Each
+transaction has a fixed cost, so fewer calls wait for the end of that one."""
 _LATE_S: Final = 0.05
-"""Seconds after which they wait no longer: a transaction may wait for a lock."""
+"""The longest such wait in seconds: the transaction in progress may itself wait for a lock."""
 
 
 class Group(Generic[Item, Result]):

@@ -114,9 +114,9 @@ order by f.ordinal;
 
 -- name: accept_one
 -- The same for one message that has not ended: a person who writes alone waits for this statement, and
--- most of its time would be spent on lists. Nothing is stored if the session is not the node's. A
--- free session becomes the node's under the conditions of claim_sessions, if nobody has changed it
--- since the statement began: what waits in it is known as of then. Locks the node only for this.
+-- most of its time would be spent on lists. Nothing is stored if the session is not the node's. It
+-- claims a free session under the conditions of claim_sessions, unless the session was changed after
+-- the statement began: the statement sees what waited before that. Locks the node only for a claim.
 with before as (
     select
         exists (
