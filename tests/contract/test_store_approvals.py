@@ -18,7 +18,7 @@ from goclaw_py.ports.store import InboxRow, NewApproval, Notice, RunEnd, RunSoFa
 from tests.support.harness import until
 from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, listen, new_run, say
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HOUR = timedelta(hours=1)
 RESPONSE = ResponseStep(b"{}", Usage(1))

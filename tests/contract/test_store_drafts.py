@@ -30,7 +30,7 @@ from tests.support.stores import (
     todo,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 R1, R2, R3 = RunId("r1"), RunId("r2"), RunId("r3")
 LOST = LostDraft(R1, "1")

@@ -36,7 +36,7 @@ from tests.support.stores import (
     say,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 WEB = Target("web", "default", "7")
 TOPIC = replace(ANN, thread="5")

@@ -38,7 +38,7 @@ from tests.support.store_heartbeats import (
 )
 from tests.support.stores import AGENT, ANN, BOB, T0, A, World, at, end, inbox, new_run, ran, say
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 OTHER = AgentName("other")
 SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))

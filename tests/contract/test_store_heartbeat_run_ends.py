@@ -40,7 +40,7 @@ from tests.support.store_heartbeats import (
 )
 from tests.support.stores import AGENT, T0, A, B, World, at, new_run, ran, say
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 THREAD = Target("telegram", "default", "100", "7")
 SPENT = Usage(1, 10, 2, 1, Decimal("0.5"))

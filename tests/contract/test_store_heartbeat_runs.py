@@ -44,7 +44,7 @@ from tests.support.store_heartbeats import (
 )
 from tests.support.stores import AGENT, T0, A, B, World, a_node, at, listen, ran, recovered, until
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 ANNA, BERT, CLEO = (AgentName(name) for name in ("anna", "bert", "cleo"))
 HOUR = timedelta(hours=1)

@@ -49,7 +49,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_batch_comes_back_in_its_order_with_rising_ids(world: World) -> None:

@@ -48,7 +48,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 Q1, Q2 = ApprovalId("q1"), ApprovalId("q2")
 RESPONSE = ResponseStep(b"{}", Usage(1))

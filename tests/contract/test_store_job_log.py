@@ -30,7 +30,7 @@ from tests.support.store_jobs import (
 )
 from tests.support.stores import ANN, BOB, T0, A, B, World, at, listen, recovered, say, until
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HOUR = timedelta(hours=1)
 ONCE = JobUpdate(None, JobState.COMPLETED, ran=True, delete=True, when_delivered=True)

@@ -50,7 +50,7 @@ from tests.support.store_jobs import (
 )
 from tests.support.stores import ANN, BOB, T0, World, at, listen, ran, until
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 OTHER = Owner("telegram:direct:200")
 FULL = JobSpec(
@@ -424,7 +424,7 @@ async def test_the_end_of_a_run_reschedules_a_job_that_moved_meanwhile(world: Wo
     assert job.last_status == OccurrenceStatus.OK
 
 
-def test_a_spec_with_everything_differs_from_the_defaults_everywhere() -> None:
+async def test_a_spec_with_everything_differs_from_the_defaults_everywhere() -> None:
     plain = JobSpec("full", FULL.schedule, FULL.zone, FULL.payload)
     same = [name for name in JobSpec.__slots__ if getattr(FULL, name) == getattr(plain, name)]
     assert same == ["slug", "schedule", "zone", "payload"]

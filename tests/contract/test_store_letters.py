@@ -40,7 +40,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 FILE = Attachment(FileKind.PHOTO, "file-1", "cat.jpg", "image/jpeg", 1234)
 

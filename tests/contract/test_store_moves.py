@@ -50,7 +50,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 OLD = Target("telegram", "default", "-5")
 NEW = Target("telegram", "default", "-1005")

@@ -13,7 +13,7 @@ from goclaw_py.ports.store import NameKind, Notice, SeenName
 from tests.support.store_jobs import a_job, added
 from tests.support.stores import T0, Heard, World, until
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 ANN = Target("telegram", "default", "7")
 CREW = Target("telegram", "default", "-9")

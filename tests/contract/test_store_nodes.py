@@ -50,7 +50,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 PAID = ToolCall("pay", "{}", T0, seconds=1.0, ok=True, result="paid")
 SENT = ToolCall("send", "{}", T0)

@@ -37,7 +37,7 @@ from tests.support.store_jobs import (
 )
 from tests.support.stores import T0, A, B, World, a_node, at, ran, recovered, say
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HOUR = timedelta(hours=1)
 

@@ -60,7 +60,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HOUR = timedelta(hours=1)
 

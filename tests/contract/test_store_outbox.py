@@ -31,7 +31,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 TOPIC = Target("telegram", "default", "100", "5")
 

@@ -39,7 +39,7 @@ from tests.support.stores import (
     todo,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 OTHER = AgentName("other")
 

@@ -36,7 +36,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 UGLY = "a\x00b\ud83dc\udc00d"
 CLEAN = "a\ufffdb\ufffdc\ufffdd"

@@ -47,7 +47,7 @@ from tests.support.stores import (
     session_of,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 KEY = key_of(ANN)
 OLD = Target("telegram", "default", "-5")

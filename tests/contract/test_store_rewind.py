@@ -43,7 +43,7 @@ from tests.support.stores import (
     todo,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 KEY = key_of(ANN)
 FORK = SessionKey("agent:default:console:direct:fork-1")

@@ -30,7 +30,7 @@ from tests.support.stores import (
     todo,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 PAID = ToolCall("pay", '{"to": "ann"}', T0, seconds=1.0, ok=True, result="paid")
 ASKED = ResponseStep(b'{"parts": ["\\u0000"]}', Usage(1, 10, 5, 2, Decimal("0.1")))
@@ -114,7 +114,7 @@ async def test_what_a_run_has_taken_in_stays_with_its_message(world: World) -> N
     assert told.message.reply_to == taken.message.message_id
 
 
-def test_taken_messages_that_another_release_stored_have_no_rows() -> None:
+async def test_taken_messages_that_another_release_stored_have_no_rows() -> None:
     assert steps.read([{"kind": "taken", "payload": b'{"text": "and Bob"}'}]) == (STEERED,)
 
 

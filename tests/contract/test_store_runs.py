@@ -43,7 +43,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_run_is_listed_while_it_works_and_with_its_outcome_then(world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 from goclaw_py.ports.store import NewSettingEdit, Notice, Store
 from tests.support.stores import T0, World
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 LANE = NewSettingEdit("lanes.main.size", "4", "2", "4")
 MODE = NewSettingEdit("queue.mode", "steer", None, "steer")

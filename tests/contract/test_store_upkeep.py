@@ -46,7 +46,7 @@ from tests.support.stores import (
     todo,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 STEPS = (ToolStarted("c", "pay", "{}"), ToolEnded("c", "pay", ok=True, result="paid"))
 

@@ -50,7 +50,7 @@ from tests.support.stores import (
     say,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 JOB, SENDER, DAY = Grouping.JOB, Grouping.SENDER, Grouping.DAY
 A_CENT = Usage(2, 100, 10, 40, Decimal("0.01"))

@@ -47,7 +47,7 @@ from tests.support.stores import (
     until,
 )
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HERS = key_of(ANN)
 FREE = SessionKey("agent:default:nobody")

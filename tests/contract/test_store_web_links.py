@@ -11,7 +11,7 @@ from goclaw_py.model.messages import Sender
 from goclaw_py.ports.store import Notice, Person, Standing, WebLink
 from tests.support.stores import T0, World, at, listen, until
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 DAY = timedelta(days=1)
 

@@ -8,6 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from datetime import timedelta
 
 import pytest
+import pytest_asyncio
 
 from goclaw_py.jobs.models import WorkItem
 from goclaw_py.model.errors import WorkSourceError
@@ -16,7 +17,7 @@ from goclaw_py.ports.store import NewWork, StoredWorkItem, WorkState
 from tests.support.stores import InMemory, World, at
 from tests.support.work import FORGOTTEN, ONE, THREE, TWO, Rig, github_rig, table_rig
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(params=["memory", "postgres", "github"])
@@ -25,12 +26,12 @@ def opening(request: pytest.FixtureRequest) -> AbstractAsyncContextManager[Rig]:
         case "memory":
             return table_rig(InMemory())
         case "postgres":
-            return table_rig(request.getfixturevalue("postgres_database"))
+            return table_rig(request.getfixturevalue("emptied_database"))
         case _:
             return github_rig()
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def rig(opening: AbstractAsyncContextManager[Rig]) -> AsyncIterator[Rig]:
     async with opening as opened:
         yield opened

@@ -46,7 +46,7 @@ select md5(string_agg(line, ',' order by line)) from (
   where datname = current_database()
 ) as lines
 """
-_EMPTY = """
+EMPTY = """
 do $$
 declare name text;
 begin
@@ -87,7 +87,7 @@ class Server:
                 is_free = await _value(opened, _END_OTHERS) == 0
                 is_same = is_free and await _value(opened, _SHAPE) == self.shape
                 if is_same:
-                    await opened.script(_EMPTY)
+                    await opened.script(EMPTY)
         except Exception:  # Tests drop tables and close databases: then this one is not used again.
             is_same = False
         if is_same:
