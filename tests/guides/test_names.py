@@ -11,11 +11,11 @@ import pytest
 
 from goclaw_py.model.chat_commands import our_command
 from goclaw_py.web.api.openapi import operations
-from goclaw_py.web.api.routes import make_api
 from tests.deploy.commands import commands_in, is_command
 from tests.deploy.offered import series
 from tests.deploy.places import PROMETHEUS, document
 from tests.guides.reading import READ_BY_USERS, prose
+from tests.support.apps import lend_api
 from tests.support.guides import ROOT
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
@@ -57,7 +57,7 @@ def _call(method: str, path: str, query: str) -> Call:
 @cache
 def offered() -> dict[tuple[str, str], set[str]]:
     """The parameters of each operation, by its method and path."""
-    api = make_api(FakeControl(), FakeTerminals(), release="1.2.3").openapi()
+    api = lend_api(FakeControl(), FakeTerminals()).openapi()
     return {
         (method.upper(), path): {
             one["name"] for one in operation.get("parameters", []) if one["in"] == "query"

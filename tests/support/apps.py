@@ -5,11 +5,13 @@ An app keeps the parts that it was made with, so those of tests stand behind sta
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, cast
 
 from fastapi import FastAPI
 
 from goclaw_py.ports.control import Control
+from goclaw_py.ports.health import Health
 from goclaw_py.ports.logs import Logs, NoLogs
 from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.api.routes import closing_of, make_api
@@ -29,30 +31,36 @@ class _StandIn:
 class _Lent:
     """One app with the stand-ins that it was made with."""
 
-    def __init__(self, *, chats: bool) -> None:
-        self.chats = chats
+    def __init__(self, *, chats: bool, probes: bool) -> None:
+        self.parts = chats, probes
         self.control, self.terminals, self.logs = _StandIn(), _StandIn(), _StandIn()
-        terminals = cast("Terminals", self.terminals) if chats else None
+        self.health = _StandIn()
         self.app = make_api(
             cast("Control", self.control),
-            terminals,
+            cast("Terminals", self.terminals) if chats else None,
             release=RELEASE,
+            health=cast("Health", self.health) if probes else None,
             agents=("main", "coder"),
             logs=cast("Logs", self.logs),
         )
 
 
-_free: dict[bool, list[_Lent]] = {True: [], False: []}
+_free: dict[tuple[bool, bool], list[_Lent]] = defaultdict(list)
 _out: list[_Lent] = []
 
 
 def lend_api(
-    control: Control, terminals: Terminals | None = None, logs: Logs | None = None
+    control: Control,
+    terminals: Terminals | None = None,
+    logs: Logs | None = None,
+    health: Health | None = None,
 ) -> FastAPI:
     """An app over these parts until the end of the test."""
-    chats = terminals is not None
-    lent = _free[chats].pop() if _free[chats] else _Lent(chats=chats)
+    chats, probes = terminals is not None, health is not None
+    free = _free[chats, probes]
+    lent = free.pop() if free else _Lent(chats=chats, probes=probes)
     lent.control.part, lent.terminals.part, lent.logs.part = control, terminals, logs or NoLogs()
+    lent.health.part = health
     closing = closing_of(lent.app)
     closing.clear()
     # An event belongs to the first loop that waits for it, and each test has a loop of its own.
@@ -65,4 +73,4 @@ def take_back_all() -> None:
     """The test is over: what was lent may be lent again."""
     while _out:
         lent = _out.pop()
-        _free[lent.chats].append(lent)
+        _free[lent.parts].append(lent)

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from goclaw_py.web.api import openapi as description
 from goclaw_py.web.api.openapi import operations
-from goclaw_py.web.api.routes import make_api
+from tests.support.apps import lend_api
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
 
@@ -24,7 +24,7 @@ OPEN = ("/healthz", "/readyz")
 
 @pytest.fixture(scope="module")
 def document() -> dict[str, Any]:
-    return make_api(FakeControl(), FakeTerminals(), release="1.2.3").openapi()
+    return lend_api(FakeControl(), FakeTerminals()).openapi()
 
 
 async def test_it_is_made_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +35,7 @@ async def test_it_is_made_once_and_beside_the_loop(monkeypatch: pytest.MonkeyPat
         return document
 
     monkeypatch.setattr(description, "_complete", complete)
-    transport = httpx.ASGITransport(make_api(FakeControl()))
+    transport = httpx.ASGITransport(lend_api(FakeControl()))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answers = await asyncio.gather(*(client.get("/openapi.json") for _ in range(3)))
         refused = await client.post("/openapi.json")

@@ -12,9 +12,10 @@ import pytest
 
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web import server as web_server
-from goclaw_py.web.api.routes import closing_of, make_api
+from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
+from tests.support.apps import lend_api
 from tests.unit.web.fake_terminals import FakeTerminals
 from tests.unit.web.fakes import FakeControl
 
@@ -30,7 +31,7 @@ async def hooked(_request: WebRequest) -> WebAnswer:
 
 @asynccontextmanager
 async def served(access: WebAccess | None) -> AsyncIterator[httpx.AsyncClient]:
-    app = make_api(FakeControl(), FakeTerminals())
+    app = lend_api(FakeControl(), FakeTerminals())
     with closing(listen_tcp("127.0.0.1", 0)) as listener:
         server = tcp_server(
             listener, [Hook("/telegram/x", hooked, 1000)], app, access, on_stop=closing_of(app).set

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from goclaw_py.observability.readiness import Condition, Vitals
 from goclaw_py.ports.health import Exposition
 from goclaw_py.web.api.health import prefers_openmetrics
-from goclaw_py.web.api.routes import closing_of, make_api
+from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
+from tests.support.apps import lend_api
 from tests.unit.web.fake_health import FakeHealth
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api
@@ -33,7 +34,7 @@ OPEN = "application/openmetrics-text"
 
 
 def http(health: FakeHealth | None = None) -> httpx.AsyncClient:
-    app = make_api(FakeControl(), health=health or FakeHealth())
+    app = lend_api(FakeControl(), health=health or FakeHealth())
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     return httpx.AsyncClient(transport=transport, base_url="http://x")
 
@@ -104,7 +105,7 @@ async def test_a_metrics_read_that_meets_a_bug_is_an_error_in_words() -> None:
 
 
 async def test_over_tcp_figures_need_the_token_and_probes_do_not() -> None:
-    app = make_api(FakeControl(), health=FakeHealth())
+    app = lend_api(FakeControl(), health=FakeHealth())
     with closing(listen_tcp("127.0.0.1", 0)) as listener:
         server = tcp_server(
             listener, [], app, WebAccess("127.0.0.1", (), TOKEN), on_stop=closing_of(app).set

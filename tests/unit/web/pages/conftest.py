@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from goclaw_py.app.log_ring import LogRing
@@ -32,13 +33,13 @@ class World:
         self.logs = LogRing()
         self.closing = asyncio.Event()
         self.now_s = NOW.timestamp()
-        self.open = self._app("")
-        self.locked = self._app(TOKEN)
-
-    def _app(self, token: str) -> ASGIApp:
-        access = WebAccess("127.0.0.1", (), token, lambda: self.now_s)
         api = make_api(self.control, logs=self.logs)
         api.state.closing = self.closing
+        self.open = self._app(api, "")
+        self.locked = self._app(api, TOKEN)
+
+    def _app(self, api: FastAPI, token: str) -> ASGIApp:
+        access = WebAccess("127.0.0.1", (), token, lambda: self.now_s)
         site = make_site(self.control, api, access)
         halves = ApiOrDashboard(api, site)
         return Guard(halves, address=access.address, token=token, now_s=access.now_s)

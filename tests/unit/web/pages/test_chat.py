@@ -17,11 +17,11 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.control import RunRecord
 from goclaw_py.ports.store import StoredEntry, Unanswered
-from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.lines import lines_of
 from goclaw_py.web.pages.chat.markdown import html_of
+from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import PAY, WIPE
 from tests.unit.web.fake_terminals import FakeUploads
@@ -224,7 +224,7 @@ async def settled(control: FakeControl, tmp_path: Path) -> AsyncIterator[Browser
     agents = {main: "offline", AgentName("coder"): "openai:x"}
     parts = SiteParts(agents=agents, workspaces={main: tmp_path}, uploads=FakeUploads())
     site = make_site(
-        control, make_api(control), WebAccess("127.0.0.1", now_s=NOW.timestamp), parts=parts
+        control, lend_api(control), WebAccess("127.0.0.1", now_s=NOW.timestamp), parts=parts
     )
     async with Browser(site) as made:
         yield made
