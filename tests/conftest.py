@@ -45,12 +45,14 @@ SLOW = (
     "chaos",
     "deploy",
     "e2e",
+    "integration/test_api_schema.py",
     "integration/test_embedded.py",
     "integration/test_embedded_places.py",
     "integration/test_embedded_rights.py",
     "integration/test_models_mcp.py",
     "property/test_mutations.py",
     "simulation",
+    "tools/test_faults.py",
     "unit/bench",
 )
 """Folders and files whose tests ``make test`` leaves to ``make check``, except ``smoke`` ones."""

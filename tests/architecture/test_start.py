@@ -95,6 +95,7 @@ def _deferred() -> Iterator[tuple[str, str]]:
                     yield from ((alias.name, "") for alias in node.names)
 
 
+@pytest.mark.slow
 def test_whatever_is_imported_later_can_be_imported() -> None:
     """A wrong name in a function would be noticed only by the first who calls it."""
     deferred = {*_deferred()}

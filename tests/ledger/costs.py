@@ -39,6 +39,8 @@ _OF_PYTHON = frozenset(
 )
 _SWINGING = _OF_PYTHON | {"WAL bytes", "log bytes"}
 _TOLERANCE = 0.03
+_LEAST_TOLERANCE = {"allocated blocks": 50}
+"""What an idle gateway does in the same time, which is subtracted, swings by up to 20 blocks."""
 _ROW = re.compile(r"\| ([^|]+) \| (-?\d+) \|")
 
 
@@ -83,7 +85,8 @@ def differences(stored: Costs, found: Costs, *, same_python: bool = True) -> lis
 
 
 def _differs(counter: str, before: int, now: int) -> bool:
-    return abs(now - before) > (_TOLERANCE * abs(before) if counter in _SWINGING else 0)
+    tolerance = _TOLERANCE * abs(before) if counter in _SWINGING else 0
+    return abs(now - before) > max(tolerance, _LEAST_TOLERANCE.get(counter, 0))
 
 
 def _ordered(names: Mapping[str, int]) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.ledger.costs import (
     PAGE,
     WRITE,
@@ -41,11 +43,18 @@ def test_what_swings_may_swing_by_three_percent() -> None:
     assert differences(COSTS, now) == ["answered message: function calls 2000 -> 1939"]
 
 
+def test_allocated_blocks_may_swing_by_fifty() -> None:
+    before, now, later = ({"web chat": {"allocated blocks": blocks}} for blocks in (300, 350, 351))
+    assert differences(before, now) == []
+    assert differences(before, later) == ["web chat: allocated blocks 300 -> 351"]
+
+
 def test_calls_of_functions_are_not_compared_across_versions_of_python() -> None:
     now = {"answered message": {"statements": 6, "WAL bytes": 10_000, "function calls": 9_000}}
     assert differences(COSTS, now, same_python=False) == []
 
 
+@pytest.mark.slow  # Whoever changes what things cost runs it.
 def test_planted_faults_are_differences_by_name() -> None:
     found = planted()
     before = found.pop("")

@@ -48,6 +48,7 @@ def test_a_program_prints_what_the_guide_says(
     assert (printed.out, printed.err) == (program.prints, "")
 
 
+@pytest.mark.slow
 def test_the_programs_satisfy_a_strict_type_checker(tmp_path: Path) -> None:
     assert strictly_typed(ALL, tmp_path) == ""
 

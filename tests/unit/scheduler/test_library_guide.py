@@ -33,5 +33,6 @@ def test_the_first_program_has_at_most_fifteen_lines() -> None:
     assert len(lines) <= 15
 
 
+@pytest.mark.slow
 def test_the_programs_satisfy_a_strict_type_checker(tmp_path: Path) -> None:
     assert strictly_typed(PROGRAMS, tmp_path) == ""

@@ -48,6 +48,7 @@ def test_the_channel_of_the_guide_passes_the_suite(package: Path) -> None:
     assert len(CHECKS) > int(passed[1]) >= 45
 
 
+@pytest.mark.slow
 @pytest.mark.real_time
 def test_the_guide_satisfies_a_strict_type_checker(package: Path) -> None:
     options = ["--strict", "--config-file", "", "--cache-dir", str(package / "cache")]

@@ -15,7 +15,7 @@ from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingsView
 from goclaw_py.ports.store import LastActivity, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
-from goclaw_py.web.api.routes import make_api
+from tests.support.apps import lend_api
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 
@@ -63,7 +63,7 @@ class Used(FakeControl):
 
 def http(control: FakeControl) -> httpx.AsyncClient:
     control.settings.seen = SettingsView(SETTINGS)
-    app = make_api(control)
+    app = lend_api(control)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x")
 
 

@@ -56,6 +56,7 @@ def test_a_model_is_built_at_its_first_use_by_whoever_uses_it() -> None:
     assert answer.split() == ["Ann", "7"]
 
 
+@pytest.mark.slow
 def test_every_model_can_be_built() -> None:
     """Nothing that aiogram names is missing in the modules of its models."""
     assert _run("for m in models: m.model_rebuild()\nprint(len(models) > 400)").split() == ["True"]
