@@ -169,6 +169,7 @@ class AccessRequests:
         kept = replace(
             message,
             text=cut_text(message.text, _KEPT_CHARS),
+            formatted=cut_text(message.formatted, _KEPT_CHARS),
             quote=cut_text(message.quote, _KEPT_CHARS),
         )
         is_command = command_of(message, handle) is not None

@@ -383,13 +383,7 @@ class MessageIngestor:
                 continue
             for place, row in enumerate(turn.rows):
                 if _is_edited_by(row.message, edit):
-                    changed = replace(
-                        row.message,
-                        text=edit.text,
-                        attachments=edit.attachments,
-                        quote=edit.quote,
-                    )
-                    turn.rows[place] = replace(row, message=changed)
+                    turn.rows[place] = replace(row, message=row.message.amended_by(edit))
 
     def _rejoin(self, row: InboxRow) -> bool:
         """Add a message to the turn whose interrupted run had taken it in (SPEC QUEUE-4)."""
@@ -438,7 +432,7 @@ class MessageIngestor:
             deadline_s=deadline_s,
             run_timeout_s=rules.run_timeout_s,
             pieces=len(turn.rows),
-            chars=sum(len(row.message.text) + len(row.message.quote) for row in turn.rows),
+            chars=sum(row.message.chars for row in turn.rows),
             senders=turn.senders,
         )
         self._dispatcher.submit(request)

@@ -87,6 +87,8 @@ class InboundMessage:
         external_id: Unique within channel and account, and the same if the channel delivers the
             message again: ``<chat>:<message>[:<edit date>]`` (SPEC IO-1), or the callback id of a
             button press.
+        text: Its words as people see them; commands are found in it.
+        formatted: ``text`` as Markdown, if it has links, code or other formatting; "" otherwise.
         message_id: The channel's id of it, for replies.
         reply_to: The message that it replies to.
         cut: The channel split a long text here; the sender's next message continues it (SPEC
@@ -96,7 +98,7 @@ class InboundMessage:
         addressed: Whether it is for the agent: always in direct chats; in groups if it mentions the
             bot, replies to it or is a command (SPEC CHAN-5).
         attachments: The files of the message.
-        quote: The text of the message that it replies to, or the selected part of it.
+        quote: The text of the message that it replies to, or the selected part of it, as Markdown.
         quoted_from: The author of ``quote``, ``SELF`` for the bot; without id if the channel hides
             it.
         forwarded_from: The original author of a forwarded message, with the same rules.
@@ -136,12 +138,30 @@ class InboundMessage:
     source: str = ""
     asker: str = ""
     agent: AgentName | None = None
+    formatted: str = ""
+
+    @property
+    def markdown(self) -> str:
+        """Its text, with its formatting as Markdown."""
+        return self.formatted or self.text
+
+    @property
+    def chars(self) -> int:
+        """The number of characters that an agent reads of it."""
+        return len(self.markdown) + len(self.quote)
+
+    def amended_by(self, edit: InboundMessage) -> InboundMessage:
+        """Return it with the content of an edit (SPEC CHAN-6)."""
+        return replace(self, **{name: getattr(edit, name) for name in AMENDED})
 
     @property
     def of_whom(self) -> str:
         """The id of its sender, or of the sender whose task created it."""
         return self.asker or self.sender.id
 
+
+AMENDED: Final = ("text", "formatted", "attachments", "quote")
+"""The fields of a message that an edit replaces."""
 
 ExternalId = tuple[str, str, str]
 """Channel, account and external id, which identify a message."""

@@ -67,13 +67,21 @@ def told(message: InboundMessage, text: str) -> str:
     return "\n".join(lines)
 
 
+def told_further(message: InboundMessage, text: str) -> str:
+    """Return a further caption of the album that ``message`` begins."""
+    if message.forwarded_from is not None:
+        return "\n".join(_quoted(text))
+    is_named = message.peer is PeerKind.GROUP and not message.source
+    return f"  {_indented(text)}" if text and is_named else text
+
+
 def edited(message: InboundMessage) -> str:
     """Return the history entry for an edit that came too late (SPEC CHAN-6)."""
     if message.peer is PeerKind.DIRECT:
-        return f"[I have edited an earlier message; it now reads:]\n{message.text}"
+        return f"[I have edited an earlier message; it now reads:]\n{message.markdown}"
     name = person(message.sender)
     return "\n".join(
-        [f"[{name} has edited an earlier message; it now reads:]", *_quoted(message.text)]
+        [f"[{name} has edited an earlier message; it now reads:]", *_quoted(message.markdown)]
     )
 
 
@@ -102,7 +110,7 @@ def _entry(message: InboundMessage) -> str:
     files = [texts.file_name(attachment) for attachment in message.attachments]
     if message.unsupported:
         files.append(f"[{message.unsupported}]")
-    text = "\n".join(filter(None, [message.text, *files]))
+    text = "\n".join(filter(None, [message.markdown, *files]))
     if message.quote:
         message = replace(message, quote=cut_text(message.quote, _QUOTE_CHARS))
     at = message.sent_at.astimezone(UTC)

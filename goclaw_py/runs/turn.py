@@ -123,8 +123,7 @@ class Turn:
 
     def put_before(self, said: Sequence[InboundMessage]) -> None:
         """Prepend what was said without a mention, within the limit of a turn."""
-        texts = (row.message.text + row.message.quote for row in self.rows)
-        room = self.policy.turn_chars - sum(map(len, texts))
+        room = self.policy.turn_chars - sum(row.message.chars for row in self.rows)
         self.background = speakers.background(said[-self.context_messages :], limit_chars=room)
 
     @property
@@ -138,14 +137,19 @@ class Turn:
         """Return what the agent reads of some rows; ``files`` are the files of each row."""
         parts: list[MessagePart] = []
         for said in _said(rows):
-            if text := speakers.told(said.first, said.text):
-                parts.append(TextPart(text, said.text, tuple(said.rows)))
-            parts += [part for row in said.rows for part in files.get(row, ())]
+            for piece in said.pieces:
+                if text := said.told(piece, piece.text):
+                    parts.append(TextPart(text, piece.text, tuple(piece.rows)))
+                parts += [part for row in piece.rows for part in files.get(row, ())]
         return tuple(parts)
 
     def prompt(self) -> str:
         """Return all of it as text, for the history."""
-        spoken = (speakers.told(said.first, said.told) for said in _said(self.rows))
+        spoken = (
+            said.told(piece, piece.with_files(piece.text))
+            for said in _said(self.rows)
+            for piece in said.pieces
+        )
         return "\n".join(filter(None, [self.background, *spoken]))
 
     def has(self, message: InboundMessage) -> bool:
@@ -171,23 +175,42 @@ class Turn:
 
 
 @dataclass(slots=True)
-class _Said:
-    """What a person said in a message that the channel may have split."""
+class _Piece:
+    """A text, which the channel may have split, and the files that it stands above.
 
-    first: InboundMessage
+    ``text`` is Markdown; people see ``words``.
+    """
+
     text: str
+    words: str
     rows: list[int]
     files: list[Attachment]
 
-    @property
-    def told(self) -> str:
-        """Return the text, with placeholders for files."""
-        return "\n".join(filter(None, [self.text, *map(wording.file_name, self.files)]))
+    def with_files(self, text: str) -> str:
+        """Return a text with placeholders for the files."""
+        return "\n".join(filter(None, [text, *map(wording.file_name, self.files)]))
+
+
+@dataclass(slots=True)
+class _Said:
+    """What a person said: a message, or an album with its captions."""
+
+    first: InboundMessage
+    pieces: list[_Piece]
+
+    def told(self, piece: _Piece, text: str) -> str:
+        """Return the text of a piece for the agent; only the first one names the speaker."""
+        if piece is self.pieces[0]:
+            return speakers.told(self.first, text)
+        return speakers.told_further(self.first, text)
 
 
 def told(rows: Sequence[InboxRow]) -> list[str]:
     """Return what people said, message by message, with split texts joined."""
-    return [said.told for said in _said(rows)]
+    return [
+        "\n".join(filter(None, [piece.with_files(piece.words) for piece in said.pieces]))
+        for said in _said(rows)
+    ]
 
 
 def _said(rows: Sequence[InboxRow]) -> list[_Said]:
@@ -196,20 +219,25 @@ def _said(rows: Sequence[InboxRow]) -> list[_Said]:
     before: InboundMessage | None = None
     for row in rows:
         message = row.message
-        if before is not None and _goes_on(before, message):
-            last = messages[-1]
-            between = "" if before.cut or not (last.text and message.text) else "\n"
-            last.text += between + message.text
-            last.rows.append(row.id)
-            last.files += message.attachments
+        follows = before is not None and follows_on(before, message)
+        if before is not None and before.cut and follows:
+            piece = messages[-1].pieces[-1]
+            piece.text += message.markdown
+            piece.words += message.text
+            piece.rows.append(row.id)
+            piece.files += message.attachments
         else:
             files = list(message.attachments)
-            messages.append(_Said(message, message.text, [row.id], files))
+            piece = _Piece(message.markdown, message.text, [row.id], files)
+            if follows:
+                messages[-1].pieces.append(piece)
+            else:
+                messages.append(_Said(message, [piece]))
         before = message
     return messages
 
 
-def _goes_on(before: InboundMessage, message: InboundMessage) -> bool:
+def follows_on(before: InboundMessage, message: InboundMessage) -> bool:
     """Return whether a message continues the one before it."""
     if before.sender.id != message.sender.id or before.forwarded_from != message.forwarded_from:
         return False

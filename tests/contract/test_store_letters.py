@@ -102,7 +102,7 @@ async def test_the_messages_of_a_run_are_found_also_after_its_end(world: World) 
 
 async def test_an_edit_replaces_what_a_waiting_message_says_and_nothing_else(world: World) -> None:
     """CHAN-6."""
-    first = replace(message(1), cut=True, album="a", reply_to="9", quote="old quote")
+    first = replace(message(1), cut=True, album="a", reply_to="9", quote="old", formatted="*a*")
     original, edit, _ = await arrive(
         world, NewInbox(first, key_of(ANN), AGENT), edit_of(first, "better"), inbox(2)
     )

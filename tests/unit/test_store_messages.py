@@ -47,6 +47,7 @@ INBOUND = {
     "peer": st.sampled_from(PeerKind),
     "sender": st.builds(Sender, words, words, maybe),
     "text": words,
+    "formatted": words,
     "sent_at": instants,
     "message_id": maybe,
     "reply_to": maybe,
@@ -111,7 +112,7 @@ def test_an_amendment_replaces_what_an_edit_says_and_nothing_else(
     message: InboundMessage, edit: InboundMessage
 ) -> None:
     amended = inbound(json.dumps(json.loads(packed(message)) | json.loads(amendment(edit))))
-    changed = {"text", "attachments", "quote"}
+    changed = {"text", "formatted", "attachments", "quote"}
     for field in fields(InboundMessage):
         source = edit if field.name in changed else message
         assert getattr(amended, field.name) == getattr(storable(source), field.name)

@@ -7,6 +7,7 @@ from channels.telegram.fields import (
     Malformed,
     clean_file_name,
     clean_mime,
+    clean_name,
     list_or_empty,
     object_or_empty,
     optional_text,
@@ -15,6 +16,7 @@ from channels.telegram.fields import (
     text_or_empty,
     whole_number,
 )
+from channels.telegram.inbound.markdown import link, marked
 from channels.telegram.inbound.rich import rich_text
 from channels.telegram.inbound.shared import shared_text
 from goclaw_py.common.text import cut_text, is_blank
@@ -128,16 +130,20 @@ SERVICE = frozenset(
 class MessageContent:
     """The content of a message. ``entities`` are unchanged, with offsets into ``text``.
 
-    ``rich``: the text of a rich message, without entities. ``shared``: the text of a position,
-    contact or poll, whose later versions are ignored.
+    ``rich``: the Markdown of a rich message, which has no entities. ``shared``: ``text`` is that
+    of a position, contact or poll, whose later versions are ignored.
     """
 
     text: str = ""
     entities: object = None
     attachments: tuple[Attachment, ...] = ()
     unsupported: str = ""
-    rich: bool = False
+    rich: str = ""
     shared: bool = False
+
+    def markdown(self, begin: int = 0, end: int | None = None) -> str:
+        """Return a part of the text as Markdown; of a rich message always all of it."""
+        return self.rich or marked(self.text, self.entities, begin, end)
 
 
 def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
@@ -156,7 +162,7 @@ def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
             caption or "", message.get("caption_entities"), attachments, unsupported
         )
     if words := rich_text(message.get("rich_message")):
-        return MessageContent(words, rich=True)
+        return MessageContent(words, rich=rich_text(message.get("rich_message"), markdown=True))
     if words := shared_text(message):
         return MessageContent(words, shared=True)
     if emoji := text_or_empty(object_or_empty(message.get("sticker")).get("emoji")):
@@ -168,14 +174,36 @@ def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
 
 def read_quote(message: Fields, replied: Fields | None) -> str:
     """Return the text of the replied message, or the selected part; "" if it is no text."""
-    quote = text_or_empty(object_or_empty(message.get("quote")).get("text"))
-    if not quote and replied is not None:
-        quote = (
-            text_or_empty(replied.get("text"))
-            or text_or_empty(replied.get("caption"))
-            or rich_text(replied.get("rich_message"))
-        )
-    return "" if is_blank(quote) else cut_text(quote, QUOTE_LIMIT)
+    selected = object_or_empty(message.get("quote"))
+    if words := text_or_empty(selected.get("text")):
+        return _quoted(MessageContent(words, selected.get("entities")))
+    if replied is None:
+        return ""
+    for key, entities in (("text", "entities"), ("caption", "caption_entities")):
+        if words := text_or_empty(replied.get(key)):
+            return _quoted(MessageContent(words, replied.get(entities)))
+    rich = replied.get("rich_message")
+    return _quoted(MessageContent(rich_text(rich), rich=rich_text(rich, markdown=True)))
+
+
+def _quoted(content: MessageContent) -> str:
+    """Return a quote as Markdown."""
+    if is_blank(content.text):
+        return ""
+    if len(content.text) <= QUOTE_LIMIT:
+        return content.markdown()
+    return cut_text(content.text, QUOTE_LIMIT)
+
+
+def read_links(message: Fields) -> str:
+    """Return the buttons below a message that lead somewhere, as lines of Markdown."""
+    rows = list_or_empty(object_or_empty(message.get("reply_markup")).get("inline_keyboard"))
+    buttons = [object_or_empty(button) for row in rows for button in list_or_empty(row)]
+    return "\n".join(
+        link(clean_name(button.get("text")), button.get("url"))
+        for button in buttons
+        if isinstance(button.get("url"), str)
+    )
 
 
 def _unsupported(message: Fields) -> str:

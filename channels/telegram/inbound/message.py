@@ -29,7 +29,12 @@ from channels.telegram.inbound.chat import (
     read_thread,
     real_reply,
 )
-from channels.telegram.inbound.content import MessageContent, read_content, read_quote
+from channels.telegram.inbound.content import (
+    MessageContent,
+    read_content,
+    read_links,
+    read_quote,
+)
 from channels.telegram.inbound.topic import read_topic, topic_name
 from goclaw_py.common.text import utf16_len
 from goclaw_py.model.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
@@ -85,6 +90,7 @@ def _said(
     target = read_chat(chat, arrival.account, thread)
     replied = real_reply(message, thread)
     quote = read_quote(message, replied)
+    text = _text(content, arrival.bot, alone=not (content.attachments or quote))
     external_id = f"{target.chat}:{number}" if number else _ephemeral(target.chat, arrival)
     return InboundMessage(
         external_id=f"{external_id}:{required_number(message, 'edit_date')}"
@@ -93,7 +99,8 @@ def _said(
         target=target,
         peer=peer,
         sender=read_sender(message),
-        text=_text(content, arrival.bot, alone=not (content.attachments or quote)),
+        text=text,
+        formatted=_formatted(message, content, text, arrival.bot),
         sent_at=_sent_at(message, edited=edited),
         message_id=str(number) if number else None,
         reply_to=_number_of(replied),
@@ -125,6 +132,21 @@ def _text(content: MessageContent, bot: Bot, *, alone: bool) -> str:
     return content.text if alone and not text else text
 
 
+def _formatted(message: Fields, content: MessageContent, text: str, bot: Bot) -> str:
+    """Return the text as Markdown; "" if that is ``text``."""
+    links = read_links(message) if "reply_markup" in message else ""
+    if content.rich:
+        markdown = without_address(content.rich, bot)
+    elif content.entities:
+        # ``text`` is the whole text without the bot's name at its ends.
+        begin = content.text.find(text)
+        markdown = content.markdown(begin, begin + len(text)) if begin >= 0 else text
+    else:
+        markdown = text
+    markdown = "\n".join(filter(None, [markdown, links]))
+    return "" if markdown == text else markdown
+
+
 def _sent_at(message: Fields, *, edited: bool) -> datetime:
     return instant(message, "edit_date" if edited else "date")
 
@@ -137,7 +159,7 @@ def _was_cut(message: Fields, text: str) -> bool:
 def _addressed(content: MessageContent, replied: Fields | None, bot: Bot) -> bool:
     if is_addressed(content.text, content.entities, bot, replied=replied):
         return True
-    return content.rich and is_mentioned(content.text, bot)
+    return bool(content.rich) and is_mentioned(content.text, bot)
 
 
 def _quoted_from(message: Fields, replied: Fields | None, bot: Bot) -> Sender | None:

@@ -128,7 +128,7 @@ def _show(found: DeadLetter, names: DisplayNames) -> None:
     if message.quote:
         display.show_text("quoted", message.quote)
     if message.text:
-        display.show_text("text", message.text)
+        display.show_text("text", message.markdown)
 
 
 def _facts(letter: DeadLetter, names: DisplayNames, seen_at: datetime) -> Iterator[tuple[str, str]]:

@@ -62,10 +62,7 @@ class MemoryBackground(MemoryPart):
         key = edit.target.channel, edit.target.account, edit.edits or ""
         known = self._db.unmentioned.get(key)
         if known is not None:
-            changed = replace(
-                known.message, text=edit.text, attachments=edit.attachments, quote=edit.quote
-            )
-            self._db.unmentioned[key] = replace(known, message=changed)
+            self._db.unmentioned[key] = replace(known, message=known.message.amended_by(edit))
 
     def _was_cut(self, run: RunId | None) -> bool:
         """Return whether a run was interrupted by a crash or a shutdown."""

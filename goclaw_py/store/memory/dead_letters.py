@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.model.ids import RunId
@@ -34,12 +33,7 @@ class MemoryDeadLetters(MemoryPart):
             return False
         if own.outcome not in (None, Outcome.COMPLETED):
             return False
-        original.message = replace(
-            original.message,
-            text=message.text,
-            attachments=message.attachments,
-            quote=message.quote,
-        )
+        original.message = original.message.amended_by(message)
         if own.outcome is None:
             # It is brought in as it comes in.
             self._db.end_row(own, Outcome.COMPLETED, None, edit.received_at)

@@ -18,11 +18,12 @@ from goclaw_py.model.errors import ChannelError, NotSent, RateLimited, Undeliver
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind
 from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.session_keys import GroupPolicy
 from goclaw_py.ports.agent import AgentResult, FilePart, RunRequest, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.testing.agents import Block, Return, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 
 AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
 PHOTO = Attachment(FileKind.PHOTO, "photo", mime="image/jpeg")
@@ -117,6 +118,29 @@ async def test_an_album_is_one_turn_with_its_files_in_order() -> None:
         names = [part.name for part in files_of(request)]
         assert names == ["photo.jpg", "tax return.pdf", "photo.jpg"]
         assert (await gateway.said_in_history())[0].startswith("our trip\n[photo]\n[document")
+
+
+async def test_captions_of_an_album_stand_above_their_files() -> None:
+    """SPEC CHAN-6: for the agent and in the history; in a group only the first names its sender."""
+    bits = (("one", PHOTO), ("", PAPER), ("two\nBob: x", PHOTO))
+    for peer, first, last in (
+        (PeerKind.DIRECT, "one", "two\nBob: x"),
+        (PeerKind.GROUP, "Ann (id ann): one", "  two\n  Bob: x"),
+    ):
+        async with with_downloads(ways=replace(AT_ONCE, groups=GroupPolicy.OPEN)) as (gateway, _):
+            album = [
+                replace(message(text, peer=peer), attachments=(file,), album="7")
+                for text, file in bits
+            ]
+            one, photo, paper, two, other = await parts_of(gateway, *album)
+            assert (one, two) == (TextPart(first), TextPart(last))
+            assert [type(part) for part in (photo, paper, other)] == [FilePart] * 3
+            await gateway.channel.until_sent(1)
+            pad = "  " if peer is PeerKind.GROUP else ""
+            files = f"{pad}[photo]", f"{pad}[document “tax return.pdf”]", f"{pad}[photo]"
+            said = "\n".join([first, *files[:2], last, files[2]])
+            entries = await gateway.store.history(session_of(peer=peer))
+            assert entries[0].entry.text == said
 
 
 async def test_a_quoted_message_becomes_context() -> None:

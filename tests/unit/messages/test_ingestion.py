@@ -63,6 +63,22 @@ async def test_an_edit_of_a_message_in_its_burst_changes_what_is_asked() -> None
         assert await gateway.said_in_history() == ["hello\nworld", "re: hello\nworld"]
 
 
+async def test_the_agent_reads_the_formatting_and_people_their_words() -> None:
+    """SPEC CHAN-6: now, later in the history, and of an edit."""
+    async with a_process(ways=AT_ONCE) as gateway:
+        asked = replace(message("Read this"), formatted="Read [this](https://example.com)")
+        await gateway.gateway.accept([asked])
+        await gateway.channel.until_sent(1)
+        await arrive(gateway, edit(asked, "Read it", formatted="Read [it](https://example.org)"))
+        assert gateway.scripted.prompts == ["Read [this](https://example.com)"]
+        told = ["Read [this](https://example.com)", noted("Read [it](https://example.org)")]
+        assert [text for text in await gateway.said_in_history() if "Read" in text][::2] == told
+        cut = [replace(message("a"), cut=True, formatted="**a**"), message("b")]
+        await gateway.gateway.accept(cut)
+        await gateway.channel.until_sent(2)
+        assert gateway.scripted.prompts[1] == "**a**b"
+
+
 async def test_an_edit_of_a_message_that_waits_changes_what_is_asked() -> None:
     agent = ScriptedAgent(Block())
     async with a_process(agent, AT_ONCE) as gateway:
@@ -389,7 +405,7 @@ async def test_an_edit_changes_what_is_told() -> None:
     async with a_group() as gateway:
         one, two = said("helo"), said("lunch?")
         edits = [
-            replace(said("hello"), external_id="edit 1", edits=one.external_id),
+            replace(said("hi"), formatted="hello", external_id="edit 1", edits=one.external_id),
             replace(asked("lunch, @bot?"), external_id="edit 2", edits=two.external_id),
         ]
         prompts = await hears(gateway, one, two, *edits)

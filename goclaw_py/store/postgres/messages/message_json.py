@@ -15,6 +15,7 @@ import orjson
 
 from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
 from goclaw_py.model.messages import (
+    AMENDED,
     Attachment,
     Button,
     FileKind,
@@ -71,8 +72,7 @@ def _json(message: InboundMessage | OutboundMessage) -> bytes:
 def amendment(edit: InboundMessage) -> str:
     """Return the fields that an edit replaces in a message, as JSON."""
     edit = storable(edit)
-    changed = {"text": edit.text, "attachments": edit.attachments, "quote": edit.quote}
-    return orjson.dumps(changed).decode()
+    return orjson.dumps({name: getattr(edit, name) for name in AMENDED}).decode()
 
 
 def inbound(text: str) -> InboundMessage:
@@ -104,6 +104,7 @@ def inbound(text: str) -> InboundMessage:
         source=get("source", ""),
         asker=get("asker", ""),
         agent=get("agent"),
+        formatted=get("formatted", ""),
     )
 
 

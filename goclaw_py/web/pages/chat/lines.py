@@ -85,7 +85,7 @@ def _line(entry: StoredEntry, run: StoredRun | None) -> Line:
 
 
 def _missing(one: Unanswered, run: StoredRun | None) -> Line:
-    entry = HistoryEntry(Role.USER, one.message.text)
+    entry = HistoryEntry(Role.USER, one.message.markdown)
     problem = _problem(one.outcome, one.reason, run.error if run else None) if one.outcome else ""
     names = tuple(file.name for file in one.message.attachments)
     return Line(StoredEntry(entry, one.received_at, one.run_id), run, problem, files=names)
