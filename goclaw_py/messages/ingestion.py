@@ -29,6 +29,7 @@ from goclaw_py.model.chat_commands import (
     command_of,
     is_stop_word,
     our_command_of,
+    split_new,
 )
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
@@ -100,7 +101,7 @@ class MessageIngestor:
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.InboundHandler``."""
-        sorted_batch = self._ingress.sort(batch)
+        sorted_batch = self._ingress.sort([part for one in batch for part in self._parts(one)])
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
             self._canceller.rights.look(message)
@@ -145,6 +146,13 @@ class MessageIngestor:
             await self._take_up(accepted)
         turns = (self._mailboxes.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
+
+    def _parts(self, arrived: Inbound) -> tuple[Inbound, ...]:
+        """Return what arrived, or ``/new`` and the message behind it (SPEC CMD-5)."""
+        if not isinstance(arrived, InboundMessage):
+            return (arrived,)
+        place = arrived.target.channel, arrived.target.account
+        return split_new(arrived, self._channels[place].handle)
 
     def _entry(self, message: InboundMessage, agent: AgentName) -> MailboxEntry | None:
         handle = self._channels[message.target.channel, message.target.account].handle
