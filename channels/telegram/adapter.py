@@ -13,9 +13,11 @@ from typing import TypeVar
 from channels.telegram.activity import TypingBoard
 from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
 from channels.telegram.format import plain, render
-from channels.telegram.inbound.reader import CHANNEL, PRESS
+from channels.telegram.identity import key, number_in, numbered, numbers_in
+from channels.telegram.inbound.reader import CHANNEL
 from channels.telegram.lost_drafts import LostDrafts, numbers_between
 from channels.telegram.marks import Marks
+from channels.telegram.menu import publish_commands
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
@@ -33,7 +35,6 @@ from channels.telegram.webhook import WebhookReceiver
 from goclaw_py.common.lru import LruCache
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.rate_limit import RateLimit
-from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
 from goclaw_py.model.messages import (
     Attachment,
@@ -62,9 +63,6 @@ Connect = Callable[[TelegramSettings], Awaitable[BotClient]]
 
 _log = logging.getLogger("channels.telegram")
 
-_MENU = {"start": "Begin", **dict(MENU)}
-_MENU_APART_S = 5.0
-_MENU_LONGEST_PAUSE_S = 600.0
 _LONGEST_PAUSE_S = 30.0
 _CLOSE_TRIES = 5
 _CLOSE_APART_S = 2.0
@@ -198,7 +196,7 @@ class TelegramChannel:
             _log.info("privacy_mode_is_on", extra={"account": self.account})
         self._accepted()
         updates = Updates(client, bot, self.account)
-        menu = asyncio.create_task(self._publish_commands(client), name="telegram menu")
+        menu = asyncio.create_task(publish_commands(client, self.account), name="telegram menu")
         try:
             await self._receive(client, updates, intake)
         finally:
@@ -214,16 +212,23 @@ class TelegramChannel:
                 return
 
     async def send(self, message: OutboundMessage) -> str:
-        """Send a message or complete a draft; return the message's number in its chat."""
-        return await self._noting_refusal(self._sending.send(message))
+        """Send a message or complete a draft; return the id of the message."""
+        bot = self._settings.bot_id
+        mine = numbered(bot, message)
+        if message.draft is not None and mine.draft is None and not (mine.text or mine.file):
+            return message.draft  # a draft of another bot, which only that bot could remove
+        return key(bot, await self._noting_refusal(self._sending.send(mine)))
 
     def album(self, file: OutFile) -> str:
         """Return the key: pictures with videos, documents, music; "" for voice messages."""
         return ALBUMS.get(file.kind, "")
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
-        """Send files as an album; return the numbers of its messages in their chat."""
-        return await self._noting_refusal(self._sending.send_album(messages))
+        """Send files as an album; return the ids of its messages."""
+        bot = self._settings.bot_id
+        mine = [numbered(bot, message) for message in messages]
+        numbers = await self._noting_refusal(self._sending.send_album(mine))
+        return [key(bot, number) for number in numbers]
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:
         """Return whether replies are streamed by edits there."""
@@ -238,25 +243,33 @@ class TelegramChannel:
         """
         if self._connecting.locked():
             raise NotSent("the bot is being connected")
-        return await self._noting_refusal(self._sending.post_draft(beginning))
+        bot = self._settings.bot_id
+        posted = self._sending.post_draft(numbered(bot, beginning))
+        return key(bot, await self._noting_refusal(posted))
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         """Edit the draft."""
-        await self._noting_refusal(self._sending.edit_draft(so_far))
+        mine = numbered(self._settings.bot_id, so_far)
+        await self._noting_refusal(self._sending.edit_draft(mine))
 
     async def find_draft(
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
         """Search a draft by its stop button."""
-        chat, buttons = place_or_raise(target).chat_id, stop_button(lost.run_id)
-        if (number := number_of(lost.id)) is not None:
-            if lost.id in known:
+        bot, chat = self._settings.bot_id, place_or_raise(target).chat_id
+        buttons, ours = stop_button(lost.run_id), numbers_in(bot, known)
+        if lost.id is not None:
+            found = number_in(bot, lost.id)
+            if found is None or found in ours or (number := number_of(found)) is None:
                 return None
             is_open = await self._noting_refusal(self._lost.is_open((chat, number), buttons))
             return lost.id if is_open else None
-        numbers = numbers_between(number_of(lost.after), number_of(before))
-        number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, known))
-        return None if number is None else str(number)
+        after = number_in(bot, lost.after)
+        if after is None and lost.after is not None:
+            return None  # another bot has posted it
+        numbers = numbers_between(number_of(after), number_of(number_in(bot, before)))
+        number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, ours))
+        return None if number is None else key(bot, number)
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Download a file up to the size limit."""
@@ -282,7 +295,7 @@ class TelegramChannel:
                 self._wait(place, signal)
             case RunStarted(run_id=run, messages=messages):
                 self._typing.begin(run, place)
-                self._marks.begin(place, _numbers(messages))
+                self._marks.begin(place, self._numbers(messages))
             case RunText(run_id=run, text=text):
                 if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
                     self._native.add(run, place, text)
@@ -396,29 +409,13 @@ class TelegramChannel:
         self._accepted()
         return True
 
-    async def _publish_commands(self, client: BotClient) -> None:
-        """Publish the command menu, with retries until it is accepted or refused."""
-        pause = _MENU_APART_S
-        while True:
-            try:
-                await client.set_commands(_MENU)
-            except ChannelError as error:
-                facts = {"account": self.account, "error": str(error)}
-                _log.info("command_menu_not_published", extra=facts)
-                if not error.retryable:
-                    return
-                await asyncio.sleep(max(pause, error.retry_after_s or 0))
-                pause = min(2 * pause, _MENU_LONGEST_PAUSE_S)
-            else:
-                return
-
     # ------------------------------------------------------------------ showing
 
     def _wait(self, place: ChatPlace, waits: RunWaits) -> None:
         if not waits.late:
             self._typing.wait(waits.run_id, place)
         if self._settings.reactions:
-            self._marks.wait(place, _numbers(waits.messages), marked=waits.late)
+            self._marks.wait(place, self._numbers(waits.messages), marked=waits.late)
 
     def _on_sent(self, place: ChatPlace) -> None:
         self._sent_at[place] = asyncio.get_running_loop().time()
@@ -426,9 +423,10 @@ class TelegramChannel:
 
     def _end(self, place: ChatPlace, ended: RunEnded) -> None:
         if self._settings.reactions:
-            self._marks.end(place, _numbers(ended.messages), ended.outcome)
-        if ended.draft is not None:
-            self._close_later(self._closer(ended, ended.draft))
+            self._marks.end(place, self._numbers(ended.messages), ended.outcome)
+        draft = number_in(self._settings.bot_id, ended.draft)
+        if draft is not None:
+            self._close_later(self._closer(ended, draft))
 
     def _closer(self, ended: RunEnded, draft: str) -> Callable[[], Awaitable[None]]:
         """Return a call that marks an incomplete draft, or removes one without text."""
@@ -439,11 +437,17 @@ class TelegramChannel:
         return partial(sending.close_draft, target, draft, ended.shown, mark)
 
     async def _remove_buttons(self, place: ChatPlace, message: str) -> None:
-        if (number := number_of(message)) is not None:
+        if (number := number_of(number_in(self._settings.bot_id, message))) is not None:
             await (await self._open()).remove_buttons(place.chat_id, number)
 
     async def _answer_press(self, press: str, text: str) -> None:
-        await (await self._open()).answer_press(press.removeprefix(PRESS), text)
+        number = number_in(self._settings.bot_id, press.partition(":")[2])
+        if number is not None:
+            await (await self._open()).answer_press(number, text)
+
+    def _numbers(self, messages: Sequence[str]) -> list[int]:
+        mine = numbers_in(self._settings.bot_id, messages)
+        return [number for each in mine if (number := number_of(each)) is not None]
 
     def _close_later(self, close: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.create_task(self._close(close), name="telegram close")
@@ -493,7 +497,3 @@ class TelegramChannel:
 
     async def _show_draft(self, place: ChatPlace, number: int, text: Text) -> None:
         await (await self._open()).send_draft(place, number, text)
-
-
-def _numbers(messages: tuple[str, ...]) -> list[int]:
-    return [number for message in messages if (number := number_of(message)) is not None]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from channels.telegram.client import Bot, BotClient
+from channels.telegram.identity import named
 from channels.telegram.inbound.reader import Malformed, parse_update, press_of, update_id
 from goclaw_py.model.chat_commands import toast
 from goclaw_py.model.errors import ChannelError
@@ -73,8 +74,10 @@ class Updates:
                     extra={"account": self._account, "update_id": number, "error": str(error)},
                 )
                 continue
-            if isinstance(told, InboundMessage) and is_redelivered(number, told):
-                told = replace(told, redelivered=True)
+            if isinstance(told, InboundMessage):
+                told = named(self._bot.id, told)
+                if is_redelivered(number, told):
+                    told = replace(told, redelivered=True)
             if told is not None:
                 batch.append(told)
         return batch
