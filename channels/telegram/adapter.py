@@ -13,7 +13,7 @@ from typing import TypeVar
 from channels.telegram.activity import TypingBoard
 from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
 from channels.telegram.format import plain, render
-from channels.telegram.identity import key, number_in, numbered, numbers_in
+from channels.telegram.identity import key, number_in, numbered
 from channels.telegram.inbound.reader import CHANNEL
 from channels.telegram.lost_drafts import LostDrafts, numbers_between
 from channels.telegram.marks import Marks
@@ -257,7 +257,7 @@ class TelegramChannel:
     ) -> str | None:
         """Search a draft by its stop button."""
         bot, chat = self._settings.bot_id, place_or_raise(target).chat_id
-        buttons, ours = stop_button(lost.run_id), numbers_in(bot, known)
+        buttons, ours = stop_button(lost.run_id), [number_in(bot, name) for name in known]
         if lost.id is not None:
             found = number_in(bot, lost.id)
             if found is None or found in ours or (number := number_of(found)) is None:
@@ -446,8 +446,9 @@ class TelegramChannel:
             await (await self._open()).answer_press(number, text)
 
     def _numbers(self, messages: Sequence[str]) -> list[int]:
-        mine = numbers_in(self._settings.bot_id, messages)
-        return [number for each in mine if (number := number_of(each)) is not None]
+        bot = self._settings.bot_id
+        numbers = [number_of(number_in(bot, message)) for message in messages]
+        return [number for number in numbers if number is not None]
 
     def _close_later(self, close: Callable[[], Awaitable[None]]) -> None:
         task = asyncio.create_task(self._close(close), name="telegram close")

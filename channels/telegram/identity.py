@@ -6,8 +6,8 @@ again, so that a number alone names messages of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 from goclaw_py.model.messages import InboundMessage, OutboundMessage
 
@@ -34,6 +34,7 @@ def key(bot: int, number: int | str) -> str:
     return f"{bot}:{number}"
 
 
+@lru_cache(4096)
 def number_in(bot: int, name: str | None) -> str | None:
     """Return the number of a bot's message; None if it is one of another bot.
 
@@ -43,11 +44,6 @@ def number_in(bot: int, name: str | None) -> str | None:
         return None
     owner, has_owner, number = name.rpartition(":")
     return number if not has_owner or owner == str(bot) else None
-
-
-def numbers_in(bot: int, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the numbers of those messages that are of this bot."""
-    return tuple(number for name in names if (number := number_in(bot, name)) is not None)
 
 
 def numbered(bot: int, message: OutboundMessage) -> OutboundMessage:

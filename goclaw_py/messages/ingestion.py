@@ -31,6 +31,7 @@ from goclaw_py.model.chat_commands import (
     our_command_of,
     split_new,
 )
+from goclaw_py.model.command_text import command_head
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import (
@@ -101,7 +102,15 @@ class MessageIngestor:
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.InboundHandler``."""
-        sorted_batch = self._ingress.sort([part for one in batch for part in self._parts(one)])
+        arrived: list[Inbound] = []
+        for one in batch:
+            # ``/new`` and the message behind it are two (SPEC CMD-5).
+            if isinstance(one, InboundMessage) and command_head(one.text) is not None:
+                handle = self._channels[one.target.channel, one.target.account].handle
+                arrived += split_new(one, handle)
+            else:
+                arrived.append(one)
+        sorted_batch = self._ingress.sort(arrived)
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
             self._canceller.rights.look(message)
@@ -146,13 +155,6 @@ class MessageIngestor:
             await self._take_up(accepted)
         turns = (self._mailboxes.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
-
-    def _parts(self, arrived: Inbound) -> tuple[Inbound, ...]:
-        """Return what arrived, or ``/new`` and the message behind it (SPEC CMD-5)."""
-        if not isinstance(arrived, InboundMessage):
-            return (arrived,)
-        place = arrived.target.channel, arrived.target.account
-        return split_new(arrived, self._channels[place].handle)
 
     def _entry(self, message: InboundMessage, agent: AgentName) -> MailboxEntry | None:
         handle = self._channels[message.target.channel, message.target.account].handle

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 # Every format character (Cf) of Unicode, as ranges, because a search through all code points at
@@ -60,11 +61,12 @@ class CommandHead:
     end: int
 
 
+@lru_cache(maxsize=64)
 def command_head(text: str) -> CommandHead | None:
     """Return the command at the beginning of a text, whether it exists or not.
 
     Blanks before it, punctuation behind it, invisible characters anywhere and full-width forms do
-    not matter.
+    not matter. The last texts are remembered: several rules read each message.
     """
     first = _FIRST.match(text)
     found = None if first is None else _HEAD.fullmatch(visible_word(first[0]))
