@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
+from channels.telegram.client import (
+    GENERAL_TOPIC,
+    ROOM_FOR_LINE,
+    TEXT_LIMIT,
+    Bot,
+    BotClient,
+    ChatPlace,
+    Text,
+)
 from channels.telegram.format import plain, render
 from channels.telegram.identity import key, number_in, numbered
 from channels.telegram.inbound.reader import CHANNEL
@@ -28,6 +36,7 @@ from channels.telegram.sending import (
     place_of,
     place_or_raise,
     stop_button,
+    with_retries,
 )
 from channels.telegram.settings import Streaming, TelegramSettings
 from channels.telegram.updates import Updates
@@ -64,8 +73,7 @@ Connect = Callable[[TelegramSettings], Awaitable[BotClient]]
 _log = logging.getLogger("channels.telegram")
 
 _LONGEST_PAUSE_S = 30.0
-_CLOSE_TRIES = 5
-_CLOSE_APART_S = 2.0
+_CLOSE_WITHIN_S = 2.0
 _REFUSED_FOR_S = 300.0
 """Seconds for which the server must refuse the token before the channel stops."""
 _TOKEN_LOOK_S = 5.0
@@ -109,6 +117,7 @@ class TelegramChannel:
         self._sending = MessageSender(self._open, self._on_sent)
         self._lost = LostDrafts(self._open, self._close_later)
         self._sent_at = LruCache[ChatPlace, float](_MOST_SENT)
+        self._forums = LruCache[int, None](_MOST_SENT)
         self._typing = TypingBoard(self._show_typing, self._sent_at)
         self._marks = Marks(self._react, self._sent_at)
         self._native = NativeDrafts(self._show_draft)
@@ -195,7 +204,7 @@ class TelegramChannel:
         if not bot.reads_groups:
             _log.info("privacy_mode_is_on", extra={"account": self.account})
         self._accepted()
-        updates = Updates(client, bot, self.account)
+        updates = Updates(client, bot, self.account, self._forums)
         menu = asyncio.create_task(publish_commands(client, self.account), name="telegram menu")
         try:
             await self._receive(client, updates, intake)
@@ -300,7 +309,8 @@ class TelegramChannel:
                 if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
                     self._native.add(run, place, text)
             case ButtonsUsed(message=message):
-                self._close_later(partial(self._remove_buttons, place, message))
+                if (mine := number_in(self._settings.bot_id, message)) is not None:
+                    self._close_later(partial(self._sending.remove_buttons, signal.target, mine))
             case PressAnswered(press=press, text=text):
                 self._close_later(partial(self._answer_press, press, text))
             case RunEnded(run_id=run):
@@ -315,7 +325,7 @@ class TelegramChannel:
         await self._marks.close()
         await self._native.close()
         if self._closing:
-            await asyncio.wait(self._closing, timeout=_CLOSE_APART_S)
+            await asyncio.wait(self._closing, timeout=_CLOSE_WITHIN_S)
         for task in self._closing:
             task.cancel()
         if self._closing:
@@ -436,10 +446,6 @@ class TelegramChannel:
         mark = texts.cut_draft(ended.outcome)
         return partial(sending.close_draft, target, draft, ended.shown, mark)
 
-    async def _remove_buttons(self, place: ChatPlace, message: str) -> None:
-        if (number := number_of(number_in(self._settings.bot_id, message))) is not None:
-            await (await self._open()).remove_buttons(place.chat_id, number)
-
     async def _answer_press(self, press: str, text: str) -> None:
         number = number_in(self._settings.bot_id, press.partition(":")[2])
         if number is not None:
@@ -451,22 +457,9 @@ class TelegramChannel:
         return [number for number in numbers if number is not None]
 
     def _close_later(self, close: Callable[[], Awaitable[None]]) -> None:
-        task = asyncio.create_task(self._close(close), name="telegram close")
+        task = asyncio.create_task(with_retries(close), name="telegram close")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    async def _close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Change a draft for the last time, with some retries."""
-        for _ in range(_CLOSE_TRIES):
-            try:
-                await close()
-            except ChannelError as error:
-                if not error.retryable:
-                    _log.info("message_not_closed", extra={"error": str(error)})
-                    return
-                await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
-            else:
-                return
 
     def _accepted(self) -> None:
         self._refused = False
@@ -491,6 +484,9 @@ class TelegramChannel:
             return self._client
 
     async def _show_typing(self, place: ChatPlace) -> None:
+        if place.thread_id is None and place.chat_id in self._forums:
+            # Without a topic a forum shows no "typing…"; messages must not name this one.
+            place = ChatPlace(place.chat_id, GENERAL_TOPIC)
         await (await self._open()).send_action(place, "typing")
 
     async def _react(self, chat_id: int, message_id: int, emoji: str) -> None:
