@@ -59,6 +59,14 @@ def well_formed_json(text: str) -> str:
     return _JSON_ESCAPE.sub(lambda found: r"\ufffd" if found["lone"] else found[0], text)
 
 
+def error_text(error: BaseException) -> str:
+    """Return the kind and the message of an error; an error of others may be unable to write it."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:  # a boundary: whatever its code raises
+        return type(error).__name__
+
+
 def is_blank(text: str) -> bool:
     """Return whether a text is invisible: only blanks, control and format characters."""
     return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)

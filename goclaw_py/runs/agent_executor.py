@@ -17,7 +17,7 @@ from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import AgentEvent, TextDelta
+from goclaw_py.model.run_events import AgentEvent, TextDelta, Usage
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
@@ -219,6 +219,7 @@ class AgentExecutor:
             result = await self._within(budget, work)
         finally:
             journal.close()
+        _check_types(result.text, result.usage)
         if (text := storable(result.text)) is not result.text:
             result = replace(result, text=text)
         if progress.files:
@@ -301,3 +302,9 @@ class AgentExecutor:
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RequestSent | TakenStep):
             hear(event)
+
+
+def _check_types(text: object, usage: object) -> None:
+    """Raise ``TypeError`` for a result of somebody else's code on which nothing can be built."""
+    if not (isinstance(text, str) and isinstance(usage, Usage)):
+        raise TypeError(f"the agent gave back {type(text)} as text and {type(usage)} as usage")
