@@ -171,6 +171,23 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         """Return whether an execution is still in this process."""
         return self._held.get(held.id) is held
 
+    def attended(self, runs: Collection[str]) -> set[str]:
+        """Return the ids of the executions that wait for their turn or have a task.
+
+        ``runs`` are the unfinished runs of this process.
+        """
+        return {
+            held.id
+            for held in self._held.values()
+            if held.waits or held.is_over or held.id in self._starting or held.run in runs
+        }
+
+    def forget_some(self, ids: Collection[str]) -> None:
+        """Forget executions that have no task any more: the store ends them."""
+        for held in self.all():
+            if held.id in ids:
+                self._drop(held)
+
     # ------------------------------------------------------------------ beginning
 
     def take(self, claimed: Sequence[ClaimT]) -> None:
