@@ -11,7 +11,7 @@ from tests.support import store_heartbeats as heartbeats
 from tests.support import store_jobs as jobs
 from tests.support.stores import ANN, BOB, A, B, World, at, new_run, todo
 
-pytestmark = pytest.mark.real_time
+pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 NOW = at(100)
 
