@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
+from goclaw_py.import_thread import in_import_thread
 from goclaw_py.model.errors import AgentError, SettingError
 from goclaw_py.model.run_steps import MOST_STORED, ValueStep
 from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
@@ -42,6 +43,7 @@ class CallableAgent:
         self._target = target
         self._owner = owner
         self._is_async = _is_async(target)
+        self._imports_beside = True
 
     @classmethod
     def load(cls, path: str, *, key: str) -> CallableAgent:
@@ -68,6 +70,11 @@ class CallableAgent:
 
         ``emit`` and ``request.take_messages`` may be called from its thread.
         """
+        if self._imports_beside:
+            # Its code may import what an agent of the gateway needs, and two threads at once get
+            # modules that are not complete.
+            await in_import_thread(int)
+            self._imports_beside = False
         request = request.begun_again()
         if self._is_async:
             given = self._target(replace(request, step=_StoredSteps(request, emit)), emit)

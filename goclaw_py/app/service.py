@@ -252,6 +252,7 @@ class Service:
             self._container.incidents.watch,
             self._container.calls.run,
             self._container.lane_permits.run,
+            self._container.unattended.watch,
             self._container.job_module.run,
             self._container.job_module.run_retention,
             self._container.job_module.retry_notifications,

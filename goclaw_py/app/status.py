@@ -104,6 +104,7 @@ class Snapshots:
                 *_warnings(backlog, channels, trouble),
                 *self._cluster.warnings(),
                 *self._more(),
+                *container.unattended.warnings(),
                 *container.job_module.warnings(),
                 *container.heartbeats.warnings(),
                 *(_outage(view) for view in container.outages.views()),

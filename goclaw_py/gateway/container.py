@@ -18,6 +18,7 @@ from goclaw_py.cluster.lane_permits import ClusterLanePermits
 from goclaw_py.cluster.rpc import NodeRpc
 from goclaw_py.delivery.outbox_sender import OutboxSender
 from goclaw_py.delivery.rate_limiter import RateLimiter
+from goclaw_py.gateway.unattended_runs import UnattendedRuns
 from goclaw_py.heartbeat.module import HeartbeatModule, HeartbeatSetup
 from goclaw_py.jobs.module import JobDependencies, JobModule, JobSetup
 from goclaw_py.messages.approvals import ToolApprovals
@@ -229,6 +230,10 @@ class Container:
         )
         self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)
+        engines = (self.job_module.occurrences, self.heartbeats.heartbeat_runs)
+        self.unattended = UnattendedRuns(
+            self._store, self._clock, dispatcher, engines, self._live, self.close_cut_runs
+        )
 
     def _equipment(
         self, deps: GatewayDependencies, received: AttachmentDownloader

@@ -200,27 +200,22 @@ class HeartbeatExecutions(
         if attempt.outcome is Outcome.INTERRUPTED:
             return Next.RELEASE
         if attempt.outcome is Outcome.COMPLETED:
-            return await self._read(held, attempt)
+            return await retry_until_available(lambda: self._alerts.of(held, attempt))
         if attempt.outcome is Outcome.CANCELLED or held.stopped:
             return self.stopped()
         spent = attempt.side_effects or attempt.reason is Reason.BUDGET
         failed = attempt.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
         if failed and attempt.retryable and not spent and held.attempt <= RETRIES:
             return Next.RETRY
-        return HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS)
-
-    async def _read(self, held: HeartbeatExecution, reply: Attempt) -> HeartbeatOutcome:
-        try:
-            return await retry_until_available(lambda: self._alerts.of(held, reply))
-        except Exception as bug:
-            # A boundary: a reply that cannot be written must not keep its heartbeat run open.
-            log.exception("heartbeat_reply_failed", extra=held.facts)
-            detail = f"{type(bug).__name__}: {bug}"
-            return HeartbeatOutcome(HeartbeatRunStatus.FAILED, detail, reply.text)
+        return self.failed(attempt)
 
     def stopped(self) -> HeartbeatOutcome:
         """See ``ExecutionEngine``."""
         return HeartbeatOutcome(HeartbeatRunStatus.CANCELLED, "it was stopped")
+
+    def failed(self, attempt: Attempt) -> HeartbeatOutcome:
+        """See ``ExecutionEngine``."""
+        return HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS)
 
     async def written(
         self, held: HeartbeatExecution, finish: HeartbeatOutcome, attempt: Attempt

@@ -324,6 +324,11 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         """See ``ExecutionEngine``."""
         return Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
 
+    def failed(self, attempt: Attempt) -> Finish:
+        """See ``ExecutionEngine``."""
+        del attempt
+        return Finish(OccurrenceStatus.FAILED)
+
     async def _end_unbegun(self, held: JobExecution, end: Finish) -> None:
         if end.status is not OccurrenceStatus.LOST:
             log.info("job_skipped", extra={**held.facts, "reason": end.why})
@@ -391,6 +396,8 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
                 lambda: self._performer.tell(held, end, update, attempt)
             )
         except Exception:
+            if end.status is OccurrenceStatus.OK:
+                raise  # the result cannot be told, so the run has failed
             # A boundary: a text that cannot be written must not keep its job from going on.
             log.exception("job_result_failed", extra=held.facts)
             return EndReport()

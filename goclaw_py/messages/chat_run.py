@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -46,8 +46,8 @@ from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.replies import Replies, TurnEnd, log_failure, signal_of
 from goclaw_py.runs.run_persistence import Abandoned, store_run
-from goclaw_py.runs.run_recorder import RunRecorder
-from goclaw_py.runs.streaming_reply import StreamingReplies
+from goclaw_py.runs.run_recorder import RunRecorder, without_success
+from goclaw_py.runs.streaming_reply import OrphanedReply, StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.subagents import ParentRun as Parent
 from goclaw_py.runs.turn import Turn, maker_in
@@ -308,24 +308,18 @@ class ChatRunExecutor:
         self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
     ) -> None:
         """Store the end of a turn; call ``stored`` when that is done or will never be."""
-        if ended.outcome is Outcome.ABANDONED and ended.reason in _RUNS_AGAIN:
-            # It ignores its cancellation, but its messages run again.
-            ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
-        if turn.after is not None:
-            await turn.after.wait()
-        ended, error = turn.progress.judge(ended, error)
-        ended = self._outages.judge(turn, ended, error)
-        questions = Questions()
-        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
-            questions, error = await self._ask(error, turn.agent, _asked_chat(turn)), None
-        end = TurnEnd(turn, ended, error, self._drafts.stop(turn.id), questions=questions)
-        if not end.is_silent:
-            end.left = await self._drafts.end(turn.id)
-        self._write(end)
+        end = TurnEnd(turn, ended, error, OrphanedReply())
+        try:
+            await self._write(end)
+        except Exception as bug:
+            # A boundary: the bug may be the channel's or lie in what the agent gave back.
+            log.exception("reply_failed", extra=turn.facts)
+            end.ended, end.error = without_success(end.ended), bug
+            end.say = self._replies.bare(end)
         self._signal(turn, signal_of(end))
         if turn.id in self._told:
             self._told[turn.id].set()
-        log_failure(turn, error)
+        log_failure(turn, end.error)
         facts, told = turn.facts, end.ended
         if turn.stop_tried is not None:
             # Should this node die in between, the stop acts again: on this turn, not the next one.
@@ -343,10 +337,28 @@ class ChatRunExecutor:
             self._outages.recorded(turn, end.ended, end.error)
         finally:
             self._feed.ended(turn, told, turn.progress)
-            self._agent_executor.ended(turn, told, turn.progress, error)
+            self._agent_executor.ended(turn, told, turn.progress, end.error)
             await self._leave_draft(end, told)
             self._budget_tracker.close(turn.id)
             del self._turns[ended.run_id]
+
+    async def _write(self, end: TurnEnd) -> None:
+        """Decide how a turn has ended, take over its draft, and create the outgoing messages."""
+        turn, ended, error = end.turn, end.ended, end.error
+        if ended.outcome is Outcome.ABANDONED and ended.reason in _RUNS_AGAIN:
+            # It ignores its cancellation, but its messages run again.
+            ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+        if turn.after is not None:
+            await turn.after.wait()
+        ended, error = turn.progress.judge(ended, error)
+        end.ended, end.error = self._outages.judge(turn, ended, error), error
+        if isinstance(error, ApprovalNeeded) and end.ended.reason is Reason.APPROVAL:
+            end.questions = await self._ask(error, turn.agent, _asked_chat(turn))
+            end.error = None
+        end.left = self._drafts.stop(turn.id)
+        if not end.is_silent:
+            end.left = await self._drafts.end(turn.id)
+        end.say = self._replies.messages(end)
 
     def _give_back(self, fenced: Turn) -> None:
         """Return a turn to its mailbox, so that a reload reads its messages in order."""
@@ -370,17 +382,6 @@ class ChatRunExecutor:
                 await self._drafts.remove_lost(end.turn.id)
         self._drafts.forget(end.turn.id)
 
-    def _write(self, end: TurnEnd) -> None:
-        """Create the outgoing messages. A bug there fails the run."""
-        try:
-            end.say = self._replies.messages(end)
-        except Exception as bug:
-            # A boundary: the bug may be the channel's or lie in what the agent gave back.
-            log.exception("reply_failed", extra=end.turn.facts)
-            if end.ended.outcome is Outcome.COMPLETED:
-                end.ended, end.error = Ending(end.ended.run_id, Outcome.FAILED), bug
-            end.say = self._replies.bare(end)
-
     async def _store_end(self, end: TurnEnd, facts: Mapping[str, object]) -> Ending:
         """Store the end; return it as stored. Raises ``Fenced``."""
         if isinstance(end.error, Fenced):
@@ -396,32 +397,29 @@ class ChatRunExecutor:
         except Exception as bug:
             # A boundary: the bug may lie in what the agent gave back.
             log.exception("run_end_not_stored", extra=facts)
-            if end.ended.outcome is Outcome.COMPLETED:
-                end = replace(end, ended=Ending(end.ended.run_id, Outcome.FAILED))
-            await until_stored(partial(self._store_bare_end, end, bug), facts)
+            end = replace(end, ended=without_success(end.ended))
+            await until_stored(self._bare_ends(end, bug), facts)
         return end.ended
 
-    async def _store_bare_end(self, end: TurnEnd, bug: Exception) -> None:
-        """Store an end without any external content."""
-        turn, ended = end.turn, end.ended
-        say = self._replies.bare(end)
-        now = self._clock.now()
-        if turn.begun is None:
-            rows = [row.id for row in turn.rows]
-            await self._store.settle(
-                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
-            )
-            return
-        stored = RunEnd(
-            id=turn.id,
-            outcome=ended.outcome,
-            finished_at=now,
-            reason=ended.reason,
-            error=f"not stored: {type(bug).__name__}: {bug}",
-            say=say,
-            taken_in=turn.taken_in,
-        )
-        await store_run(self._store, turn.begun, stored, self._node)
+    def _bare_ends(self, end: TurnEnd, bug: Exception) -> Callable[[], Awaitable[None]]:
+        """Return what stores an end without any external content; again, without its prompt."""
+        turn, ended, node = end.turn, end.ended, self._node
+        say, now = self._replies.bare(end), self._clock.now()
+        bare = turn.progress.bare_end(ended, bug, now, prompt=turn.prompt())
+        bare = replace(bare, say=say, taken_in=turn.taken_in)
+
+        async def store() -> None:
+            nonlocal bare
+            if turn.begun is None:
+                rows = [row.id for row in turn.rows]
+                await self._store.settle(
+                    rows, ended.outcome, now=now, reason=ended.reason, say=say, node=node()
+                )
+                return
+            this, bare = bare, replace(bare, history=())
+            await store_run(self._store, turn.begun, this, node)
+
+        return store
 
     async def _record_unbegun(self, end: TurnEnd) -> None:
         """Store the end of a turn whose run has not started. Raises ``Fenced``."""

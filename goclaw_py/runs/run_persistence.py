@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from goclaw_py.common.retry import retry_until_available, until_stored
+from goclaw_py.common.retry import retry_until_available
 from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
@@ -149,24 +149,14 @@ async def store_attempt(store: RunEndStore, run: RunEnd | None, node: NodeId) ->
     return False
 
 
-async def store_end(what: str, whole: Store, bare: Store, facts: Mapping[str, object]) -> bool:
+async def store_end(what: str, store: Store, facts: Mapping[str, object]) -> bool:
     """Store the end of a claim; waits for the database.
 
-    An end that cannot be stored because of a bug is stored without content. Returns False then, and
-    if the claim belongs to another node.
+    Returns False if the claim belongs to another node. Raises what a bug raises.
     """
     try:
-        await retry_until_available(whole)
+        await retry_until_available(store)
     except Fenced:
         log.warning("claim_lost", extra={**facts, "claim": what})
         return False
-    except Exception:
-        # A boundary: what met the bug may be what was said.
-        log.exception("claim_end_not_stored", extra={**facts, "claim": what})
-    else:
-        return True
-    try:
-        await until_stored(bare, facts)
-    except Fenced:
-        log.warning("claim_lost", extra={**facts, "claim": what})
-    return False
+    return True

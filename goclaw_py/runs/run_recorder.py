@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from goclaw_py.common.text import cut_text
+from goclaw_py.common.text import cut_text, error_text
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotContinued
 from goclaw_py.model.messages import OutFile
@@ -60,6 +60,8 @@ class RunRecorder:
     """The budget for which the runtime has stopped it, if any."""
     is_asking: bool = False
     """Whether a request was sent that ``step`` does not contain."""
+    half: str = ""
+    """Half of a surrogate pair at the end of the last text; its other half may come next."""
     can_continue: bool = False
     """Whether a later run can continue it after its last step (SPEC AGENT-10)."""
     begun: RunStartResult = field(default_factory=RunStartResult)
@@ -199,7 +201,7 @@ class RunRecorder:
 
     def told(self, error: BaseException | None) -> str | None:
         """Return the stored text of an error, if there is one."""
-        return None if error is None else self.hide(f"{type(error).__name__}: {error}")
+        return None if error is None else self.hide(error_text(error))
 
     def run_end(
         self,
@@ -236,11 +238,36 @@ class RunRecorder:
             approvals=asks.approvals,
         )
 
+    def bare_end(self, ended: Ending, bug: Exception, now: datetime, *, prompt: str) -> RunEnd:
+        """Return an end without what the agent gave back, for one that a bug kept from the store.
+
+        The prompt stays in the history: the person has said it, and the next run can refer to it.
+        """
+        again = ended.outcome is Outcome.INTERRUPTED
+        return RunEnd(
+            id=ended.run_id,
+            outcome=ended.outcome,
+            finished_at=now,
+            reason=ended.reason,
+            error=f"not stored: {self.told(bug)}",
+            history=() if again else _plain(prompt, texts.cut_note(ended.outcome)),
+        )
+
     def _summary(self, places: Sequence[int]) -> Summary | None:
         made = self.compacted
         if made is None or not 0 < made.replaced <= len(places):
             return None
         return Summary(made.summary, places[made.replaced - 1])
+
+
+def without_success(ended: Ending) -> Ending:
+    """Return the outcome of a run whose whole end a bug kept from the store: it has failed.
+
+    One that was stopped, timed out, or runs again stays that.
+    """
+    asks = ended.reason is Reason.APPROVAL
+    is_success = ended.outcome is Outcome.COMPLETED or asks
+    return Ending(ended.run_id, Outcome.FAILED) if is_success else ended
 
 
 def _plain(prompt: str, reply: str) -> tuple[HistoryEntry, ...]:

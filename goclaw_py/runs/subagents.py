@@ -46,7 +46,7 @@ from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
-from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.views import RunState
@@ -333,28 +333,34 @@ class ChildRuns:
         ended, error = progress.judge(ended, error)
         if ended.reason is Reason.DRAINING:  # it was about to be continued
             ended = Ending(ended.run_id, Outcome.INTERRUPTED, Reason.SHUTDOWN)
-        questions = Questions()
-        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
-            questions, error = await self._ask(error, child.run.agent, child.asks), None
         done = ChildResult(Outcome.FAILED, texts.FAILED)
         facts = {"run_id": child.id, "session": child.run.session, "parent": child.asker.run_id}
-        if error is not None:
-            log.warning("run_failed", extra={**facts, "error": str(error)})
         try:
-            done = _done(child, ended, error)
-            await self._announce(child, ended, done, facts)
-            if child.beginning is not None:
-                await self._store_end(child, ended, error, facts, questions)
+            try:
+                done = _done(child, ended, error)
+                await self._store_end(child, ended, error, done, facts)
+            except (Fenced, RunNotStarted):
+                raise
+            except Exception as bug:
+                # A boundary: what met the bug may be what the agent gave back.
+                log.exception("run_end_not_stored", extra=facts)
+                done = ChildResult(Outcome.FAILED, texts.FAILED)
+                ended, now = without_success(ended), self._clock.now()
+                bare = progress.bare_end(ended, bug, now, prompt=child.prompt)
+                if child.beginning is not None:
+                    await _stored_or_logged(lambda: self._finish(bare), facts)
+        except RunNotStarted:
+            pass
         except Fenced:
             log.warning("session_taken_over", extra=facts)
             ended = taken_over(child.id)
         finally:
+            if not child.done.done():
+                child.done.set_result(done)
             self._feed.ended(child.run, ended, progress)
             self._agent_executor.ended(child.run, ended, progress, error)
             self._budget_tracker.close(child.id)
             del self._children[child.id]
-            if not child.done.done():
-                child.done.set_result(done)
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Never called: children do not join other runs."""
@@ -404,38 +410,26 @@ class ChildRuns:
         child: Child,
         ended: Ending,
         error: BaseException | None,
+        done: ChildResult,
         facts: Mapping[str, object],
-        questions: Questions,
     ) -> None:
-        progress = child.progress
+        """Announce and store the end of a child."""
+        progress, questions = child.progress, Questions()
+        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
+            questions, error = await self._ask(error, child.run.agent, child.asks), None
+        if error is not None:
+            log.warning("run_failed", extra={**facts, "error": progress.told(error)})
         now = self._clock.now()
-        bare = RunEnd(
-            id=child.id,
-            outcome=ended.outcome,
-            finished_at=now,
-            reason=ended.reason,
-            error=progress.told(error),
-            say=questions.say,
-            approvals=questions.approvals,
-        )
-
-        async def finish() -> None:
-            end = progress.run_end(ended, error, now, prompt=child.prompt, asks=questions)
+        end = progress.run_end(ended, error, now, prompt=child.prompt, asks=questions)
+        await self._announce(child, ended, done, facts)
+        if child.beginning is not None:
+            await asyncio.shield(child.beginning)
             await self._finish(end)
 
-        try:
-            assert child.beginning is not None
-            await asyncio.shield(child.beginning)
-            if not await _stored_or_logged(finish, facts):
-                # What the agent gave back may be what met a bug.
-                await _stored_or_logged(lambda: self._finish(bare), facts)
-        except RunNotStarted:
-            return
-        session = {child.run.session}
-        await retry_until_available(lambda: self._store.release_sessions(self._node(), session))
-
     async def _finish(self, end: RunEnd) -> None:
-        await self._store.finish_run(end, node=self._node())
+        await retry_until_available(lambda: self._store.finish_run(end, node=self._node()))
+        session = {self._children[end.id].run.session}
+        await retry_until_available(lambda: self._store.release_sessions(self._node(), session))
 
 
 class RunChildren:

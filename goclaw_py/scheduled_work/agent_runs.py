@@ -26,7 +26,7 @@ from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.run_persistence import RunStart
-from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.scheduled_work.engine import ExecutionEngine, ExecutionT
 from goclaw_py.scheduled_work.models import Attempt, Superseded
@@ -151,24 +151,18 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         """Store the end of a run, with its consequences."""
         mine = self._runs[ended.run_id]
         held, progress = mine.held, mine.progress
-        ended, error = progress.judge(ended, error)
         is_again = False
         if isinstance(error, Superseded):
             error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
             is_again = self._engine.decide_again(held)
-        questions = Questions()
-        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
-            questions, error = await self.questions(held, error), None
-        if error is not None:
-            log.warning("run_failed", extra={**held.facts, "error": str(error)})
         try:
-            if isinstance(error, Fenced):
-                await self.lost(held)
-                ended = taken_over(ended.run_id)
-            elif not is_again:
-                attempt = attempt_of(ended, error, progress)
-                end = await self._run_end(mine, ended, error, questions)
-                await self._engine.ended(held, attempt, end)
+            if not is_again:
+                ended, error = await self._store_end(mine, ended, error)
+        except Exception as bug:
+            # A boundary: what met the bug may be what the agent gave back.
+            log.exception("run_end_not_stored", extra=held.facts)
+            ended = without_success(ended)
+            await self._engine.crashed(held, bug, self._bare_end(mine, ended, bug))
         finally:
             self._deps.feed.ended(mine.run, ended, progress)
             if not is_again:
@@ -177,6 +171,34 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
             del self._runs[ended.run_id]
             if mine.beginning is not None:
                 self._release_later(mine.run.session)
+
+    async def _store_end(
+        self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None
+    ) -> tuple[Ending, BaseException | None]:
+        """Store the end of a run; return its outcome and its error, as stored."""
+        held, progress = mine.held, mine.progress
+        ended, error = progress.judge(ended, error)
+        questions = Questions()
+        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
+            questions, error = await self.questions(held, error), None
+        if error is not None:
+            log.warning("run_failed", extra={**held.facts, "error": progress.told(error)})
+        if isinstance(error, Fenced):
+            await self.lost(held)
+            return taken_over(ended.run_id), error
+        attempt = attempt_of(ended, error, progress)
+        end = await self._run_end(mine, ended, error, questions)
+        bare = partial(self._bare_end, mine, without_success(ended))
+        await self._engine.ended(held, attempt, end, bare)
+        return ended, error
+
+    def _bare_end(
+        self, mine: ScheduledRun[ExecutionT], ended: Ending, bug: Exception
+    ) -> RunEnd | None:
+        if mine.beginning is None:
+            return None
+        prompt = self.prompt(mine.held)
+        return mine.progress.bare_end(ended, bug, self._clock.now(), prompt=prompt)
 
     async def _run_end(
         self,

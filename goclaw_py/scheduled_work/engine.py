@@ -32,14 +32,16 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.common.log_context import work_on
-from goclaw_py.common.retry import attempt_delay_s, retry_until_available
+from goclaw_py.common.retry import attempt_delay_s, retry_until_available, until_stored
 from goclaw_py.model.errors import Fenced, RunNotStarted
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import RunEnd
 from goclaw_py.runs.run_persistence import RunEndStore, store_attempt, store_end
@@ -120,10 +122,14 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         """Return the end of a stopped execution."""
 
     @abstractmethod
+    def failed(self, attempt: Attempt) -> FinishT:
+        """Return the end of an execution that a bug has ended."""
+
+    @abstractmethod
     async def written(
         self, held: ExecutionT, finish: FinishT, attempt: Attempt
     ) -> tuple[EndT, Messages]:
-        """Return the stored form of an end, and its notifications. Raises nothing."""
+        """Return the stored form of an end, and its notifications."""
 
     @abstractmethod
     def bare(self, end: EndT) -> EndT:
@@ -164,6 +170,23 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
     def holds(self, held: ExecutionT) -> bool:
         """Return whether an execution is still in this process."""
         return self._held.get(held.id) is held
+
+    def attended(self, runs: Collection[str]) -> set[str]:
+        """Return the ids of the executions that wait for their turn or have a task.
+
+        ``runs`` are the unfinished runs of this process.
+        """
+        return {
+            held.id
+            for held in self._held.values()
+            if held.waits or held.is_over or held.id in self._starting or held.run in runs
+        }
+
+    def forget_some(self, ids: Collection[str]) -> None:
+        """Forget executions that have no task any more: the store ends them."""
+        for held in self.all():
+            if held.id in ids:
+                self._drop(held)
 
     # ------------------------------------------------------------------ beginning
 
@@ -217,14 +240,20 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
 
     # ------------------------------------------------------------------ ending
 
-    async def ended(self, held: ExecutionT, attempt: Attempt, run: RunEnd | None) -> None:
+    async def ended(
+        self,
+        held: ExecutionT,
+        attempt: Attempt,
+        run: RunEnd | None,
+        bare: Callable[[Exception], RunEnd | None] | None = None,
+    ) -> None:
         """Store the end of an attempt, and do what follows. Returns when it is stored.
 
-        ``run`` is the end of its run, None without one.
+        ``run`` is the end of its run, None without one; ``bare`` replaces it after a bug.
         """
         verdict = await self.after(held, attempt)
         if not isinstance(verdict, Next):
-            await self._finish(held, verdict, attempt, run)
+            await self._finish(held, verdict, attempt, run, bare)
             return
         is_stored = await store_attempt(self._run_ends, run, held.node)
         if verdict is Next.PARK and is_stored:
@@ -245,21 +274,59 @@ class ExecutionEngine(ABC, Generic[ClaimT, ExecutionT, FinishT, EndT]):
         """End an execution that has not started, or starts no more attempts."""
         await self._finish(held, finish, attempt, None)
 
+    async def crashed(self, held: ExecutionT, bug: Exception, run: RunEnd | None) -> None:
+        """End an execution whose attempt has ended, and met a bug then."""
+        if self.holds(held):
+            attempt = failed_by(bug)
+            await self._finish(held, self.failed(attempt), attempt, run)
+
     async def _finish(
-        self, held: ExecutionT, finish: FinishT, attempt: Attempt, run: RunEnd | None
+        self,
+        held: ExecutionT,
+        finish: FinishT,
+        attempt: Attempt,
+        run: RunEnd | None,
+        bare: Callable[[Exception], RunEnd | None] | None = None,
     ) -> None:
         held.is_over = True
         try:
-            end, say = await self.written(held, finish, attempt)
-            whole = await store_end(
-                self._what,
-                lambda: self._store_end(held, end, say, run),
-                lambda: self._store_end(held, self.bare(end), (), None),
-                held.facts,
-            )
+            try:
+                end, say = await self.written(held, finish, attempt)
+                whole = partial(self._store_end, held, end, say, run)
+                is_mine = await store_end(self._what, whole, held.facts)
+            except Exception as bug:
+                # A boundary: what met the bug may be what was said.
+                log.exception("claim_end_not_stored", extra={**held.facts, "claim": self._what})
+                if attempt.outcome in (Outcome.COMPLETED, Outcome.FAILED):
+                    attempt = failed_by(bug)
+                    finish = self.failed(attempt)
+                run = bare(bug) if run is not None and bare is not None else run
+                end, stored = await self._finish_bare(held, finish, attempt, run)
+            else:
+                stored = say if is_mine else None
         finally:
             self._drop(held)
-        self.finished(held, finish, end, say if whole else None, attempt)
+        self.finished(held, finish, end, stored, attempt)
+
+    async def _finish_bare(
+        self, held: ExecutionT, finish: FinishT, attempt: Attempt, run: RunEnd | None
+    ) -> tuple[EndT, Messages | None]:
+        """Store an end without what the agent gave back, and if need be without any text.
+
+        Returns the end with its notifications, None if they are not stored.
+        """
+        end, say = await self.written(held, finish, attempt)
+        whole = partial(self._store_end, held, end, say, run)
+        try:
+            is_mine = await store_end(self._what, whole, held.facts)
+        except Exception:
+            log.exception("claim_end_not_stored", extra={**held.facts, "claim": self._what})
+        else:
+            return end, say if is_mine else None
+        end, run = self.bare(end), None if run is None else replace(run, history=())
+        least = partial(until_stored, partial(self._store_end, held, end, (), run), held.facts)
+        await store_end(self._what, least, held.facts)
+        return end, None
 
     async def _store_end(
         self, held: ExecutionT, end: EndT, say: Messages, run: RunEnd | None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from goclaw_py.common.text import error_text
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -57,7 +58,7 @@ NOTHING = Attempt(Outcome.REJECTED)
 
 def failed_by(error: BaseException) -> Attempt:
     """Return the result of an attempt that failed before it started."""
-    return Attempt(Outcome.FAILED, error=f"{type(error).__name__}: {error}")
+    return Attempt(Outcome.FAILED, error=error_text(error))
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

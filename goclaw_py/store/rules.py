@@ -45,6 +45,9 @@ MESSAGES_KEPT: Final = 5
 DECIDED: Final = "decided"
 """The error of a message with a question that was decided before it was sent."""
 
+UNATTENDED: Final = "its node had forgotten it: it was stored as running, and nothing ran it"
+"""The error of a run that its own node has ended as lost."""
+
 CALLS_KEPT: Final = timedelta(minutes=1)
 """How long calls between nodes are kept; no caller waits longer."""
 

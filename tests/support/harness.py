@@ -269,6 +269,7 @@ class GatewayProcess:
             self.outbox.run(),
             self.container.calls.run(),
             self.container.lane_permits.run(),
+            self.container.unattended.watch(),
             self.container.job_module.run(),
             self.container.heartbeats.run(),
             *(

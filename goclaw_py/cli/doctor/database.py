@@ -51,7 +51,7 @@ def check_database(facts: DoctorFacts) -> Iterator[Finding]:
             if kind == "embedded"
             else "start the database, or fix database.url"
         )
-        yield Finding("database", f"{kind}: {facts.database}", cure)
+        yield Finding("database", f"{kind}: {facts.database}", facts.database_cure or cure)
         return
     schema = facts.database.schema
     known = "no permission to read schema" if schema is None else f"schema {schema.current}"

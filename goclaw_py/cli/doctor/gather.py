@@ -19,7 +19,7 @@ from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.cli.progress import tell
 from goclaw_py.config import Settings
-from goclaw_py.model.errors import ChannelError, GoclawError, NoDatabase
+from goclaw_py.model.errors import ChannelError, GoclawError, MigrationError, NoDatabase
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery, OutboxState
@@ -72,8 +72,8 @@ async def look_around(
     tell(ProgressStep("checking the database, the gateway and the channels"))
     runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
     limit_s = LIMIT_S if settings.database.url is not None else None
-    database, gateway, probes = await asyncio.gather(
-        _asked(composition.check_up(settings), limit_s),
+    (database, cure), gateway, probes = await asyncio.gather(
+        _database(settings, limit_s),
         _gateway(settings) if runs else _nothing(),
         # A running gateway knows the state of its channels, and a bot allows only one client.
         _nothing() if runs else _probes(settings),
@@ -85,6 +85,7 @@ async def look_around(
         env=env,
         machine=machine,
         database=database,
+        database_cure=cure,
         gateway=gateway,
         probes=probes,
         work=work,
@@ -109,6 +110,27 @@ async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT
     except Exception as error:
         # A boundary: a bug in the request becomes a finding, too.
         return f"{type(error).__name__}: {error}"
+
+
+async def _database(settings: Settings, limit_s: float | None) -> tuple[Checkup | str, str]:
+    """Return the state of the database, or an error with its cure if the server is not the cause.
+
+    A server that is only slow must not be started again, nor one whose schema is refused.
+    """
+    cure = ""
+
+    async def check() -> Checkup:
+        nonlocal cure
+        try:
+            return await composition.check_up(settings)
+        except asyncio.CancelledError:
+            cure = "run goclaw doctor again when this machine, its network and the server are idle"
+            raise
+        except MigrationError:
+            cure = "the server runs; use the release that this database belongs to, or a backup"
+            raise
+
+    return await _asked(check(), limit_s), cure
 
 
 async def _probes(settings: Settings) -> list[tuple[str, str | ChannelError]] | None:

@@ -209,7 +209,7 @@ _VERBS: Final = {
     OccurrenceStatus.CANCELLED: "was stopped",
     OccurrenceStatus.SKIPPED: "was skipped",
     OccurrenceStatus.INTERRUPTED: "was interrupted by a shutdown",
-    OccurrenceStatus.LOST: "was lost: its process ended during the run",
+    OccurrenceStatus.LOST: "was lost: its process ended during the run, or forgot it",
     OccurrenceStatus.NO_ROUTE: "completed, but there was no chat to send its result to",
     OccurrenceStatus.UNDELIVERED: "completed, but the channel refused its result",
 }

@@ -34,7 +34,7 @@ def clause(end: FailedOutcome) -> str:
         words = texts.reason_words(end.reason)
         cause = "was " if end.reason is Reason.SHUTDOWN else "was interrupted: "
         return f"{cause}{words}; its messages run again"
-    if end.reason is not None:
+    if end.reason is not None and not (end.reason is Reason.CRASHED and end.error):
         cause = texts.reason_words(end.reason)
         error = f" ({brief(end.error)})" if end.error else ""
         return f"{verb}: {cause}{error}"

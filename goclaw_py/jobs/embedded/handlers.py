@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from goclaw_py.common.text import cut_bytes, cut_text
+from goclaw_py.common.text import cut_bytes, cut_text, error_text
 from goclaw_py.jobs.execution import JobExecution, JobHandler
 from goclaw_py.jobs.execution_models import OUTPUT_BYTES
 from goclaw_py.jobs.executions import JobExecutions
@@ -154,7 +154,7 @@ class Handlers(JobHandler):
 
     def _failed(self, held: JobExecution, error: BaseException, outcome: Outcome) -> Attempt:
         retryable = isinstance(error, _TRANSIENT)
-        words = f"{type(error).__name__}: {error}"
+        words = error_text(error)
         if outcome is Outcome.TIMED_OUT:
             # It would take as long again.
             retryable = False

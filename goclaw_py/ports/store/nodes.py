@@ -159,3 +159,23 @@ class NodeStore(Protocol):
 
         Live nodes are not changed. Several nodes may call it at once; one of them does the work.
         """
+
+    async def unattended(self, node: NodeId, attended: Collection[str]) -> list[str]:
+        """Return the ids of what this node has begun or claimed, except those it works on.
+
+        Unfinished runs, occurrences and heartbeat runs.
+        """
+
+    async def recover_work(
+        self,
+        node: NodeId,
+        ids: Collection[str],
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+    ) -> RecoveryReport:
+        """Do with some work of a live node what ``recover`` does with all of an expired one.
+
+        The node keeps everything else.
+        """

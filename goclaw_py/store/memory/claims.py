@@ -97,12 +97,21 @@ def give_back(database: MemoryDatabase, rows: Collection[HeartbeatRun]) -> None:
 
 
 def release_claims(
-    database: MemoryDatabase, nodes: Collection[NodeId], now: datetime, *, died: bool
+    database: MemoryDatabase,
+    nodes: Collection[NodeId],
+    now: datetime,
+    *,
+    died: bool,
+    only: Collection[str] | None = None,
 ) -> None:
-    """Release the unfinished claims of nodes; runs in progress are lost if the nodes ``died``."""
-    left = database.cron.claimed_by(nodes)
+    """Release the unfinished claims of nodes, or ``only`` some of them.
+
+    Runs in progress are lost if the nodes ``died``.
+    """
+    left = [one for one in database.cron.claimed_by(nodes) if only is None or one.id in only]
     let_go(database, left, OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED, now)
     rows = database.heartbeat_runs.claimed_by(nodes)
+    rows = [row for row in rows if only is None or row.id in only]
     began = {
         row.id: database.attempts(database.heartbeat_runs.runs.get(row.id, ())) for row in rows
     }

@@ -418,19 +418,15 @@ class MemoryDatabase:
         self.sessions[run.new.session].active.discard(run.new.id)
         self.heartbeat_runs.is_over(run.new)
 
-    def end_runs_of(
-        self, nodes: Collection[NodeId], outcome: Outcome, reason: Reason, now: datetime
+    def end_runs(
+        self, cut: Iterable[RunRow], outcome: Outcome, reason: Reason, now: datetime, error: str
     ) -> list[RunRow]:
-        """End the unfinished runs of these nodes, the oldest first.
-
-        Runs whose messages have ended by a stop are cancelled.
-        """
-        cut = [run for run in self.runs.values() if run.end is None and run.node in nodes]
-        for run in cut:
+        """End runs, the oldest first; as cancelled if their messages have ended by a stop."""
+        for run in (cut := list(cut)):
             rows = (self.inbox.get(row) for row in sorted(run.new.inbox))
             mine = (row for row in rows if row is not None and row.run_id == run.new.id)
             stopped = next((row for row in mine if row.outcome is Outcome.CANCELLED), None)
-            end = RunEnd(run.new.id, outcome, now, reason)
+            end = RunEnd(run.new.id, outcome, now, reason, error or None)
             if stopped is not None:
                 end = replace(end, outcome=Outcome.CANCELLED, reason=stopped.reason)
             self.end_run(run, end)

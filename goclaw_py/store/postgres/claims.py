@@ -261,16 +261,21 @@ async def give_back(connection: Connection, held: Sequence[Row]) -> None:
 
 
 async def release_claims(
-    connection: Connection, nodes: Sequence[NodeId], now: datetime, *, died: bool
+    connection: Connection,
+    nodes: Sequence[NodeId],
+    now: datetime,
+    *,
+    died: bool,
+    only: Sequence[str] | None = None,
 ) -> None:
     """Release the unfinished claims of locked nodes, whose agent runs have ended.
 
-    A heartbeat run is lost if its node ``died`` while its agent was running.
+    A heartbeat run is lost if its node ``died`` while its agent was running. ``only`` are ids.
     """
-    pairs = await connection.fetch(_JOBS["claimed_by"], nodes)
+    pairs = await connection.fetch(_JOBS["claimed_by"], nodes, only)
     status = OccurrenceStatus.LOST if died else OccurrenceStatus.INTERRUPTED
     await let_go(connection, pairs, nodes, status, now)
-    held = await connection.fetch(_HEARTBEAT_RUNS["lock_held"], list(nodes), None)
+    held = await connection.fetch(_HEARTBEAT_RUNS["lock_held"], list(nodes), only)
     if not held:
         return
     attempts: dict[str, int] = {}

@@ -49,6 +49,20 @@ from nodes
 where id = $1
 for update;
 
+-- name: unattended
+-- Return the ids of what a node has begun or claimed, except $2.
+select id
+from runs
+where node = $1 and outcome is null and id <> all ($2::text[])
+union all
+select id
+from job_runs
+where node = $1 and id <> all ($2::text[])
+union all
+select heartbeat_run
+from heartbeats
+where node = $1 and heartbeat_run <> all ($2::text[]);
+
 -- name: lock_dead
 -- Lock the nodes whose lease has expired, except those that another node is recovering: all of
 -- them, or those of a list.
@@ -96,10 +110,10 @@ order by key
 for update;
 
 -- name: end_runs_of
--- End the unfinished runs of some nodes with the outcome $2; runs that were being stopped, whose
--- messages the stop has ended, as cancelled.
+-- End the unfinished runs of some nodes, or only some of these ($5), with the outcome $2; runs that
+-- were being stopped, whose messages the stop has ended, as cancelled.
 update runs
-set (outcome, reason, finished_at) = (
+set error = coalesce(error, $6), (outcome, reason, finished_at) = (
     select
         coalesce(stopped.outcome, $2), case when stopped.outcome is null then $3 else stopped.reason end,
         $4::timestamptz
@@ -114,7 +128,7 @@ set (outcome, reason, finished_at) = (
         limit 1
     ) as stopped on true
 )
-where node = any ($1::text[]) and outcome is null
+where node = any ($1::text[]) and outcome is null and ($5::text[] is null or id = any ($5::text[]))
 returning
     runs.id, runs.session, runs.channel, runs.account, runs.chat, runs.thread, runs.started_at,
     runs.outcome;

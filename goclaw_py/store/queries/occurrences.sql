@@ -279,10 +279,10 @@ set status = 'waiting', node = null
 where node = $1 and manual and waits_for is not null and id <> all ($2::text[]);
 
 -- name: claimed_by
--- What some nodes work on.
+-- What some nodes work on, or only some of it ($2).
 select id, job
 from job_runs
-where node = any ($1::text[]);
+where node = any ($1::text[]) and ($2::text[] is null or id = any ($2::text[]));
 
 -- name: end
 -- Ends locked occurrences that run, with what that makes of their jobs, which are locked too. How

@@ -148,11 +148,18 @@ async def test_an_error_in_the_thread_reaches_the_run() -> None:
         await load("broken").run(request(""), Events())
 
 
+def stuck() -> CallableAgent:
+    """One that starts its thread at once: nothing is imported any more."""
+    agent = load("stuck")
+    agent._imports_beside = False
+    return agent
+
+
 @pytest.mark.parametrize("prompt", ["", "break"])
 async def test_a_cancelled_run_lasts_until_its_thread_has_returned(prompt: str) -> None:
     """SPEC QUEUE-2: the next run of the session must not overlap it."""
     sample.gate.clear()
-    task = asyncio.create_task(load("stuck").run(request(prompt), Events()))
+    task = asyncio.create_task(stuck().run(request(prompt), Events()))
     try:
         await asyncio.sleep(0)
         task.cancel()
@@ -167,7 +174,7 @@ async def test_a_cancelled_run_lasts_until_its_thread_has_returned(prompt: str) 
 
 async def test_a_second_cancellation_gives_the_thread_up() -> None:
     sample.gate.clear()
-    task = asyncio.create_task(load("stuck").run(request("break"), Events()))
+    task = asyncio.create_task(stuck().run(request("break"), Events()))
     try:
         for _ in range(2):
             await asyncio.sleep(0)

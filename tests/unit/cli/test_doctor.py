@@ -18,12 +18,19 @@ import pytest
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor import gather as gathering
 from goclaw_py.cli.doctor.checks import CHECKS, FIRST, DoctorCheck, found
+from goclaw_py.cli.doctor.database import check_database
 from goclaw_py.cli.doctor.finding import DatabaseFacts, DoctorFacts, Finding, Level
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings, load
 from goclaw_py.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
 from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
+from goclaw_py.model.errors import (
+    ChannelError,
+    ChannelRefused,
+    MigrationError,
+    NotSent,
+    StoreUnavailable,
+)
 from goclaw_py.model.ids import AgentName, JobId
 from goclaw_py.model.messages import PeerKind, Sender, Target
 from goclaw_py.model.owners import Maker
@@ -559,3 +566,25 @@ def test_programs_read_ids_and_levels(
     assert {"level": "ok", "subject": "python"}.items() <= reports[0].items()
     assert by_id["gateway"]["level"] == "ok"
     assert by_id["gateway"]["fact"].startswith("running")
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "cure"),
+    [
+        (None, "no answer within", "again when this machine, its network and the server are idle"),
+        (MigrationError("made by a newer release"), "made by a newer release", "the server runs"),
+        (StoreUnavailable("refused"), "refused", "start the database, or fix database.url"),
+    ],
+    ids=["slow", "refused schema", "not there"],
+)
+def test_only_a_database_that_is_not_there_is_to_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None, said: str, cure: str
+) -> None:
+    if error is None:
+        monkeypatch.setattr(gathering, "LIMIT_S", 0.01)
+        monkeypatch.setattr(composition, "check_up", never)
+    else:
+        database_says(monkeypatch, error)
+    (told,) = check_database(look_around(Place(tmp_path).world(MANAGED).settings))
+    assert said in told.fact
+    assert cure in told.cure

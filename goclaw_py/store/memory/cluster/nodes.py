@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -51,7 +51,8 @@ class MemoryNodes(MemoryPart):
 
     async def leave(self, node: NodeId, *, now: datetime) -> None:
         if node in self._db.nodes:
-            cut = self._db.end_runs_of([node], Outcome.INTERRUPTED, Reason.SHUTDOWN, now)
+            runs = self._unfinished([node], None)
+            cut = self._db.end_runs(runs, Outcome.INTERRUPTED, Reason.SHUTDOWN, now, "")
             self._db.free_rows({run.new.id for run in cut}, attempts_back=1)
             self._db.close_forsaken_drafts(now)
             release_claims(self._db, [node], now, died=False)
@@ -92,7 +93,48 @@ class MemoryNodes(MemoryPart):
         dead = [node for node in ended if only is None or node in only]
         if not dead:
             return RecoveryReport()
-        cut = self._db.end_runs_of(dead, Outcome.LOST, Reason.CRASHED, now)
+        report = self._recover(dead, now, max_attempts, apology)
+        self._db.free(dead)
+        return replace(report, nodes=tuple(dead))
+
+    async def unattended(self, node: NodeId, attended: Collection[str]) -> list[str]:
+        runs = (run.new.id for run in self._unfinished([node], None))
+        occurrences = (row.id for row in self._db.cron.claimed_by([node]))
+        heartbeats = (row.id for row in self._db.heartbeat_runs.claimed_by([node]))
+        return [id_ for id_ in (*runs, *occurrences, *heartbeats) if id_ not in attended]
+
+    async def recover_work(
+        self,
+        node: NodeId,
+        ids: Collection[str],
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+    ) -> RecoveryReport:
+        if node not in self._db.nodes:
+            return RecoveryReport()
+        report = self._recover([node], now, max_attempts, apology, ids)
+        self._db.notify(Notice.INBOX, Notice.CRON, Notice.SUBAGENTS, Notice.OUTBOX)
+        return report
+
+    def _unfinished(self, nodes: Collection[NodeId], only: Collection[str] | None) -> list[RunRow]:
+        """Return the unfinished runs of nodes, or ``only`` some of them."""
+        runs = [run for run in self._db.runs.values() if run.end is None and run.node in nodes]
+        return [run for run in runs if only is None or run.new.id in only]
+
+    def _recover(
+        self,
+        nodes: Sequence[NodeId],
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+        only: Collection[str] | None = None,
+    ) -> RecoveryReport:
+        """End what nodes work on, or ``only`` some of it, as lost."""
+        error = "" if only is None else rules.UNATTENDED
+        runs = self._unfinished(nodes, only)
+        cut = self._db.end_runs(runs, Outcome.LOST, Reason.CRASHED, now, error)
         ids = {run.new.id for run in cut}
         lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
         for row in lost[:]:
@@ -108,12 +150,11 @@ class MemoryNodes(MemoryPart):
             self._db.end_row(row, Outcome.LOST, Reason.CRASHED, now)
         self._db.free_rows(ids, attempts_back=0)
         self._db.close_forsaken_drafts(now)
-        release_claims(self._db, dead, now, died=True)
-        self._db.free(dead)
+        release_claims(self._db, nodes, now, died=True, only=only)
         calls = {run: self._db.cut_work(run)[0] for run in ids}
         for session, message in rules.apologies(gave_up, apology, calls):
             self._db.enqueue([message], session=session, now=now)
-        return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in cut), len(lost))
+        return RecoveryReport((), tuple(_cut_run(run) for run in cut), len(lost))
 
 
 def _cut_run(run: RunRow) -> InterruptedRun:

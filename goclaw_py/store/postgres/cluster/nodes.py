@@ -107,15 +107,31 @@ class PostgresNodes(PostgresPart):
             dead = [NodeId(row["id"]) for row in locked]
             if not dead:
                 return RecoveryReport()
-            runs = await _end_runs(connection, dead, Outcome.LOST, Reason.CRASHED, now)
-            ids = [run["id"] for run in runs]
-            ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
-            await connection.fetch(_SQL["free_rows"], ids, 0)
-            await close_forsaken(connection, now=now)
-            await release_claims(connection, dead, now, died=True)
+            runs, ended = await _recover(connection, dead, now, max_attempts)
             await _free(connection, dead)
             await _apologise(connection, [_lost(row) for row in ended], apology, now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
+
+    async def unattended(self, node: NodeId, attended: Collection[str]) -> list[str]:
+        found = await self._pool.fetch(_SQL["unattended"], node, list(attended))
+        return [row["id"] for row in found]
+
+    async def recover_work(
+        self,
+        node: NodeId,
+        ids: Collection[str],
+        *,
+        now: datetime,
+        max_attempts: int,
+        apology: str,
+    ) -> RecoveryReport:
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["lock_node"], node) is None:
+                return RecoveryReport()
+            runs, ended = await _recover(connection, [node], now, max_attempts, list(ids))
+            await _apologise(connection, [_lost(row) for row in ended], apology, now)
+            await notify(connection, [Notice.INBOX, Notice.CRON, Notice.SUBAGENTS, Notice.OUTBOX])
+        return RecoveryReport((), tuple(_cut_run(run) for run in runs), len(ended))
 
 
 def _cut_run(row: Row) -> InterruptedRun:
@@ -128,20 +144,42 @@ def _lost(row: Row) -> rules.LostMessage:
     return rules.LostMessage(row["id"], session, inbound(row["message"]), run)
 
 
+async def _recover(
+    connection: Connection,
+    nodes: Sequence[NodeId],
+    now: datetime,
+    max_attempts: int,
+    only: Sequence[str] | None = None,
+) -> tuple[list[Row], list[Row]]:
+    """End what locked nodes work on, or ``only`` some of it, as lost.
+
+    Returns the runs, and the messages that have no attempts left.
+    """
+    runs = await _end_runs(connection, nodes, Outcome.LOST, Reason.CRASHED, now, only)
+    ids = [run["id"] for run in runs]
+    ended = await connection.fetch(_SQL["end_crashed_rows"], ids, max_attempts, now)
+    await connection.fetch(_SQL["free_rows"], ids, 0)
+    await close_forsaken(connection, now=now)
+    await release_claims(connection, nodes, now, died=True, only=only)
+    return runs, ended
+
+
 async def _end_runs(
     connection: Connection,
     nodes: Sequence[NodeId],
     outcome: Outcome,
     reason: Reason,
     now: datetime,
+    only: Sequence[str] | None = None,
 ) -> list[Row]:
-    """End the unfinished runs of these nodes, the oldest first.
+    """End the unfinished runs of these nodes, or ``only`` some of them, the oldest first.
 
     The sessions are locked before, so a node that is finishing a run is done with it or finds that
     it lost it.
     """
     await connection.fetch(_SQL["lock_sessions_of"], nodes)
-    runs = await connection.fetch(_SQL["end_runs_of"], nodes, outcome, reason, now)
+    error = None if only is None else rules.UNATTENDED
+    runs = await connection.fetch(_SQL["end_runs_of"], nodes, outcome, reason, now, only, error)
     return sorted(runs, key=lambda run: (run["started_at"], run["id"]))
 
 
