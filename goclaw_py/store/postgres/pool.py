@@ -129,13 +129,15 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
 def translated(
     is_closed: Callable[[], bool] = lambda: False, *, at_work: bool = True
 ) -> Iterator[None]:
-    """Convert errors of the driver to ours.
+    """Convert errors of the driver to ours; only this knows what a lost connection raises.
 
-    ``is_closed`` tells whether the connection was lost: the driver then raises the same class as
+    ``is_closed`` tells whether the connection was lost: the driver then raises the same classes as
     for wrong arguments. ``at_work`` is False during the first connection.
     """
     try:
         yield
+    except StoreError:
+        raise
     except (OSError, asyncpg.PostgresError) as error:
         if (ours := _translate(error, at_work=at_work)) is not None:
             raise ours from error
@@ -143,7 +145,10 @@ def translated(
     except asyncpg.TargetServerAttributeNotMatched as error:
         words = "no server of database.url is as its target_session_attrs says, such as a primary"
         raise StoreUnavailable(words) from error
-    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+    except asyncpg.InternalClientError as error:
+        # The protocol broke off; the driver may not have noticed yet that the connection is lost.
+        raise StoreUnavailable(f"the connection to the database broke off: {error}") from error
+    except Exception as error:
         if is_closed():
             raise StoreUnavailable(f"the connection to the database is gone: {error}") from error
         raise
@@ -327,8 +332,9 @@ async def _open(raw: Any) -> None:
     The driver looks up types of arrays in the catalog, for each connection, when a statement has
     one first. Together that takes one query, not one for each statement with another type.
     """
-    await _settle(raw)
-    await raw.prepare(_ARRAYS)
+    with translated(raw.is_closed):
+        await _settle(raw)
+        await raw.prepare(_ARRAYS)
 
 
 async def _keep_session(_connection: object) -> None:
