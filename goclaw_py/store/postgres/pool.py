@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
@@ -112,6 +115,11 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
     """
     if isinstance(error, socket.gaierror):
         return StoreUnavailable(f"the host of database.url cannot be found: {error.strerror}")
+    if isinstance(error, ssl.SSLCertVerificationError) and not at_work:
+        cure = "correct sslrootcert, sslmode or the host in database.url"
+        return StoreError(f"the certificate of the database: {error.verify_message}; {cure}")
+    if isinstance(error, ConnectionError) and "rejected SSL upgrade" in str(error) and not at_work:
+        return StoreError("the database offers no TLS; correct sslmode in database.url")
     if isinstance(error, OSError):  # includes TimeoutError
         why = f": {error}" if str(error) else ""  # a wait that was too long has no words
         return StoreUnavailable(f"the database does not answer{why}")
@@ -289,7 +297,7 @@ async def connect(address: Address, *, bare: bool = False) -> Connection:
     not valid.
     """
     cache = {"statement_cache_size": 0} if bare else {}
-    with translated(at_work=False), _sensible():
+    with translated(at_work=False), _sensible(address):
         raw = await asyncpg.connect(**address.arguments(), **cache)
     if not bare:
         try:
@@ -315,15 +323,35 @@ async def _settle(raw: Any) -> None:
 
 
 @contextmanager
-def _sensible() -> Iterator[None]:
-    """Convert errors about an address; the driver quotes parts of it, perhaps a password."""
+def _sensible(address: Address) -> Iterator[None]:
+    """Check files that an address names, and convert errors about it.
+
+    The driver quotes parts of it, perhaps a password, in errors of its parsers, but not in those
+    about one of its parameters.
+    """
     try:
+        for name, path in _files(address.dsn or ""):
+            if not Path(path).is_file():
+                raise StoreError(f"{name} of database.url: there is no file {path}")
         yield
-    except (ValueError, asyncpg.ClientConfigurationError):
-        raise StoreError(
-            "the address of the database cannot be read; in a password, characters such as "
-            "/ # ? @ must be percent-encoded"
-        ) from None
+    except asyncpg.ClientConfigurationError as error:
+        words = str(error)
+        if "in the connection URI" in words:
+            words = "an IPv6 address is written in brackets, as in [::1]:5432"
+        raise StoreError(f"database.url: {words}") from None
+    except ValueError as error:
+        words = "in a password, characters such as / # ? @ must be percent-encoded"
+        if "bad query field" in str(error):
+            words = "behind the ? are names and values, as in sslmode=require, joined by &"
+        raise StoreError(f"the address of the database cannot be read; {words}") from None
+
+
+def _files(dsn: str) -> Iterator[tuple[str, str]]:
+    """Return the files that an address names; the driver says only that one is missing."""
+    with suppress(ValueError):
+        for name, value in parse_qsl(urlsplit(dsn).query):
+            if name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
+                yield name, value
 
 
 async def _open(raw: Any) -> None:
@@ -350,7 +378,7 @@ class Pool:
     @classmethod
     async def open(cls, address: Address, *, min_size: int, max_size: int) -> Pool:
         """Connect. Raises as ``connect``."""
-        with translated(at_work=False), _sensible():
+        with translated(at_work=False), _sensible(address):
             pool = asyncpg.create_pool(
                 **address.arguments(),
                 min_size=min_size,
