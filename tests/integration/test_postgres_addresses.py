@@ -1,4 +1,4 @@
-"""Addresses of databases that cannot be used, each in words of its own; and several hosts (DB-1)."""
+"""Addresses of databases that cannot be used, each in its own words; several hosts (SPEC DB-1)."""
 
 from __future__ import annotations
 
