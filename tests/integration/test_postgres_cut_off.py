@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,7 +17,7 @@ from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.store.postgres import PostgresStore
+from goclaw_py.store.postgres import Address, PostgresStore, connection
 from goclaw_py.store.postgres.pool import translated
 from tests.support.postgres import Database, run_sql
 from tests.support.stores import ANN, PLACES, T0, A, a_node, end, inbox, new_run
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.real_time
 _MOST = 300
 """More packets than the work below sends."""
 
+_SOCKET_NAME = ".s.PGSQL.5432"
 _EMPTY = "truncate nodes, sessions, inbox, runs, drafts, outbox cascade"
 
 
@@ -96,8 +99,7 @@ async def _work(store: PostgresStore) -> None:
 async def _tried(database: Database, folder: Path, cut_at: int, *, is_late: bool) -> bool:
     """Work with a connection that ends at a packet; return whether it came to that."""
     address, wire = database.address, Wire(cut_at, is_late)
-    name = ".s.PGSQL.5432"
-    async with wire.to(Path(str(address.host)) / name, folder / name):
+    async with wire.to(Path(str(address.host), _SOCKET_NAME), folder / _SOCKET_NAME):
         try:
             store = await PostgresStore.open(
                 host=str(folder), user=address.user, database=address.database, max_size=1
@@ -122,6 +124,30 @@ async def test_a_connection_that_ends_at_any_packet_is_an_unavailable_database(
             return
         await run_sql(postgres_database.address, _EMPTY)
     raise AssertionError("the work does not end")
+
+
+async def test_a_connection_over_a_network_that_loses_packets_ends_within_seconds(
+    postgres_database: Database,
+) -> None:
+    """DB-4: it must not wait for the time-out of its statement, nor for the pauses of TCP."""
+    address = postgres_database.address
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        wire = Wire()
+        back, there = await asyncio.open_unix_connection(Path(str(address.host), _SOCKET_NAME))
+        with suppress(OSError):
+            await asyncio.gather(wire._up(reader, there), wire._down(back, writer))
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    dsn = f"postgresql://{address.user}@127.0.0.1:{port}/{address.database}?sslmode=disable"
+    async with connection(Address(dsn)) as opened:
+        sock = opened._raw._transport.get_extra_info("socket")
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        if sys.platform == "linux":
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 5_000
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 2
+    listening.close()
 
 
 LOST = [

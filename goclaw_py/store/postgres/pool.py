@@ -75,6 +75,19 @@ _SESSION: Final = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "15s",
 }
+_SOCKET: Final = {
+    "SO_KEEPALIVE": (socket.SOL_SOCKET, 1),
+    "TCP_KEEPIDLE": (socket.IPPROTO_TCP, 2),
+    "TCP_KEEPINTVL": (socket.IPPROTO_TCP, 1),
+    "TCP_KEEPCNT": (socket.IPPROTO_TCP, 3),
+    "TCP_USER_TIMEOUT": (socket.IPPROTO_TCP, 5_000),
+}
+"""The same for our side, where the system has it.
+
+After lost packets every connection with a statement under way would otherwise wait for its own
+time-out, and then for the ever longer pauses of TCP. A slow server acknowledges what it gets, so a
+statement that takes its time is not cut.
+"""
 _SESSION_OF_17: Final = {"transaction_timeout": "0"}
 _ARRAYS: Final = (
     "select $1::bigint[], $2::boolean[], $3::bytea[], $4::integer[], $5::jsonb[], $6::timestamptz[]"
@@ -317,9 +330,18 @@ async def _settle(raw: Any) -> None:
     major = raw.get_server_version().major
     if major < OLDEST:
         raise StoreError(too_old(major))
+    _limit_silence(raw._transport.get_extra_info("socket"))  # noqa: SLF001 - it has no option for it
     newer = _SESSION_OF_17 if major >= 17 else {}
     wishes = (_SESSION | newer).items()
     await raw.execute("; ".join(f"set {name} = '{value}'" for name, value in wishes))
+
+
+def _limit_silence(opened: socket.socket | None) -> None:
+    """Let a connection over a network end soon after its packets are lost."""
+    if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
+        for name, (level, value) in _SOCKET.items():
+            if (option := getattr(socket, name, None)) is not None:
+                opened.setsockopt(level, option, value)
 
 
 @contextmanager
