@@ -86,7 +86,7 @@ async def member(store: PostgresStore, kind: Kind) -> AsyncIterator[Member]:
     if not kind.among_others:
         cluster_module.LEASE = _LONG  # it has a process of its own
     cluster = Membership(
-        store, clock, "bench", on_recovery=lambda _: pending.call(), on_lost=lost.set
+        store, clock, "bench", on_recovery=lambda _: pending.call(), on_lost=lambda _: lost.set()
     )
     with tempfile.TemporaryDirectory() as folder:
         channel, agent = PeopleChannel(), Instant()

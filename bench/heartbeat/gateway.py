@@ -138,7 +138,9 @@ async def heartbeat_runs_of(
 ) -> AsyncIterator[HeartbeatLoad]:
     """What a gateway runs for heartbeats, at work; a heartbeat run of each agent is due at once."""
     lost = asyncio.Event()
-    cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
+    cluster = Membership(
+        store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lambda _: lost.set()
+    )
     await cluster.join()
     agent, heard = Calm(), Heard()
     deps = GatewayDependencies(

@@ -81,7 +81,9 @@ async def fresh_store(address: Address, name: str, far: int = 0) -> AsyncIterato
 async def jobs_of(store: PostgresStore, agent: Instant, *, lane: int) -> AsyncIterator[Container]:
     """What a gateway runs for jobs, at work."""
     lost = asyncio.Event()
-    cluster = Membership(store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lost.set)
+    cluster = Membership(
+        store, CLOCK, "bench", on_recovery=lambda _: None, on_lost=lambda _: lost.set()
+    )
     await cluster.join()
     with tempfile.TemporaryDirectory() as folder:
         deps = GatewayDependencies(

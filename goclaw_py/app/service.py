@@ -98,6 +98,7 @@ class Service:
         deps = replace(gateway_dependencies(settings, parts), spans=spans, meter=metrics)
         deps = replace(deps, jobs=jobs, heartbeats=heartbeat_runs, live=self._cluster.live)
         self._container = container = Container(store, clock, scheduler(settings), deps, self._node)
+        self._cluster.connect(container.canceller.release_former)
         self._applier = SettingsApplier(settings, deps, container)
         self._live_settings = live = LiveSettings(
             settings, store, clock, self._applier, lambda: database.trouble
@@ -377,9 +378,9 @@ class Service:
                 self._container.calls.look()
                 self._container.supervisor.look()
 
-    def _on_lost(self) -> None:
+    def _on_lost(self, node: NodeId) -> None:
         """Forget claimed messages, which other nodes now own, before the channels have stopped."""
-        self._container.forget()
+        self._container.forget(node)
         self._lost.set()
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import os
 import platform
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,8 +46,8 @@ class Membership:
         clock: A shared clock is set by the database's, first of all and then regularly.
         release: The version of the program, shown to operators.
         on_recovery: Called after work of an expired node was released.
-        on_lost: Called when this node has expired or stopped its runs, before a new node is joined,
-            so that the new one's claims are not confused with the old ones.
+        on_lost: Called with this node when it has expired or stopped its runs, before a new node is
+            joined, so that the new one's claims are not confused with the old ones.
         state: Returns the state to store with each renewal.
     """
 
@@ -58,7 +58,7 @@ class Membership:
         release: str,
         *,
         on_recovery: Callable[[RecoveryReport], None],
-        on_lost: Callable[[], None],
+        on_lost: Callable[[NodeId], None],
         state: Callable[[], NodeState] = NodeState,
     ) -> None:
         self._shared = clock if isinstance(clock, SharedClock) else None
@@ -78,11 +78,16 @@ class Membership:
         self._release = release
         self._on_recovery = on_recovery
         self._on_lost = on_lost
+        self._before_release: Callable[[], Awaitable[None]] | None = None
         self.node: Node = self._new_node()
         self._renewing = asyncio.Lock()
         self._changed = WakeEvent()
         self._bury_from = self.node.lease_until
         """Until then, an expired node may still be about to renew its lease."""
+
+    def connect(self, before_release: Callable[[], Awaitable[None]]) -> None:
+        """Set what is called before the claims of the node that this process was are released."""
+        self._before_release = before_release
 
     async def join(self) -> None:
         """Join as a new node, and recover nodes of this machine whose process has ended."""
@@ -103,6 +108,8 @@ class Membership:
 
     async def leave(self) -> None:
         """Release everything."""
+        if self._before_release is not None:
+            await self._before_release()
         for node in filter(None, (self._given_up, self._former, self.node.id)):
             await self._store.leave(node, now=self._clock.now())
 
@@ -236,7 +243,7 @@ class Membership:
     def _give_up(self) -> None:
         # The new node is not stored yet: until it has joined, it can claim and start nothing.
         self._given_up, self.node = self.node.id, self._new_node()
-        self._on_lost()
+        self._on_lost(self._given_up)
 
     async def _read_clock(self) -> None:
         if self._shared is None:
@@ -262,9 +269,9 @@ class Membership:
         except StoreUnavailable:
             # It may have joined all the same, started something, and have expired at the next
             # attempt.
-            self.node = self._new_node()
+            doubtful, self.node = self.node.id, self._new_node()
             if self._given_up is not None:
-                self._on_lost()
+                self._on_lost(doubtful)
             raise
         # From here on its lease is guarded, whatever else takes its time.
         self._former, self._given_up = self._given_up or self._former, None
@@ -272,6 +279,8 @@ class Membership:
     async def _bury_the_dead(self) -> None:
         """Recover nodes that have certainly ended: of this machine, or this process before."""
         nodes = await self._store.nodes()
+        if self._former is not None and self._before_release is not None:
+            await self._before_release()
         if self._former not in [node.id for node in nodes]:
             self._former = None
         gone = [node.id for node in nodes if node.id == self._former or self._is_gone(node)]

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_STORE_WAIT = wait_exponential_jitter(multiplier=0.1, max=5, jitter=0.1)
+_STORE_WAIT = wait_exponential_jitter(multiplier=0.1, max=1, jitter=0.1)
 _BUG_WAIT = wait_exponential(multiplier=1, max=30)
 _ATTEMPT_WAIT = wait_exponential(multiplier=2, max=30)
 
@@ -36,7 +36,7 @@ async def retry_until_available(operation: Callable[[], Awaitable[T]]) -> T:
     """Repeat a store operation while the database is unavailable.
 
     Other errors are raised. Only for operations that may be repeated after an unknown outcome.
-    Waits 0.1 s at first, at most 5 s. Cancel it to give up.
+    Waits 0.1 s at first, at most about 1 s. Cancel it to give up.
     """
     try:
         # As a rule this is all; tenacity's bookkeeping costs as much time as a statement.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -256,14 +257,26 @@ def _check_database(settings: Settings) -> Iterator[SettingError]:
     if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
         yield settings.error(path, url, "must start with postgresql://")
         return
-    try:
-        parts = urlsplit(url.get_secret_value())
-        readable = parts.port != 0 and not parts.fragment
-    except ValueError:
-        readable = False
-    if not readable:
+    if not _is_readable(url.get_secret_value()):
         marks = "characters such as / # ? @ in a password must be percent-encoded"
-        yield settings.error(path, url, f"is not a valid URL; {marks}")
+        ports = "each host may have a port from 1 to 65535"
+        yield settings.error(path, url, f"is not a valid URL; {marks}; {ports}")
+
+
+def _is_readable(url: str) -> bool:
+    """Return whether the hosts of a URL can be read; there may be several, each with its port."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    account, _, hosts = parts.netloc.rpartition("@")
+    # The rest of a password with one of the special characters looks like a host or a fragment.
+    return not parts.fragment and "@" not in account and all(map(_is_host, hosts.split(",")))
+
+
+def _is_host(text: str) -> bool:
+    found = re.fullmatch(r"(\[[^\[\]]+\]|[^:\[\]]*)(?::(\d+))?", text)
+    return found is not None and (found[2] is None or 1 <= int(found[2]) <= 65535)
 
 
 def _check_account(

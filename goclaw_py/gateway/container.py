@@ -340,10 +340,10 @@ class Container:
             group.create_task(self.heartbeats.close())
             group.create_task(self.dispatcher.drain(wait_s, hurry))
 
-    def forget(self) -> None:
-        """End everything: this node has expired, and its claims belong to other nodes."""
+    def forget(self, node: NodeId) -> None:
+        """End everything: this ``node`` has expired, and its claims belong to other nodes."""
         self.dispatcher.interrupt()
-        self.gateway.forget_everything()
+        self.gateway.forget_everything(node)
         self.job_module.forget()
         self.heartbeats.forget()
 

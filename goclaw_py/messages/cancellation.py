@@ -183,6 +183,7 @@ class RunCanceller:
             done = self._dispatcher.stop_one(run, by)
         else:
             done = StopResult()
+        stopped = [*self._turns(done.stopped), *self._again(session, done.stopped)]
         met = done.stopped or done.dropped or done.already_stopping
         kept = [] if met and not everything else self._kept(session, run)
         mine = [turn for turn in kept if by is None or by in turn.senders]
@@ -203,7 +204,7 @@ class RunCanceller:
             StopReport(tuple(done.stopped), tuple(done.dropped), done.already_stopping),
             reason,
             # Their ends are not stored yet, so all of them are known.
-            self._turns(done.stopped),
+            stopped,
             [*self._turns(done.dropped), *taken],
             session=session,
             run=run,
@@ -211,6 +212,15 @@ class RunCanceller:
             spared=tuple(spared),
             of_others=tuple(row.message for turn in others for row in turn.rows),
         )
+
+    def _again(self, session: SessionKey, stopped: Collection[RunId]) -> list[Turn]:
+        """Stop the turns that begin again what interrupted runs among ``stopped`` have left."""
+        names = {row.id for turn in self._turns(stopped) for row in turn.rows}
+        waiting = self._turns([run.id for run in self.runs(session) if run.id not in stopped])
+        again = [turn for turn in waiting if any(row.id in names for row in turn.rows)]
+        for turn in again:
+            self._dispatcher.stop_one(turn.id)
+        return again
 
     def stop_subagents(self, stopped: CancelResult, *, everything: bool) -> CancelResult:
         """Stop background subagents of a session, after what was ``stopped`` in it: all, or one."""
@@ -364,7 +374,29 @@ class RunCanceller:
         """
         if stopped is not None:
             self._mailboxes.stopped((*stopped.running, *stopped.waiting), stopped.reason)
+        await self.store_as_former()
         for reason, rows in self._mailboxes.unstored_stops().items():
             now, node = self._clock.now(), self._node()
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=node)
             self._mailboxes.stop_stored(rows)
+
+    async def store_as_former(self) -> None:
+        """Store the stops that this process has answered as a node that has expired since.
+
+        Under that node's id, while the sessions are still its: afterwards any node may start what
+        was stopped. Raises ``StoreUnavailable``.
+        """
+        former = self._mailboxes.former
+        if former is None:
+            return
+        rows_by_reason, decided = self._mailboxes.owed()
+        now = self._clock.now()
+        for reason, rows in rows_by_reason.items():
+            await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=former)
+        if decided:
+            await self._store.accept(decided, node=former, now=now)
+
+    async def release_former(self) -> None:
+        """Store these stops for the last time: the sessions of that node are released now."""
+        await self.store_as_former()
+        self._mailboxes.forget_former()

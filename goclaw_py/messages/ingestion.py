@@ -19,7 +19,8 @@ from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.chat_run import ChatRunExecutor
 from goclaw_py.messages.command_handlers import CommandHandlers
 from goclaw_py.messages.ingress_filter import IngressFilter
-from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes, MessageState
+from goclaw_py.messages.mailbox import Mailboxes
+from goclaw_py.messages.mailbox_entry import MailboxEntry, MessageState
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_commands import StopCommands
 from goclaw_py.model.chat_commands import (
@@ -121,6 +122,7 @@ class MessageIngestor:
                 self._stops.act_at_once(entry)
         epoch, committed = self._mailboxes.epoch, False
         try:
+            await self._canceller.store_as_former()
             await self._ingress.enter(sorted_batch)
             if entries or sorted_batch.pairings:
                 rows = [entry.new_row() for entry in entries]
@@ -176,6 +178,7 @@ class MessageIngestor:
             or self._outages.has_session(session)
             or bool(self._canceller.subagents(session))
             or self._mailboxes.has_acted(session, message)
+            or bool(self._mailboxes.left_of(session))
             or (box is not None and bool(box.arrived()))
         )
 
@@ -197,6 +200,7 @@ class MessageIngestor:
         box = self._mailboxes.find(session)
         return (
             (box is not None and box.owned)
+            or bool(self._mailboxes.left_of(session))
             or self._dispatcher.has_session(session)
             or self._outages.has_session(session)
         )
@@ -488,9 +492,9 @@ class MessageIngestor:
                     self.release_later(session)
                 raise
 
-    def forget_everything(self) -> None:
-        """Forget all messages: this node has expired, and they belong to other nodes."""
-        self._mailboxes.clear()
+    def forget_everything(self, node: NodeId) -> None:
+        """Forget all messages: this ``node`` has expired, and they belong to other nodes."""
+        self._mailboxes.clear(node)
         self._policies.forget()
         self._runner.notices.forget()
         self._outages.forget()

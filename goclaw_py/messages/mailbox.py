@@ -18,95 +18,19 @@ stored), it becomes *stale*: nothing starts until a reload has read the pending 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from goclaw_py.common.lru import LruCache
-from goclaw_py.model.chat_commands import Command, StopCommand
-from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.messages.mailbox_entry import MailboxEntry, MessageState
+from goclaw_py.model.chat_commands import StopCommand
+from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.messages import ExternalId, InboundMessage, external_id
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, NewInbox, Stops
+from goclaw_py.model.outcomes import Reason
+from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, NewInbox
 from goclaw_py.runs.turn import Turn
 
 _REMEMBERED = 100_000
-
-
-class MessageState(Enum):
-    """See the module."""
-
-    ARRIVED = auto()
-    WAITING = auto()
-    STARTING = auto()
-    TAKEN = auto()
-
-
-@dataclass(slots=True, eq=False)
-class MailboxEntry:
-    """A message of this process.
-
-    Args:
-        row: Its row, set once it is committed.
-        accepting: How many deliveries of it wait for their commit.
-        cancelled: Why it gets no answer, if a later stop has cancelled it.
-        acted: Whether it is a stop that was executed.
-        stops: The messages that it has cancelled, to be committed with it.
-        announce: Announces what it has stopped; called once it is known that no other node owns the
-            session.
-        unstored: Why it was stopped, until that is stored.
-        tried: For an executed stop: set once its commit was tried. Until then the ends of the
-            messages that it cancelled are not stored.
-    """
-
-    message: InboundMessage
-    session: SessionKey
-    agent: AgentName
-    command: Command | None = None
-    state: MessageState = MessageState.ARRIVED
-    row: InboxRow | None = None
-    turn: Turn | None = None
-    accepting: int = 0
-    cancelled: Reason | None = None
-    acted: bool = False
-    stops: Stops | None = None
-    announce: Callable[[], None] | None = None
-    unstored: Reason | None = None
-    tried: asyncio.Event | None = None
-    key: ExternalId = field(init=False)
-    """Its identity in its channel."""
-
-    def __post_init__(self) -> None:
-        self.key = external_id(self.message)
-
-    def new_row(self) -> NewInbox:
-        """Return the row to commit."""
-        outcome, reason = None, None
-        if self.cancelled is not None:
-            outcome, reason = Outcome.CANCELLED, self.cancelled
-        elif isinstance(self.command, StopCommand) and self.acted:
-            outcome = Outcome.COMPLETED
-        return NewInbox(
-            message=self.message,
-            session=self.session,
-            agent=self.agent,
-            kind=InboxKind.MESSAGE if self.command is None else InboxKind.COMMAND,
-            outcome=outcome,
-            reason=reason,
-            stops=self.stops,
-        )
-
-    def commit_tried(self) -> None:
-        """Allow the ends of the messages that it cancelled to be stored."""
-        if self.tried is not None:
-            self.tried.set()
-
-    def announce_now(self) -> None:
-        """Announce what it has stopped, once."""
-        announce, self.announce = self.announce, None
-        if announce is not None:
-            announce()
 
 
 @dataclass(slots=True, eq=False)
@@ -162,6 +86,14 @@ class Mailboxes:
         """Messages that come again after a failed commit or by a reload; stops still apply."""
         self._acted: LruCache[ExternalId, None] = LruCache(_REMEMBERED)
         """Stored stops, which a channel may deliver again."""
+        self._covered: LruCache[ExternalId, Reason] = LruCache(_REMEMBERED)
+        """Messages that an answered stop has cancelled, until that is stored."""
+        self._owed: dict[Reason, set[int]] = {}
+        """Rows that this process has stopped as ``former``."""
+        self.former: NodeId | None = None
+        """The expired node that this process was, until ``forget_former``."""
+        self._left: dict[SessionKey, list[MailboxEntry]] = {}
+        """Messages that ``former`` had: until its sessions are released a stop ends them."""
 
     def of(self, session: SessionKey) -> Mailbox:
         """Return the mailbox of a session; create it if needed."""
@@ -220,7 +152,7 @@ class Mailboxes:
             if entry.acted and not is_known and entry.key not in listed:
                 self._undo_stop(entry)
             elif row.stops is not None:
-                self._forget_stopped(entry, row.stops, entries)
+                self._forget_stopped(entry, entries)
             entry.announce_now()
             entry.commit_tried()
             has_arrived = entry.state is MessageState.ARRIVED
@@ -233,24 +165,23 @@ class Mailboxes:
     def _undo_stop(self, stop: MailboxEntry) -> None:
         """Undo a stop that another node executes; it decides about all committed messages."""
         stop.acted, stop.announce = False, None
+        for key in stop.stopped_keys():
+            self._covered.pop(key, None)
         entries = self.of(stop.session).entries
         kept = [one for one in self._expected.values() if one.session == stop.session]
         for other in (*entries.values(), *kept):
             if other.state is not MessageState.ARRIVED:
                 other.cancelled = None
 
-    def _forget_stopped(
-        self, stop: MailboxEntry, stops: Stops, batch: Sequence[MailboxEntry]
-    ) -> None:
+    def _forget_stopped(self, stop: MailboxEntry, batch: Sequence[MailboxEntry]) -> None:
         """Remove the messages that a committed stop cancelled; an operator may retry them.
 
         Messages whose commit is in progress have not ended with it.
         """
-        channel, account, _ = stop.key
         entries = self.of(stop.session).entries
-        for name in stops.messages:
-            key = (channel, account, name)
+        for key in stop.stopped_keys():
             self._expected.pop(key, None)
+            self._covered.pop(key, None)
             entry = entries.get(key)
             if entry is None or entry.state is not MessageState.WAITING:
                 continue
@@ -261,6 +192,8 @@ class Mailboxes:
         """Handle the end of a commit: the messages are known by now, or come again."""
         for entry in entries:
             entry.announce_now()  # while the database is away: it is not told twice
+            if not committed:
+                self._cover(entry)
             entry.accepting -= 1
             entry.commit_tried()
             box = self._boxes.get(entry.session)
@@ -274,6 +207,11 @@ class Mailboxes:
             self._leave(entry)
             if committed and has_arrived:
                 entry.state = MessageState.WAITING  # in the database only
+
+    def _cover(self, stop: MailboxEntry) -> None:
+        """Note that the messages that a stop has cancelled must not run."""
+        if stop.stops is not None:
+            self._covered.update(dict.fromkeys(stop.stopped_keys(), stop.stops.reason))
 
     def _leave(self, entry: MailboxEntry) -> None:
         if entry.acted and entry.key not in self._expected:
@@ -292,6 +230,7 @@ class Mailboxes:
             if (before := self._expected.pop(key, None)) is not None:
                 _decide_alike(entry, before)
             entry.acted |= key in self._acted
+            entry.cancelled = self._covered.pop(key, entry.cancelled)
             entries[key] = entry
         if entry.state in (MessageState.ARRIVED, MessageState.WAITING):
             entry.state, entry.row = MessageState.WAITING, row
@@ -413,19 +352,27 @@ class Mailboxes:
             if not box.entries:
                 self._boxes.pop(session, None)
 
-    def clear(self) -> None:
+    def clear(self, node: NodeId) -> None:
         """Forget everything: this node has expired. The only reset of messages.
 
-        Uncommitted stops are executed again, on what is there then; but not a ``/stop`` that has
-        cancelled an uncommitted message, because it would cancel another one.
+        A stop that was answered stays as it is: the messages that it has cancelled do not run.
+        Uncommitted stops without an answer are executed again, on what is there then; but not a
+        ``/stop`` that has cancelled an uncommitted message, because it would cancel another one.
         """
         self.epoch += 1
+        self.former = self.former or node
         arriving = [
             (session, entry)
             for session, box in self._boxes.items()
             for entry in box.entries.values()
             if entry.state is MessageState.ARRIVED
         ]
+        for row, entry in sorted(self._rows.items()):
+            if (reason := entry.unstored or entry.cancelled) is not None:
+                self._owed.setdefault(reason, set()).add(row)
+                self._covered[entry.key] = reason
+            elif entry.row is not None and entry.row.kind is InboxKind.MESSAGE:
+                self._left.setdefault(entry.session, []).append(entry)
         self._boxes.clear()
         self._rows.clear()
         for session, entry in arriving:
@@ -433,8 +380,36 @@ class Mailboxes:
         kept = [*(entry for _, entry in arriving), *self._expected.values()]
         cancelled = {entry.key for entry in kept if entry.cancelled is not None}
         for entry in kept:
-            if not _has_its_message(entry, cancelled):
+            if not entry.is_answered and not _has_its_message(entry, cancelled):
                 entry.acted, entry.stops, entry.announce = False, None, None
+            elif entry.is_answered:
+                self._cover(entry)
+
+    def left_of(self, session: SessionKey) -> list[MailboxEntry]:
+        """Return messages of a session that this process had as the node that has expired."""
+        return [entry for entry in self._left.get(session, ()) if entry.key not in self._covered]
+
+    def owed(self) -> tuple[dict[Reason, list[int]], list[NewInbox]]:
+        """Return what is to be stored of answered stops as the node that this process was.
+
+        These are rows by the reason of their end, and messages to commit: stops, and what they have
+        cancelled, in the order of their arrival.
+        """
+        here = [entry for box in self._boxes.values() for entry in box.entries.values()]
+        entries = [*self._expected.values(), *here]
+        decided = [
+            entry.new_row()
+            for entry in entries
+            if entry.state is MessageState.ARRIVED and (entry.is_answered or entry.cancelled)
+        ]
+        return {reason: sorted(rows) for reason, rows in self._owed.items()}, decided
+
+    def forget_former(self) -> None:
+        """Record that what was ``owed`` is stored, and that the former node owns nothing more."""
+        self._owed.clear()
+        self._covered.clear()
+        self._left.clear()
+        self.former = None
 
     def remove(self, entry: MailboxEntry) -> None:
         """Remove a message; the next reload reads it if it has not ended."""
@@ -451,8 +426,7 @@ def _has_its_message(stop: MailboxEntry, cancelled: Collection[ExternalId]) -> b
     """Return whether a ``/stop`` has cancelled one of these messages."""
     if stop.stops is None or not isinstance(stop.command, StopCommand) or stop.command.everything:
         return False
-    channel, account, _ = stop.key
-    return any((channel, account, name) in cancelled for name in stop.stops.messages)
+    return any(key in cancelled for key in stop.stopped_keys())
 
 
 def _decide_alike(entry: MailboxEntry, before: MailboxEntry) -> None:

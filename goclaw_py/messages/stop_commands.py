@@ -9,7 +9,8 @@ from functools import partial
 
 from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.messages.cancellation import CancelResult, RunCanceller
-from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes
+from goclaw_py.messages.mailbox import Mailboxes
+from goclaw_py.messages.mailbox_entry import MailboxEntry
 from goclaw_py.messages.stop_answers import StopAnswers
 from goclaw_py.model.chat_commands import StopCommand
 from goclaw_py.model.ids import RunId, SessionKey
@@ -49,13 +50,18 @@ class StopCommands:
         if not isinstance(command, StopCommand) or entry.acted or message.redelivered:
             return
         is_here, box = self._is_here(session), self._mailboxes.of(session)
-        waiting = [*box.waiting(), *box.arrived()]
+        left = self._mailboxes.left_of(session)
+        waiting = [*left, *box.waiting(), *box.arrived()]
         if not is_here and not waiting:
             return  # The commit tells who works on it, if anybody does (SPEC NODE-1).
         entry.acted = True
         run, by = self._meant(session, message, command), self._canceller.rights.limit(message)
         stopped = self._canceller.stop(session, everything=command.everything, run=run, by=by)
-        mine = [one for one in waiting if by in (None, one.message.of_whom)]
+        mine = [
+            one
+            for one in waiting
+            if by in (None, one.message.of_whom) and one.message.external_id not in stopped.messages
+        ]
         met: Sequence[MailboxEntry] = ()
         if command.everything:
             met = mine

@@ -193,6 +193,14 @@ class Request:
         """Whether it has not started."""
         return self.state in (RunState.COLLECTING, RunState.QUEUED, RunState.READY)
 
+    @property
+    def is_stoppable(self) -> bool:
+        """Whether its run is running, or interrupted, so that its messages would run again."""
+        if self.state is RunState.RUNNING or self.stop_outcome is not Outcome.INTERRUPTED:
+            return self.state is RunState.RUNNING
+        is_ending = self.state in (RunState.STOPPING, RunState.FINISHING)
+        return is_ending and self.reason is not Reason.MERGED
+
     def is_like(self, other: Request) -> bool:
         """Return whether one run may answer both: same agent and lane, neither is a child."""
         if self.parent is not None or other.parent is not None:
@@ -292,19 +300,20 @@ class SessionQueue:
         return max(mine, default=None)
 
     def oldest_active(self, sender: str | None) -> Request | None:
-        """Return the sender's first run that is not stopping, else their first ready request."""
+        """Return the sender's first run that can be stopped, else their first ready request."""
         mine = [r for r in self.active.values() if r.is_of(sender)]
-        running = [r for r in mine if r.state is RunState.RUNNING]
+        running = [r for r in mine if r.is_stoppable]
         ready = next((r for r in mine if r.state is RunState.READY), None)
         return min(running, key=lambda r: r.started, default=ready)
 
     def is_stopping(self, sender: str | None) -> bool:
         """Return whether a stopped run of this sender has not been released yet.
 
-        The messages of a cancelled speculative run still wait, and a stop ends them there.
+        Not an interrupted one: its messages still wait, and a stop ends them.
         """
-        stopped = (r for r in self.active.values() if r.stop_outcome is not None)
-        return any(r.reason is not Reason.MERGED and r.is_of(sender) for r in stopped)
+        known = (None, Outcome.INTERRUPTED)
+        stopped = (r for r in self.active.values() if r.stop_outcome not in known)
+        return any(r.is_of(sender) for r in stopped)
 
 
 class AgentSlots:

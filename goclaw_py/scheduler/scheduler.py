@@ -215,7 +215,7 @@ class RunScheduler:
             return StopResult()
         if not request.is_of(sender):
             return StopResult(spared=[request.id])
-        if request.state in (STOPPING, ABANDONED):
+        if request.state in (STOPPING, ABANDONED) and not request.is_stoppable:
             return StopResult(already_stopping=True)
         family = with_descendants(request, machine.kin)
         return self._cut(family, Outcome.CANCELLED, Reason.STOPPED, now)
@@ -244,7 +244,7 @@ class RunScheduler:
         requests += machine.kin.get(session_key, {}).values()
         requests.sort(key=_seq)
         mine = [request for request in requests if request.is_of(sender)]
-        live = dict.fromkeys(r for r in requests if r.waits or r.state is RUNNING)
+        live = dict.fromkeys(r for r in requests if r.waits or r.is_stoppable)
         stop = self._cut(mine, Outcome.CANCELLED, Reason.STOPPED_ALL, now)
         stop.already_stopping = stopping and not stop.stopped
         stop.spared = [request.id for request in live if not request.is_of(sender)]

@@ -356,6 +356,10 @@ class RequestStateMachine:
             if request.state is RUNNING:
                 stop.stopped.append(request.id)
                 self._cancel(request, outcome, reason, now)
+            elif outcome is Outcome.CANCELLED and request.is_stoppable:
+                # It is being interrupted: its messages would run again.
+                stop.stopped.append(request.id)
+                request.stop_outcome, request.reason = outcome, reason
         for key in dict.fromkeys(request.session for request in listed):
             if (session := self.sessions.get(key)) is not None:
                 self.admit(session, now)

@@ -21,6 +21,7 @@ class Rule(StrEnum):
     ANSWERED_ONCE = "answered otherwise than its outcome says"
     STOPPED_UNASKED = "stopped, though nobody asked for it"
     STOP_ANSWERED = "a stop without an answer"
+    RAN_AFTER_STOP = "ran after a stop of everything that came after it"
     ORDER = "worked on out of order"
     SENT_IN_ORDER = "seen out of order"
     RUNS_OVERLAP = "stored runs overlap"

@@ -35,6 +35,7 @@ class Message:
         run: The last run that worked on it.
         command: It is answered by the gateway and not by a run.
         reason: Why it ended otherwise than by its own work.
+        ended: When that was stored, if it is known.
     """
 
     place: int
@@ -46,6 +47,7 @@ class Message:
     run: str | None = None
     command: bool = False
     reason: str | None = None
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -150,6 +150,16 @@ def _stop_answered(facts: Facts) -> Iterator[Breach]:
             yield Breach(Rule.STOP_ANSWERED, chat, f"{len(answers)} answers to {rows}")
 
 
+def _ran_after_stop(facts: Facts) -> Iterator[Breach]:
+    """SPEC CMD-1: once a stop of everything is stored, nothing starts that came before it."""
+    started = {run.id: run.started for run in facts.runs}
+    for session, rows in grouped(facts.messages, lambda row: row.session).items():
+        stops = [row for row in rows if row.command and row.text == "/stopall" and row.ended]
+        for row, stop in ((row, stop) for row in rows for stop in stops if row.place < stop.place):
+            if stop.ended is not None and started.get(row.run or "", -inf) > stop.ended:
+                yield Breach(Rule.RAN_AFTER_STOP, session, f"{row} after {stop}")
+
+
 def _order(facts: Facts) -> Iterator[Breach]:
     """SPEC IO-2, NODE-1. What crashed twice has given up its place."""
     started = {run.id: run.started for run in facts.runs}
@@ -362,6 +372,7 @@ _RULES: Final[tuple[Callable[[Facts], Iterator[Breach]], ...]] = (
     _answered_once,
     _stopped_unasked,
     _stop_answered,
+    _ran_after_stop,
     _order,
     _runs_overlap,
     _work_overlaps,

@@ -179,6 +179,13 @@ BREACHES = {
         Rule.STOP_ANSWERED,
         good(posts=(*GOOD.posts[:2], TOLD), seen=(*GOOD.seen[:2], GOOD.seen[3])),
     ),
+    "a message that runs after a stop of everything": (
+        Rule.RAN_AFTER_STOP,
+        good(
+            said=(*GOOD.said[:2], Said(ANN, "/stopall")),
+            messages=(FIRST, SECOND, replace(STOP, text="/stopall", ended=1.5)),
+        ),
+    ),
     "the answer of a run that was lost": (
         Rule.LOST_AND_HEARD,
         replace(

@@ -269,9 +269,10 @@ async def test_recovery_of_some_nodes_leaves_all_others_alone(world: World) -> N
 
 
 async def test_recovery_leaves_a_session_with_whom_took_it_over(world: World) -> None:
-    await world.accept(ANN)
+    rows = await world.accept(ANN)
+    await world.a.settle([row.id for row in rows], Outcome.DROPPED, now=T0)
     now = await world.kill(A)
-    await todo(world, B, now=now)
+    await world.b.accept([inbox(9)], node=B, now=now)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)
     session = await session_of(world.b, key_of(ANN))
     assert session.owner == B

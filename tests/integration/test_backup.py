@@ -34,6 +34,7 @@ pytest_plugins = ["tests.support.embedded_fixtures"]
 pytestmark = pytest.mark.real_time
 
 LATEST = migrate.known()[-1].version
+FIRST_SCHEMA = Path(__file__).with_name("first_schema.tar.gz")
 
 
 def settings_of(address: Address | None, home: Path) -> Settings:
@@ -195,6 +196,27 @@ async def test_a_backup_of_an_older_schema_is_brought_up_to_date(
             assert {table: len(rows[table]) for table in count} == count
             async with connection(target) as two:
                 assert (await migrate.status(two)).pending == ()
+
+
+async def test_a_database_and_a_backup_of_the_first_schema_are_upgraded_with_their_rows(
+    other: Address, tmp_path: Path
+) -> None:
+    """DB-2, DB-5: the file was written by the last commit that had one migration."""
+    restored = await bring_back(settings_of(other, tmp_path), FIRST_SCHEMA)
+    assert restored.backup.schema == 1
+    assert restored.migrated == tuple(f"{one.label}.up.sql" for one in migrate.known()[1:])
+    counts = {table: len(rows) for table, rows in (await all_rows(other)).items()}
+    kept = {table: rows for table, rows in restored.backup.tables.items() if table in counts}
+    assert {table: counts[table] for table in kept} == kept
+    assert min(kept.values()) > 0
+    async with connection(other) as opened:
+        await migrate.migrate(opened, to=1)
+        await migrate.migrate(opened)
+        assert (await migrate.status(opened)).pending == ()
+    assert {table: len(rows) for table, rows in (await all_rows(other)).items()} == counts
+    async with connection(other) as opened:
+        sent = await opened.fetch("select state, owner from outbox order by id")
+    assert [tuple(row) for row in sent] == [("pending", "n1"), ("pending", None)]
 
 
 async def test_a_backup_of_a_newer_release_is_refused(

@@ -318,7 +318,7 @@ class Naive(World):
 
     def oldest(self, session: str, sender: str | None) -> Record | None:
         mine = [r for r in self.live if r.session == session and self.is_of(r, sender)]
-        running = sorted([r for r in mine if r.state is RUNNING], key=lambda r: r.started)
+        running = sorted([r for r in mine if r.is_stoppable], key=lambda r: r.started)
         ready = [r for r in self.active(session) if r.state is READY and r in mine]
         line = [r for r in self.session_line(session) if r in mine]
         waiting = [r for r in mine if r.state is COLLECTING] + line[:1]
@@ -338,7 +338,7 @@ class Naive(World):
             return Halt()
         if not self.is_of(found[0], sender):
             return Halt(spared=[found[0].id])
-        if found[0].state in (STOPPING, ABANDONED):
+        if found[0].state in (STOPPING, ABANDONED) and not found[0].is_stoppable:
             return Halt(already_stopping=True)
         return self.stop_with_all_below(found[0])
 
@@ -354,12 +354,12 @@ class Naive(World):
         mine = [r for r in records if self.is_of(r, sender)]
         stopped, dropped = self.cut(mine, Outcome.CANCELLED, Reason.STOPPED_ALL)
         told = self.done()
-        left = [r for r in records if r.state in (*WAITING, RUNNING) and r not in mine]
+        left = [r for r in records if (r.state in WAITING or r.is_stoppable) and r not in mine]
         return Halt(told, stopped, dropped, already and not stopped, [r.id for r in left])
 
     def is_stopping(self, session: str, sender: str | None) -> bool:
         active = self.of(session, *ACTIVE)
-        stopped = [r for r in active if r.stop is not None and r.stop[1] is not Reason.MERGED]
+        stopped = [r for r in active if r.stop is not None and r.stop[0] is not Outcome.INTERRUPTED]
         return any(self.is_of(r, sender) for r in stopped)
 
     # ------------------------------------------------------------------ time

@@ -91,6 +91,14 @@ class Record:
         self.chars = self.wish.chars
 
     @property
+    def is_stoppable(self) -> bool:
+        """Whether it runs, or is interrupted: then its messages would run again."""
+        if self.stop is None or self.state not in (STOPPING, FINISHING):
+            return self.state is RUNNING
+        outcome, reason = self.stop
+        return outcome is Outcome.INTERRUPTED and reason is not Reason.MERGED
+
+    @property
     def has_outcome(self) -> bool:
         return self.state in (FINISHING, ABANDONED, DONE)
 

@@ -249,9 +249,13 @@ class World(Register):
         for record in dropped:
             self.forget(record)
             self.told.append(("ended", record.id, outcome, reason))
-        stopped = [r for r in listed if r.state is RUNNING]
+        is_stop = outcome is Outcome.CANCELLED
+        stopped = [r for r in listed if r.state is RUNNING or (is_stop and r.is_stoppable)]
         for record in stopped:
-            self.cancel(record, outcome, reason)
+            if record.state is RUNNING:
+                self.cancel(record, outcome, reason)
+            else:
+                record.stop = (outcome, reason)
         self.settle([r.session for r in listed], [r.agent for r in listed])
         return [r.id for r in stopped], [r.id for r in dropped]
 

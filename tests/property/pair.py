@@ -11,7 +11,7 @@ from typing import Any
 from goclaw_py.common.histogram import HistogramView
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.ids import LaneName, RunId
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.scheduler import models as requests
 from goclaw_py.scheduler import scheduler
 from goclaw_py.scheduler.scheduler import RunScheduler
@@ -85,6 +85,8 @@ class Pair:
         self.submitted = 0
         self.taken_ids: list[str] = []
         self.offers: list[tuple[str, str]] = []
+        self.stopped: set[str] = set()
+        """Requests that a stop has ended, and all that came before a stop of everything."""
         self.last: dict[str, str] = {}
         """For each request that was let in whether it has started, joined another, or ended."""
         self.story: list[str] = []
@@ -162,8 +164,18 @@ class Pair:
         self.stop(dice, "stop_all", dice.pick(list(self.setting.sessions)))
 
     def stop(self, dice: Dice, what: str, whom: str) -> None:
-        """Stop what anybody may stop, or only what is of one sender."""
-        self.tell(what, whom, sender=dice.pick([None, *self.setting.senders]))
+        """Stop what anybody may stop, or only what is of one sender.
+
+        After the answer to a stop nothing of what it has stopped starts or runs again, and after
+        one of everything nothing that came before it.
+        """
+        sender = dice.pick([None, *self.setting.senders])
+        before = {r.id for r in self.naive.live if r.session == whom}
+        halt = self.tell(what, whom, sender=sender)
+        assert isinstance(halt, Halt), self.told_so_far()
+        self.stopped |= {*halt.stopped, *halt.dropped}
+        if what == "stop_all" and sender is None:
+            self.stopped |= before
 
     def happens_time(self, dice: Dice) -> None:
         self.time_passes(dice.pick(self.setting.delays_s))
@@ -252,34 +264,37 @@ class Pair:
             lambda: self.real.submit(self.core.request(wish), now),
             lambda: self.naive.submit(wish, now),
         )
-        if told is not None:
+        if isinstance(told, list):
             self.last[wish.id] = ""
+            self.stopped.discard(wish.id)
             self.note(told)
 
-    def tell(self, what: str, *words: object, **more: object) -> None:
+    def tell(self, what: str, *words: object, **more: object) -> object:
+        """The effects are noted; this is the answer of the scheduler, if it is more."""
         arguments = (*words, self.now)
-        told = self.both(
+        answer = self.both(
             " ".join(map(str, (what, *arguments, *more.values()))),
             lambda: getattr(self.real, what)(*arguments, **more),
             lambda: getattr(self.naive, what)(*arguments, **more),
         )
-        self.note(told or [])
+        told = answer.told if isinstance(answer, Halt) else answer
+        self.note(told if isinstance(told, list) else [])
+        return answer
 
-    def both(
-        self, line: str, real: Callable[[], Any], naive: Callable[[], object]
-    ) -> list[Told] | None:
-        """Their effects; nothing if it was an error."""
+    def both(self, line: str, real: Callable[[], Any], naive: Callable[[], object]) -> object:
+        """Their answer, which is the same."""
         self.story.append(line)
         expected, answer = answer_of(naive), answer_of(real)
         self.story.append(f"    {answer}")
         assert answer == expected, f"{self.told_so_far()}\nexpected {expected}"
-        if isinstance(answer, Halt):
-            return answer.told
-        return answer if isinstance(answer, list) else None
+        return answer
 
     def note(self, told: list[Told]) -> None:
         """Whatever the naive one says: nobody starts or ends twice, or after it has ended."""
         for kind, run_id, *more in told:
+            runs_again = kind == "ended" and more[0] is Outcome.INTERRUPTED
+            if kind == "start" or (runs_again and more[1] is not Reason.MERGED):
+                assert run_id not in self.stopped, self.told_so_far()
             if kind == "offer":
                 self.offers.append((str(run_id), str(more[0])))
             elif kind in ("start", "join", "ended"):

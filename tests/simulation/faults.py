@@ -48,6 +48,7 @@ FAULTS = {
         "claim",
         (
             (" or self.is_live(session.owner, now)", ""),
+            ("session.pending and session.owner in self.nodes", "False"),
             ("any(self.runs[run].node != node for run in session.active)", "False"),
         ),
         Rule.RUNS_OVERLAP,

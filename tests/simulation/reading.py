@@ -50,6 +50,7 @@ def _message(row: InboxRecord) -> Message:
         row.run_id,
         row.kind is InboxKind.COMMAND,
         row.reason,
+        None if row.finished_at is None else _seconds(row.finished_at),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from goclaw_py.scheduler.models import Mode
-from tests.simulation.plan import Plan, Saying, Start, Work
+from tests.simulation.plan import Outage, Plan, Saying, Start, Work
 from tests.simulation.trouble import FOR_EVER, Fate, Forced
 
 _TWO = (Start(0.0), Start(0.0))
@@ -20,12 +20,13 @@ def scene(
     shared: bool = False,
     job_every_s: float | None = None,
     job_in_chat: bool = False,
+    outage: Outage | None = None,
 ) -> Plan:
     """Two gateways of which one polls; the agent takes 2 s for what is not in ``work``."""
     texts = dict.fromkeys((*(one.text for one in said), "report"), Work(2.0))
     return Plan(
         seed=1,
-        events=(*_TWO, *said),
+        events=(*_TWO, *said[:1], *([outage] if outage else []), *said[1:]),
         weight=0.0,
         polling=True,
         mode=Mode.QUEUE,
@@ -57,6 +58,13 @@ STOPPED = scene(
     work={"m1": Work(8.0, stays_s=5.0)},
 )
 """A run takes its time to end after ``/stop``, and a new message comes meanwhile."""
+
+STOPPED_WHILE_AWAY = scene(
+    outage=Outage(3.0, for_s=15.0, one=False),
+    said=(_M1, Saying(5.0, "ann", "/stop")),
+    work={"m1": Work(40.0)},
+)
+"""The database is away for longer than the leases, and a run is stopped meanwhile."""
 
 SENT_UNHEARD = scene(_first("chat send ann", Fate(unheard=True)))
 """Nobody knows whether an answer has arrived."""

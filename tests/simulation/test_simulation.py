@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.chaos.invariants import Rule
 from tests.simulation import scenes
 from tests.simulation.cluster import Played, play
 from tests.simulation.faults import FAULTS, Fault, planted
-from tests.simulation.plan import plan
+from tests.simulation.plan import Saying, plan
 from tests.simulation.pool import verdicts
 
 SCENARIOS = 40
@@ -72,6 +73,24 @@ def test_others_go_on_before_a_call_has_its_effect(tmp_path: Path) -> None:
     """Both gateways ask for the same row at the same instant; who is kept waiting loses it."""
     assert _sender(play(scenes.NOTHING, tmp_path)) == "g1"
     assert _sender(play(scenes.HELD_UP, tmp_path)) == "g2"
+
+
+@pytest.mark.parametrize("at_s", [3.5, 5.0, 9.0, 12.0, 14.0, 17.0])
+@pytest.mark.parametrize("command", ["/stop", "/stopall"])
+def test_a_stop_that_was_answered_holds_although_the_lease_has_ended(
+    at_s: float, command: str, tmp_path: Path
+) -> None:
+    """SPEC CMD-1: after the answer no run starts with a message that came before the stop."""
+    scene = scenes.STOPPED_WHILE_AWAY
+    others = [one for one in scene.events if one != Saying(5.0, "ann", "/stop")]
+    events = sorted([*others, Saying(at_s, "ann", command)], key=lambda one: one.at)
+    played = play(replace(scene, events=tuple(events)), tmp_path)
+    assert (played.breaches, played.bugs) == ([], [])
+    answered = min(one.at for one in played.facts.seen if one.text.startswith("Stopped"))
+    assert answered < at_s + 2.0 or answered > 18.0  # at once, or by whoever owns the session then
+    assert [work for work in played.facts.worked if work.began > answered] == []
+    outcomes = {row.text: row.outcome for row in played.facts.messages}
+    assert outcomes["m1"] == "cancelled"
 
 
 def _sender(played: Played) -> str:

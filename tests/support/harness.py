@@ -206,7 +206,11 @@ class GatewayProcess:
         self.clock = clock = LoopClock()
         channels = self.channels
         self.cluster = Membership(
-            store, clock, "test", on_recovery=self._on_recovery, on_lost=self._on_lost
+            store,
+            clock,
+            "test",
+            on_recovery=self._on_recovery,
+            on_lost=self._on_lost,
         )
         workspaces = dict.fromkeys((MAIN_AGENT, *self.others), self.workspace)
         deps = GatewayDependencies(
@@ -235,6 +239,7 @@ class GatewayProcess:
             lanes, cancel_grace_s=self.ways.cancel_grace_s, shared=self.ways.shared
         )
         self.container = container = Container(store, clock, scheduler, deps, self.node)
+        self.cluster.connect(container.canceller.release_former)
         self.access_control, self.runner = container.access_control, container.runner
         self.dispatcher, self.commands = container.dispatcher, container.commands
         self.gateway, self.outbox = container.gateway, container.outbox
@@ -431,8 +436,8 @@ class GatewayProcess:
                 self.container.calls.look()
                 self.container.supervisor.look()
 
-    def _on_lost(self) -> None:
-        self.container.forget()
+    def _on_lost(self, node: NodeId) -> None:
+        self.container.forget(node)
         self._lost.set()
 
     def _on_recovery(self, recovery: RecoveryReport) -> None:

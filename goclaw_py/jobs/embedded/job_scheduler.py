@@ -260,7 +260,7 @@ class JobScheduler:
         elif notice is Notice.NODES:
             self._cluster.look()
 
-    def _on_lost(self) -> None:
+    def _on_lost(self, _: NodeId) -> None:
         """Abandon all claims: they belong to other nodes."""
         self._occurrences.forget()
         self._handlers.abandon()

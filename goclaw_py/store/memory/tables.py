@@ -298,13 +298,12 @@ class MemoryDatabase:
         return node is not None and node in self.nodes and self.nodes[node].is_live(now)
 
     def claim(self, session: SessionRecord, node: NodeId, now: datetime) -> bool:
-        """Claim a session without a live owner; return whether its owner changed.
-
-        After an outage no lease is valid, and then two nodes would take sessions from each other.
-        """
+        """Claim a session without a live owner; return whether its owner changed."""
+        # After an outage no lease is valid, and then two nodes would take sessions from each other.
         if session.owner == node or not self.is_live(node, now) or self.is_live(session.owner, now):
             return False
-        if any(self.runs[run].node != node for run in session.active):
+        left = session.pending and session.owner in self.nodes  # and to be recovered first
+        if left or any(self.runs[run].node != node for run in session.active):
             return False
         session.owner = node
         session.fence += 1

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
@@ -72,6 +75,19 @@ _SESSION: Final = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "15s",
 }
+_SOCKET: Final = {
+    "SO_KEEPALIVE": (socket.SOL_SOCKET, 1),
+    "TCP_KEEPIDLE": (socket.IPPROTO_TCP, 2),
+    "TCP_KEEPINTVL": (socket.IPPROTO_TCP, 1),
+    "TCP_KEEPCNT": (socket.IPPROTO_TCP, 3),
+    "TCP_USER_TIMEOUT": (socket.IPPROTO_TCP, 5_000),
+}
+"""The same for our side, where the system has it.
+
+After lost packets every connection with a statement under way would otherwise wait for its own
+time-out, and then for the ever longer pauses of TCP. A slow server acknowledges what it gets, so a
+statement that takes its time is not cut.
+"""
 _SESSION_OF_17: Final = {"transaction_timeout": "0"}
 _ARRAYS: Final = (
     "select $1::bigint[], $2::boolean[], $3::bytea[], $4::integer[], $5::jsonb[], $6::timestamptz[]"
@@ -112,6 +128,11 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
     """
     if isinstance(error, socket.gaierror):
         return StoreUnavailable(f"the host of database.url cannot be found: {error.strerror}")
+    if isinstance(error, ssl.SSLCertVerificationError) and not at_work:
+        cure = "correct sslrootcert, sslmode or the host in database.url"
+        return StoreError(f"the certificate of the database: {error.verify_message}; {cure}")
+    if isinstance(error, ConnectionError) and "rejected SSL upgrade" in str(error) and not at_work:
+        return StoreError("the database offers no TLS; correct sslmode in database.url")
     if isinstance(error, OSError):  # includes TimeoutError
         why = f": {error}" if str(error) else ""  # a wait that was too long has no words
         return StoreUnavailable(f"the database does not answer{why}")
@@ -129,13 +150,15 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
 def translated(
     is_closed: Callable[[], bool] = lambda: False, *, at_work: bool = True
 ) -> Iterator[None]:
-    """Convert errors of the driver to ours.
+    """Convert errors of the driver to ours; only this knows what a lost connection raises.
 
-    ``is_closed`` tells whether the connection was lost: the driver then raises the same class as
+    ``is_closed`` tells whether the connection was lost: the driver then raises the same classes as
     for wrong arguments. ``at_work`` is False during the first connection.
     """
     try:
         yield
+    except StoreError:
+        raise
     except (OSError, asyncpg.PostgresError) as error:
         if (ours := _translate(error, at_work=at_work)) is not None:
             raise ours from error
@@ -143,7 +166,10 @@ def translated(
     except asyncpg.TargetServerAttributeNotMatched as error:
         words = "no server of database.url is as its target_session_attrs says, such as a primary"
         raise StoreUnavailable(words) from error
-    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
+    except asyncpg.InternalClientError as error:
+        # The protocol broke off; the driver may not have noticed yet that the connection is lost.
+        raise StoreUnavailable(f"the connection to the database broke off: {error}") from error
+    except Exception as error:
         if is_closed():
             raise StoreUnavailable(f"the connection to the database is gone: {error}") from error
         raise
@@ -284,7 +310,7 @@ async def connect(address: Address, *, bare: bool = False) -> Connection:
     not valid.
     """
     cache = {"statement_cache_size": 0} if bare else {}
-    with translated(at_work=False), _sensible():
+    with translated(at_work=False), _sensible(address):
         raw = await asyncpg.connect(**address.arguments(), **cache)
     if not bare:
         try:
@@ -304,21 +330,50 @@ async def _settle(raw: Any) -> None:
     major = raw.get_server_version().major
     if major < OLDEST:
         raise StoreError(too_old(major))
+    _limit_silence(raw._transport.get_extra_info("socket"))  # noqa: SLF001 - it has no option for it
     newer = _SESSION_OF_17 if major >= 17 else {}
     wishes = (_SESSION | newer).items()
     await raw.execute("; ".join(f"set {name} = '{value}'" for name, value in wishes))
 
 
+def _limit_silence(opened: socket.socket | None) -> None:
+    """Let a connection over a network end soon after its packets are lost."""
+    if opened is not None and opened.family in (socket.AF_INET, socket.AF_INET6):
+        for name, (level, value) in _SOCKET.items():
+            if (option := getattr(socket, name, None)) is not None:
+                opened.setsockopt(level, option, value)
+
+
 @contextmanager
-def _sensible() -> Iterator[None]:
-    """Convert errors about an address; the driver quotes parts of it, perhaps a password."""
+def _sensible(address: Address) -> Iterator[None]:
+    """Check files that an address names, and convert errors about it.
+
+    The driver quotes parts of it, perhaps a password, in errors of its parsers, but not in those
+    about one of its parameters.
+    """
     try:
+        for name, path in _files(address.dsn or ""):
+            if not Path(path).is_file():
+                raise StoreError(f"{name} of database.url: there is no file {path}")
         yield
-    except (ValueError, asyncpg.ClientConfigurationError):
-        raise StoreError(
-            "the address of the database cannot be read; in a password, characters such as "
-            "/ # ? @ must be percent-encoded"
-        ) from None
+    except asyncpg.ClientConfigurationError as error:
+        words = str(error)
+        if "in the connection URI" in words:
+            words = "an IPv6 address is written in brackets, as in [::1]:5432"
+        raise StoreError(f"database.url: {words}") from None
+    except ValueError as error:
+        words = "in a password, characters such as / # ? @ must be percent-encoded"
+        if "bad query field" in str(error):
+            words = "behind the ? are names and values, as in sslmode=require, joined by &"
+        raise StoreError(f"the address of the database cannot be read; {words}") from None
+
+
+def _files(dsn: str) -> Iterator[tuple[str, str]]:
+    """Return the files that an address names; the driver says only that one is missing."""
+    with suppress(ValueError):
+        for name, value in parse_qsl(urlsplit(dsn).query):
+            if name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
+                yield name, value
 
 
 async def _open(raw: Any) -> None:
@@ -327,8 +382,9 @@ async def _open(raw: Any) -> None:
     The driver looks up types of arrays in the catalog, for each connection, when a statement has
     one first. Together that takes one query, not one for each statement with another type.
     """
-    await _settle(raw)
-    await raw.prepare(_ARRAYS)
+    with translated(raw.is_closed):
+        await _settle(raw)
+        await raw.prepare(_ARRAYS)
 
 
 async def _keep_session(_connection: object) -> None:
@@ -344,7 +400,7 @@ class Pool:
     @classmethod
     async def open(cls, address: Address, *, min_size: int, max_size: int) -> Pool:
         """Connect. Raises as ``connect``."""
-        with translated(at_work=False), _sensible():
+        with translated(at_work=False), _sensible(address):
             pool = asyncpg.create_pool(
                 **address.arguments(),
                 min_size=min_size,

@@ -183,21 +183,28 @@ left join stored as s on true;
 -- name: claim_sessions
 -- Gives locked sessions to a node that lives, if they are free or their owner's lease has ended.
 -- After an outage all leases have: nodes would take sessions from each other. A session in which
--- another node's run has not ended waits for that one's recovery. With $4 only those in which
+-- another node's run has not ended, or in which rows wait, waits for its recovery: its process may be
+-- back first, and store what it has stopped. With $4 only those in which
 -- nothing older waits: whoever takes those takes them from the start.
 update sessions as s
 set owner = $1, fence = s.fence + 1
 where s.key = any ($2::text[])
   and s.owner is distinct from $1
   and exists (select from nodes where id = $1 and lease_until > $3 for key share)
-  and not exists (select from nodes where id = s.owner and lease_until > $3)
+  and not exists (
+      select
+      from nodes
+      where id = s.owner
+        and (lease_until > $3 or exists (select from inbox where session = s.key and state = 'pending'))
+  )
   and not exists (select from runs where session = s.key and outcome is null and node <> $1)
   and not ($4 and exists (select from inbox where session = s.key and state = 'pending'))
 returning s.key;
 
 -- name: lock_waiting_sessions
--- Locks the sessions with pending rows that a node might claim. Those of a dead node wait for its
--- recovery while a run of it is unfinished, so that its rows come back counted and in order.
+-- Locks the sessions with pending rows that a node might claim. Those of an expired node wait for its
+-- recovery: its rows come back counted and in order, and its process may be back first, and store
+-- what it has stopped.
 -- It skips from session to session in the index, so long queues cost no more than short ones.
 with recursive waiting as (
     (select session from inbox where state = 'pending' order by session limit 1)
@@ -215,9 +222,9 @@ with recursive waiting as (
 select s.key
 from sessions as s
 where s.key = any (array(select session from waiting))
-  and (s.channel, s.account) in (select * from unnest($3::text[], $4::text[]))
+  and (s.channel, s.account) in (select * from unnest($2::text[], $3::text[]))
   and s.owner is distinct from $1
-  and not (select exists (select from nodes where id = s.owner and lease_until > $2))
+  and not (select exists (select from nodes where id = s.owner))
   and not (
       select exists (
           select from runs where session = s.key and outcome is null and node <> $1

@@ -54,7 +54,7 @@ async def test_only_live_others_count_and_only_as_long_as_they_differ(
     database = MemoryDatabase()
     store, clock = MemoryStore(database), LoopClock()
     cluster = Membership(
-        store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None, state=lambda: HERE
+        store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda _: None, state=lambda: HERE
     )
     await cluster.join()
     assert (await store.nodes())[0].state == HERE

@@ -309,7 +309,7 @@ class StoreWithClock(MemoryStore):
 async def joined_with_clock() -> tuple[StoreWithClock, Membership]:
     store = StoreWithClock()
     clock = SharedClock(LoopClock(), asyncio.get_running_loop().time)
-    cluster = Membership(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda: None)
+    cluster = Membership(store, clock, "1.0", on_recovery=lambda _: None, on_lost=lambda _: None)
     await cluster.join()
     return store, cluster
 

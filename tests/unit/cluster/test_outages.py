@@ -171,7 +171,7 @@ async def test_joining_waits_for_the_database() -> None:
     store = FlakyStore()
     store.away = True
     cluster = Membership(
-        store, LoopClock(), "test", on_recovery=lambda _: None, on_lost=lambda: None
+        store, LoopClock(), "test", on_recovery=lambda _: None, on_lost=lambda _: None
     )
     joining = asyncio.create_task(cluster.join())
     await asyncio.sleep(60)

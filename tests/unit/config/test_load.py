@@ -291,8 +291,15 @@ def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["postgresql://me:s3cr/et@localhost/x", "postgresql://me:s3#cret@localhost/x"],
-    ids=["slash", "hash"],
+    [
+        "postgresql://me:s3cr/et@localhost/x",
+        "postgresql://me:s3#cret@localhost/x",
+        "postgresql://me:s3@cret@localhost/x",
+        "postgresql://me:s3cret@h1:5432,h2:0/x",
+        "postgresql://me:s3cret@h1:5432,h2:70000/x",
+        "postgresql://me:s3cret@h1:5432,h2:p/x",
+        "postgresql://me:s3cret@[::1/x",
+    ],
 )
 def test_a_password_with_special_characters_is_refused_unshown(tmp_path: Path, url: str) -> None:
     env = {"HOME": str(tmp_path), "GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url}
@@ -301,8 +308,17 @@ def test_a_password_with_special_characters_is_refused_unshown(tmp_path: Path, u
     assert "s3" not in str(caught.value)
 
 
-def test_a_socket_folder_may_be_given_as_host(tmp_path: Path) -> None:
-    url = "postgresql://goclaw@/goclaw?host=/run/postgresql"
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://goclaw@/goclaw?host=/run/postgresql",
+        "postgresql://u@h1:5432,h2:5432/db?target_session_attrs=read-write",
+        "postgresql://u:p%40ss@h1,h2:5433,[::1]:5434/db",
+        "postgresql://[2001:db8::1]/db",
+        "postgresql:///db",
+    ],
+)
+def test_a_database_may_have_a_socket_folder_or_several_hosts(tmp_path: Path, url: str) -> None:
     env = {"HOME": str(tmp_path), "GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url}
     settings = load(None, env)
     assert settings.database.url is not None

@@ -77,10 +77,10 @@ async def test_a_held_up_session_holds_up_no_other_and_no_next_self_of_its_node(
         await gateway.say("/new", "waits", chat="ann")
         assert await gateway.ask("hello", chat="bob") == "re: hello"
         assert gateway.scripted.prompts == ["hello"]
-        gateway.gateway.forget_everything()
+        gateway.gateway.forget_everything(gateway.node())
         gateway.store.broken = {"settle", "claim_pending"}
         await gateway.say("/new", chat="cyd")
-        gateway.gateway.forget_everything()
+        gateway.gateway.forget_everything(gateway.node())
         gateway.store.broken.clear()
         await gateway.say("hi", chat="cyd")
         await until(lambda: "hi" in gateway.scripted.prompts, within_s=0.5)
@@ -237,14 +237,16 @@ async def test_what_a_dead_node_has_found_is_left_to_its_next_self() -> None:
         gateway.store.slow_after_s["claim_pending"] = 5.0
         look = asyncio.create_task(gateway.gateway.take_pending())
         await asyncio.sleep(1)
-        gateway.gateway.forget_everything()
+        gateway.gateway.forget_everything(gateway.node())
         await gateway.cluster.join()
         await look
         assert gateway.runner.mailboxes.rows() == set()
 
 
-async def test_a_stop_that_a_dead_node_could_not_commit_ends_no_message() -> None:
-    """SPEC CMD-1: it comes again, and whoever owns the session then decides."""
+async def test_a_stop_that_an_expired_node_could_not_commit_is_stored_when_that_is_possible() -> (
+    None
+):
+    """SPEC CMD-1: it was answered, so it holds; no newer message ends in place of its own."""
     agent = ScriptedAgent(Block())
     async with a_process(agent, replace(AT_ONCE, main_lane=1)) as gateway:
         await gateway.say("long", chat="bob")
@@ -256,10 +258,13 @@ async def test_a_stop_that_a_dead_node_could_not_commit_ends_no_message() -> Non
         await asyncio.sleep(1)
         gateway.store.broken = {"accept", "claim_pending"}
         await gateway.store.end_lease(gateway.node(), now=gateway.clock.now())
-        gateway.container.forget()
+        gateway.container.forget(gateway.node())
         await gateway.cluster.join()
         await gateway.cluster.recover()
         with suppress(StoreUnavailable):
             await accepting
         await asyncio.sleep(1)
         assert gateway.pending == ["long", "first", "second"]
+        gateway.store.broken = set()
+        await until(lambda: not gateway.pending)
+        assert agent.prompts == ["long", "long", "second"]

@@ -7,15 +7,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goclaw_py.messages.mailbox import MailboxEntry, Mailboxes, MessageState
+from goclaw_py.messages.mailbox import Mailboxes
+from goclaw_py.messages.mailbox_entry import MailboxEntry, MessageState
 from goclaw_py.model.chat_commands import StopCommand
-from goclaw_py.model.ids import MAIN_AGENT, RunId
+from goclaw_py.model.ids import MAIN_AGENT, NodeId, RunId
 from goclaw_py.model.outcomes import Reason
 from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, Stops
 from goclaw_py.runs.turn import Turn
 from tests.support.harness import message, session_of
 
 SESSION = session_of("ann")
+NODE = NodeId("n1")
 
 
 def row(row_id: int, text: str = "hello") -> InboxRow:
@@ -132,8 +134,8 @@ def test_a_dead_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
     boxes, stop = Mailboxes(), arrival(2, "/stopall")
     boxes.add(row(1)).state = MessageState.TAKEN
     boxes.enter(stop)
-    stop.acted = True
-    boxes.clear()
+    stop.acted, stop.announce = True, lambda: None
+    boxes.clear(NODE)
     assert boxes.rows() == set()
     assert list(boxes.of(SESSION).entries.values()) == [stop]
     assert not stop.acted
@@ -152,14 +154,41 @@ def test_a_stop_does_not_act_again_if_the_message_that_it_cancelled_is_still_her
     if not is_uncommitted:
         boxes.leave([first, stop], committed=False)
     boxes.add(row(1))
-    boxes.clear()
+    boxes.clear(NODE)
     assert boxes.enter(arrival(2)).cancelled is Reason.STOPPED
     assert boxes.enter(arrival(3, "/stop")).acted
     all_stop = arrival(4, "/stopall")
     boxes.enter(all_stop)
     all_stop.acted, all_stop.stops = True, Stops(("id 2",), Reason.STOPPED_ALL)
-    boxes.clear()
+    all_stop.announce = lambda: None
+    boxes.clear(NODE)
     assert not all_stop.acted
+
+
+def test_what_an_answered_stop_has_cancelled_stays_cancelled_after_the_node_has_expired() -> None:
+    """Whether it was a run, a message that waited, or one whose commit had no answer."""
+    boxes, lost, stop = Mailboxes(), arrival(3), arrival(4, "/stopall")
+    for number in (1, 2):
+        boxes.add(row(number)).state = MessageState.TAKEN
+    boxes.stopped([Turn(RunId("r"), SESSION, MAIN_AGENT, [row(2)])], Reason.STOPPED)
+    for entry in (lost, stop):
+        boxes.enter(entry)
+    lost.cancelled, stop.acted = Reason.STOPPED_ALL, True
+    stop.stops = Stops(("id 1", "id 3"), Reason.STOPPED_ALL)
+    boxes.leave([lost, stop], committed=False)
+    boxes.clear(NODE)
+    rows, messages = boxes.owed()
+    assert rows == {Reason.STOPPED: [2]}
+    assert [one.message.external_id for one in messages] == ["id 3", "id 4"]
+    assert boxes.former == NODE
+    assert [boxes.add(row(number)).cancelled for number in (1, 2, 3)] == [
+        Reason.STOPPED_ALL,
+        Reason.STOPPED,
+        Reason.STOPPED_ALL,
+    ]
+    boxes.forget_former()
+    assert boxes.owed()[0] == {}
+    assert boxes.add(row(5)).cancelled is None
 
 
 def test_an_announced_stop_is_undone_when_it_is_stored_for_another_node() -> None:

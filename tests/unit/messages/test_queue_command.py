@@ -189,7 +189,7 @@ async def test_a_process_that_was_declared_dead_forgets_what_it_knew() -> None:
     """SPEC NODE-1."""
     async with a_process(ScriptedAgent(), AT_ONCE) as gateway:
         await gateway.ask("/queue collect")
-        gateway.gateway.forget_everything()
+        gateway.gateway.forget_everything(gateway.node())
         assert gateway.gateway._policies.chosen(session_of()) is None
         assert (await gateway.ask("/queue")).startswith("Mode: collect (chosen")
 

@@ -292,7 +292,7 @@ async def test_a_process_that_was_declared_dead_forgets_how_full_its_conversatio
     """SPEC QUEUE-7: another process may have begun them anew."""
     async with a_process(ScriptedAgent(otherwise=told), WAYS) as gateway:
         await say(gateway, "used 700")
-        gateway.gateway.forget_everything()
+        gateway.gateway.forget_everything(gateway.node())
         assert await works_at_once(gateway) == 3
 
 

@@ -80,7 +80,7 @@ class PostgresInbox(PostgresPart):
         """
         async with self._pool.transaction() as connection:
             waiting = await connection.fetch(
-                _SQL["lock_waiting_sessions"], node, now, *place_columns(places)
+                _SQL["lock_waiting_sessions"], node, *place_columns(places)
             )
             if waiting:
                 keys = [SessionKey(row["key"]) for row in waiting]
