@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
@@ -99,6 +100,26 @@ class Compacted:
 
     replaced: int
     summary: str
+
+
+class RunNote(StrEnum):
+    """What operators should know of a run besides its outcome."""
+
+    HISTORY_REPAIRED = "history_repaired"
+    """The provider had refused the conversation and accepted it in other words (SPEC AGENT-12)."""
+
+    USAGE_ESTIMATED = "usage_estimated"
+    """The provider did not report the tokens of each response, or reported impossible ones."""
+
+    ANSWER_CUT = "answer_cut"
+    """The model reached its limit of length before its answer was complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoted:
+    """Reports something for the record of the run; repeated notes are recorded once."""
+
+    note: RunNote
 
 
 AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted

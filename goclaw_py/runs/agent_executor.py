@@ -16,7 +16,7 @@ from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.run_events import AgentEvent, RunNoted
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
@@ -287,5 +287,5 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, RequestSent | TakenStep):
+        elif not isinstance(event, RequestSent | RunNoted | TakenStep):
             hear(event)

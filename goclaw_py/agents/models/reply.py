@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic_ai import AgentRun
@@ -20,7 +20,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.result import AgentStream
 
-from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
+from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries
+from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
@@ -101,6 +102,8 @@ class Trace:
     request: ModelRequest | None = None
     stream: AgentStream[None, str | None] | None = None
     taken: str = ""
+    repair: Repair | None = None
+    """How the messages before this run were rewritten, if they were refused."""
 
     def messages(self) -> list[ModelMessage]:
         """Return the new messages, of which the last may be incomplete."""
@@ -119,7 +122,14 @@ class Trace:
 
     def entries(self, note: str) -> tuple[HistoryEntry, ...]:
         """See ``ModelStep``. Works at any time, and costs nothing until it is called."""
-        return cut_entries(self.prompt, self.messages(), note, mark=self.mark)
+        return cut_entries(
+            self.prompt, self.messages(), note, mark=self.mark, repair=self.stored_repair
+        )
+
+    @property
+    def stored_repair(self) -> Mapping[str, object]:
+        """Return the form in which ``repair`` is stored."""
+        return NO_REPAIR if self.repair is None else self.repair.metadata
 
 
 def _holds(messages: Sequence[ModelMessage], request: ModelRequest) -> bool:

@@ -9,12 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from pydantic_ai import Agent, AgentRun, DeferredToolRequests
-from pydantic_ai.exceptions import (
-    ModelAuthenticationError,
-    ModelContextWindowExceededError,
-    ModelNotFoundError,
-    ModelRequestRejectedError,
-)
+from pydantic_ai.exceptions import ModelContextWindowExceededError
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -40,6 +35,16 @@ from goclaw_py.agents.models.compaction import (
 from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
 from goclaw_py.agents.models.history import drop_blanks, to_entries
 from goclaw_py.agents.models.prompt import prompt_of
+from goclaw_py.agents.models.repair import (
+    AcceptedModel,
+    Repair,
+    Rewriting,
+    call_ids,
+    is_refusal,
+    make_ids_unique,
+    new_since,
+    rewrite,
+)
 from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
@@ -48,7 +53,7 @@ from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_events import NO_USAGE, RunNote, RunNoted, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.agent import (
     AgentResult,
@@ -120,11 +125,9 @@ class ModelRun:
         self._budget, self._request = budget, request
         self._replay = replay or Replay()
         self._may_request = mode is None or mode.may_request
-        self._model = (
-            ReplayModel(asked.model, self._replay, may_request=self._may_request)
-            if request.steps
-            else None
-        )
+        self._model: Model = AcceptedModel(asked.model, self._repaired)
+        if request.steps:
+            self._model = ReplayModel(self._model, self._replay, may_request=self._may_request)
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
         wrapped = boxes if mode is None else tuple(map(mode.wrap, boxes))
         judge = CallJudge(
@@ -139,6 +142,8 @@ class ModelRun:
         self._reply = Reply(emit, self._tools, self._replay if mode is None else Replay())
         self._trace = Trace(request.prompt)
         self._has_answered = False
+        self._history: list[ModelMessage] = []
+        self._call_ids: set[str] = set()
 
     @property
     def _may_be_silent(self) -> bool:
@@ -182,7 +187,7 @@ class ModelRun:
                 is_too_long = _is(error, ModelContextWindowExceededError)
                 if is_too_long and (not context.units or not may_compact):
                     raise
-                if not is_too_long and (isinstance(prompt, str) or not _is_refusal(error)):
+                if not is_too_long and (isinstance(prompt, str) or not is_refusal(error)):
                     raise
             # Not inside of ``except``: the failure must not hang on what comes of this.
             if is_too_long:
@@ -236,10 +241,12 @@ class ModelRun:
         raise failure
 
     async def _attempt(self, context: Context, prompt: str | Sequence[UserContent]) -> AgentResult:
-        self._trace.mark = context.mark
+        self._trace.mark, self._trace.repair = context.mark, None
+        self._history = context.messages
+        self._call_ids = call_ids(self._history)
         async with self._agent.iter(
             prompt,
-            message_history=context.messages,
+            message_history=self._history,
             instructions=self._instructions,
             usage=self._used,
             usage_limits=_NO_LIMITS,
@@ -259,7 +266,13 @@ class ModelRun:
         last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
         return AgentResult(
             said,
-            entries=to_entries(self._request.prompt, self._reply.text, messages, mark=context.mark),
+            entries=to_entries(
+                self._request.prompt,
+                self._reply.text,
+                messages,
+                mark=context.mark,
+                repair=self._trace.stored_repair,
+            ),
             usage=self._new_usage,
             context_tokens=context_tokens(messages),
             model=last.model_name or "",
@@ -279,6 +292,10 @@ class ModelRun:
                 trace.stream = None
             elif Agent.is_call_tools_node(node):
                 self._has_answered = True
+                if self._replay.is_new:
+                    make_ids_unique(node.model_response, self._call_ids)
+                else:
+                    self._call_ids |= call_ids([node.model_response])
                 self._note(node.model_response)
                 if calls := node.model_response.tool_calls:
                     self._check()
@@ -300,6 +317,22 @@ class ModelRun:
             self._trace.taken = taken
             run.enqueue(taken)
         await self._request.recorded()
+
+    def _repaired(self, rewriting: Rewriting, begin: int) -> None:
+        """Keep a conversation as it was accepted, for the next requests and the next runs."""
+        run = self._trace.run
+        assert run is not None
+        everything = run.all_messages()
+        changed = list(everything)
+        rewrite(changed, rewriting, new_since(everything) if begin else 0)
+        for message, new in zip(everything, changed, strict=True):
+            message.parts = new.parts
+        count = len(self._history) - (new_since(self._history) if begin else 0)
+        if count and not (begin and self._has_answered):
+            self._trace.repair = Repair(rewriting, count)
+        self._emit(RunNoted(RunNote.HISTORY_REPAIRED))
+        facts = {"run_id": self._request.run_id, "rewriting": rewriting.value}
+        _log.warning("history_repaired", extra=facts)
 
     def _taken(self) -> str:
         """Return new messages of people, or those that the interrupted run had got here.
@@ -372,12 +405,6 @@ def _is(error: Exception, kind: type[Exception]) -> bool:
     if isinstance(error, ExceptionGroup):
         return error.subgroup(kind) is not None
     return isinstance(error, kind)
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Return whether a model refused a request for a reason other than key or name."""
-    blamed = (ModelAuthenticationError, ModelNotFoundError)
-    return _is(error, ModelRequestRejectedError) and not any(_is(error, kind) for kind in blamed)
 
 
 def _usage(used: RunUsage) -> Usage:
