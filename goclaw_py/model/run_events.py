@@ -102,6 +102,14 @@ class Compacted:
     summary: str
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The run waits for something before it can go on, or does no longer; people see it."""
+
+    what: str
+    is_over: bool = False
+
+
 class RunNote(StrEnum):
     """What operators should know of a run besides its outcome."""
 
@@ -122,7 +130,7 @@ class RunNoted:
     note: RunNote
 
 
-AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted
+AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted | Waiting
 
 
 @value(frozen=True, slots=True)

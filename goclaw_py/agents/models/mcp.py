@@ -11,9 +11,10 @@ import logging
 import os
 import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import Context
+from dataclasses import replace
 from typing import TextIO
 
 import orjson
@@ -29,6 +30,8 @@ from goclaw_py.agents.command.process import MARK, end_marked
 from goclaw_py.agents.models.scrub import hide, scrub
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.run_events import Waiting
+from goclaw_py.ports.agent import Emit
 from goclaw_py.ports.tools import ToolSpec
 
 _log = logging.getLogger(__name__)
@@ -45,6 +48,12 @@ PATIENCE_S = 10.0
 
 START_S = 60.0
 """Seconds until a server must respond: some install themselves first."""
+
+RETURN_S = 60.0
+"""Seconds that a continued run waits for a server that it had used."""
+
+TELL_S = 3.0
+"""Seconds after which people see what a continued run waits for."""
 
 ANSWER_S = 5.0
 CLOSE_S = 15.0
@@ -76,9 +85,17 @@ class Servers:
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         self._servers = [_Server(name, spec) for name, spec in servers.items()]
 
-    async def tools(self) -> ServerTools:
-        """Return the tools of all servers that respond within ``PATIENCE_S`` of their start."""
-        await _ready(self._servers)
+    async def tools(self, called: Collection[str] = (), emit: Emit | None = None) -> ServerTools:
+        """Return the tools of all servers that respond within ``PATIENCE_S`` of their start.
+
+        Waits longer for servers of tools that the run has ``called`` before it was interrupted,
+        and emits that after some seconds.
+        """
+        used = [server for server in self._servers if any(map(server.may_have, called))]
+        with _told(used, emit):
+            await _ready(self._servers)
+            for server in used:
+                await server.until_back()
         for server in self._servers:
             await server.refresh()
         return ServerTools(self._servers)
@@ -174,6 +191,30 @@ class _Server:
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(self._patient_until):
                     await self._known.wait()
+
+    async def until_back(self) -> None:
+        """Wait up to ``RETURN_S`` until the server is available, and start it again if it fails."""
+        now = asyncio.get_running_loop().time
+        end = now() + RETURN_S
+        while not self.is_available and (left := end - now()) > 0:
+            self.start()
+            if self._living is None or self._living.done():
+                await asyncio.sleep(min(max(self._again_at - now(), 0.0) + 0.01, left))
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._known.wait()
+            if not self.is_available:
+                await asyncio.wait([self._living], timeout=end - now())
+
+    @property
+    def is_available(self) -> bool:
+        """Return whether it is connected."""
+        return self.tools is not None
+
+    def may_have(self, tool: str) -> bool:
+        """Return whether a tool's name may be that of one of this server's tools."""
+        return tool.startswith(_NOT_IN_NAMES.sub("_", self.name)[:_SERVER_KEEPS])
 
     async def refresh(self) -> None:
         """Update the tools, if the server has said that they changed."""
@@ -355,6 +396,21 @@ async def _ready(servers: Sequence[_Server]) -> None:
         server.start()
     for server in servers:
         await server.until_known()
+
+
+@contextmanager
+def _told(servers: Sequence[_Server], emit: Emit | None) -> Iterator[None]:
+    """Emit after ``TELL_S`` that a run waits for servers, and then that it does no longer."""
+    if emit is None or not servers:
+        yield
+        return
+    waiting = Waiting(f"the tools of {', '.join(server.name for server in servers)}")
+    timer = asyncio.get_running_loop().call_later(TELL_S, emit, waiting)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        emit(replace(waiting, is_over=True))
 
 
 def _toolset(

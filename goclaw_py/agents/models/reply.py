@@ -59,10 +59,11 @@ class Reply:
             case FunctionToolCallEvent(part=call) if self._tools.asks(call.tool_call_id):
                 pass  # it is not called yet
             case FunctionToolCallEvent(part=call):
-                effects = self._tools.has_side_effects(call.tool_name)
                 arguments = call.args_as_json_str()
                 before = self._replay.unknown(call.tool_call_id)
                 key = "" if before is None else before.key
+                # Its server may be gone; what was recorded of the call is true of it all the same.
+                effects = self._tools.has_side_effects(call.tool_name, before)
                 self._emit(ToolStarted(call.tool_call_id, call.tool_name, arguments, effects, key))
             case FunctionToolResultEvent(part=part):
                 ok = part.outcome == "success"

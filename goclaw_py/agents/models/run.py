@@ -250,7 +250,8 @@ class ModelRun:
             instructions=self._instructions,
             usage=self._used,
             usage_limits=_NO_LIMITS,
-            toolsets=[self._tools] if self._tools.definitions else None,
+            # Stored responses may have called tools that are gone.
+            toolsets=[self._tools] if self._tools.definitions or self._request.steps else None,
             model=self._model,
         ) as run:
             await self._follow(run)
