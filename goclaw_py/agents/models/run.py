@@ -18,7 +18,7 @@ from pydantic_ai.messages import (
     UserContent,
 )
 from pydantic_ai.models import Model
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import UsageLimits
 
 from goclaw_py.agents.models.approval import CallJudge
 from goclaw_py.agents.models.compaction import (
@@ -28,12 +28,14 @@ from goclaw_py.agents.models.compaction import (
     PICTURE_TOKENS,
     TASK,
     Context,
+    chars,
     compact,
     relieve,
     units,
 )
 from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
 from goclaw_py.agents.models.history import drop_blanks, to_entries
+from goclaw_py.agents.models.measure import measure, usage_of
 from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.repair import (
     AcceptedModel,
@@ -53,7 +55,7 @@ from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import NO_USAGE, RunNote, RunNoted, Usage
+from goclaw_py.model.run_events import NO_USAGE, RunNote, RunNoted
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.agent import (
     AgentResult,
@@ -111,8 +113,8 @@ class ModelRun:
         self._emit = emit
         turns = request.budget.turns
         budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
-        self._used = RunUsage()
-        self._stored = NO_USAGE
+        self._new_usage = NO_USAGE
+        """The usage of this run without that of the interrupted runs that it continues."""
         replay = Replay.read(request.steps)
         mode = asked.mode
         if replay is None and mode is not None:
@@ -220,11 +222,12 @@ class ModelRun:
         failure: AgentError
         try:
             async with self._agent.iter(
-                question, instructions=TASK, usage=self._used, usage_limits=_NO_LIMITS
+                question, instructions=TASK, usage_limits=_NO_LIMITS
             ) as run:
                 async for node in run:
                     if Agent.is_call_tools_node(node):
-                        self._note(node.model_response, is_summary=True)
+                        asked = len(TASK) + len(question)
+                        self._note(node.model_response, asked, is_summary=True)
                     if Agent.is_model_request_node(node):
                         async with node.stream(run.ctx) as events:
                             async for _ in events:
@@ -248,7 +251,6 @@ class ModelRun:
             prompt,
             message_history=self._history,
             instructions=self._instructions,
-            usage=self._used,
             usage_limits=_NO_LIMITS,
             # Stored responses may have called tools that are gone.
             toolsets=[self._tools] if self._tools.definitions or self._request.steps else None,
@@ -297,7 +299,7 @@ class ModelRun:
                     make_ids_unique(node.model_response, self._call_ids)
                 else:
                     self._call_ids |= call_ids([node.model_response])
-                self._note(node.model_response)
+                self._note(node.model_response, self._chars(run))
                 if calls := node.model_response.tool_calls:
                     self._check()
                     await self._tools.judge(calls)
@@ -353,31 +355,37 @@ class ModelRun:
             self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
         return "\n".join(filter(None, [*stored, text]))
 
-    @property
-    def _new_usage(self) -> Usage:
-        """The usage of this run without that of the interrupted runs that it continues."""
-        return _usage(self._used).minus(self._replay.replayed)
+    def _chars(self, run: AgentRun[None, str | None]) -> int:
+        """Return the number of characters of the last request."""
+        return len(self._instructions or "") + self._tools.chars + chars(run.all_messages()[:-1])
 
-    def _note(self, response: ModelResponse | None, *, is_summary: bool = False) -> None:
+    def _note(
+        self, response: ModelResponse | None, asked_chars: int = 0, *, is_summary: bool = False
+    ) -> None:
         """Report the present state. Raises ``AgentError`` for an incomplete response."""
-        usage, entries = self._new_usage, self._trace.entries
+        entries = self._trace.entries
         if response is None:
-            self._emit(ModelStep(usage, entries=entries))
+            self._emit(ModelStep(self._new_usage, entries=entries))
             return
         step = None
-        if (is_summary or self._replay.is_new) and response.finish_reason is not None:
-            native = ModelMessagesTypeAdapter.dump_json([response])
-            step = ResponseStep(native, usage.minus(self._stored), is_summary)
-            self._stored = usage
+        if is_summary or self._replay.is_new:
+            if measure(response, asked_chars):
+                self._emit(RunNoted(RunNote.USAGE_ESTIMATED))
+            used = usage_of(response)
+            self._new_usage = self._new_usage.plus(used)
+            if response.finish_reason is not None:
+                native = ModelMessagesTypeAdapter.dump_json([response])
+                step = ResponseStep(native, used, is_summary)
         model, done = response.model_name or "", not response.tool_calls and self._has_answered
-        self._emit(ModelStep(usage, model, done=done, entries=entries, response=step))
+        self._emit(ModelStep(self._new_usage, model, done=done, entries=entries, response=step))
         # Before any tool runs: the arguments of a cut call are not what the model meant.
         if response.finish_reason is None:
             raise cut_off()
 
     def _check(self) -> None:
         """Raise ``BudgetReached`` if the budget is used up."""
-        limit = self._budget.reached(_usage(self._used).plus(self._replay.summarized))
+        before = self._replay.replayed.plus(self._replay.summarized)
+        limit = self._budget.reached(self._new_usage.plus(before))
         if limit is not None:
             raise self._over(limit)
 
@@ -406,13 +414,3 @@ def _is(error: Exception, kind: type[Exception]) -> bool:
     if isinstance(error, ExceptionGroup):
         return error.subgroup(kind) is not None
     return isinstance(error, kind)
-
-
-def _usage(used: RunUsage) -> Usage:
-    return Usage(
-        requests=used.requests,
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-        cached_tokens=used.cache_read_tokens,
-        cost_usd=used.cost,
-    )
