@@ -287,6 +287,19 @@ async def test_cancelling_a_run_cancels_the_call_in_the_program(
     assert given(await call(agent, "calc_add", a=1, b=1)) == "2"
 
 
+async def test_a_call_that_never_returns_fails_and_the_run_goes_on(
+    make: Make, tmp_path: Path
+) -> None:
+    agent = make(calc=replace(program(), call_timeout_s=1.0))
+    await agent.run(request("say ready"), Events())
+    started = tmp_path / "started"
+    result = await call(agent, "calc_wait", path=str(started))
+    assert "calc did not answer within 1 s" in given(result)
+    assert "nobody knows whether it has done this" in given(result)
+    await until(Path(f"{started}.cancelled").exists)
+    assert given(await call(agent, "calc_add", a=1, b=1)) == "2"
+
+
 async def test_a_program_that_dies_is_started_again_for_the_next_call(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -23,6 +23,7 @@ message:
     hang              accepts the request and sends nothing
     tool NAME JSON    some words and a call of that tool; then says what the tool gave
     tools LIST        as that, several at once: [["NAME", {…} or "text"], …]
+    again LIST        as tools, again and again
     many NAME         calls that tool again and again
     mute NAME JSON    some words and a call of that tool; then says nothing
     say               nothing at all

@@ -12,7 +12,7 @@ import orjson
 
 _WORDS = (
     "say exactly slow big think status fail limit advise quota overflow cut pause half fault "
-    "refuse hang tool tools halftool many mute calls short usage raw"
+    "refuse hang tool tools again halftool many mute calls short usage raw"
 )
 ORDERS = frozenset(_WORDS.split())
 
@@ -121,7 +121,7 @@ def _with_tools(order: str, results: Sequence[str], messages: int) -> Answer:
             return _words([])
         case ["tool" | "mute", name, arguments]:
             return _calls([(name, arguments)], messages)
-        case ["tools", *_]:
+        case ["tools" | "again", *_]:
             given = [(name, _raw(arguments)) for name, arguments in orjson.loads(rest)]
             return _calls(given, messages)
         case ["calls", *_]:

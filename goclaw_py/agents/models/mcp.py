@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import Context
 from dataclasses import replace
+from datetime import timedelta
 from typing import TextIO
 
 import orjson
@@ -29,6 +30,7 @@ from pydantic_ai.messages import BinaryContent
 from goclaw_py.agents.command.process import MARK, end_marked
 from goclaw_py.agents.models.scrub import hide, scrub
 from goclaw_py.agents.spec import McpServer
+from goclaw_py.common.time_texts import lasting
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.run_events import Waiting
 from goclaw_py.ports.agent import Emit
@@ -236,9 +238,11 @@ class _Server:
         connection = self._connection
         if connection is None:
             raise ToolFailed(f"the server {self.name} is not available now")
+        limit = asyncio.timeout(self._spec.call_timeout_s)
         try:
             meta = {KEY: key} if key else None
-            given = await connection.direct_call_tool(tool, dict(arguments), metadata=meta)
+            async with limit:
+                given = await connection.direct_call_tool(tool, dict(arguments), metadata=meta)
         except ToolRefused as error:
             raise ToolFailed(failure_of(error.message, self._secrets)) from error
         except ModelRetry as error:
@@ -246,6 +250,14 @@ class _Server:
             if _is_closed(error.__cause__) and not await _answers(connection):
                 raise self._broken(connection, error) from error
             raise ToolFailed(failure_of(error.message, self._secrets)) from error
+        except TimeoutError as error:
+            if not limit.expired():
+                raise self._broken(connection, error) from error
+            within = lasting(timedelta(seconds=self._spec.call_timeout_s))
+            raise ToolFailed(
+                f"the server {self.name} did not answer within {within}: "
+                "nobody knows whether it has done this"
+            ) from error
         except Exception as error:
             # A boundary: whatever the transports of other people raise.
             raise self._broken(connection, error) from error
@@ -417,7 +429,12 @@ def _toolset(
     name: str, where: str | StdioTransport, headers: dict[str, str] | None = None
 ) -> MCPToolset[None]:
     return MCPToolset(
-        where, id=name, headers=headers, init_timeout=START_S, tool_error_behavior="failed"
+        where,
+        id=name,
+        headers=headers,
+        init_timeout=START_S,
+        read_timeout=None,  # each call has a limit of its own
+        tool_error_behavior="failed",
     )
 
 

@@ -7,6 +7,7 @@ is sent, and a conversation that is refused nevertheless is sent again in other 
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -43,6 +44,8 @@ from goclaw_py.agents.models.history import REPAIR, closed, is_said, words_of
 _BEGIN = "[The conversation begins with what the assistant said.]"
 _OMITTED = "[left out: the provider of the model did not accept it]"
 _WORDLESS = "[no words]"
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _ID_CHARS = 32
 """How much of a repeated id is kept: the shortest limit of a provider is 40 characters."""
 
@@ -140,7 +143,7 @@ def sendable(messages: list[ModelMessage]) -> list[ModelMessage]:
     whole = [
         replace(message, parts=list(_usable(message.parts)))
         if isinstance(message, ModelResponse)
-        else replace(message, parts=[part for part in message.parts if not _is_blank(part)])
+        else replace(message, parts=[*_asked(message.parts)])
         for message in messages
     ]
     whole = closed(whole, lambda call: _renamed(call, known))
@@ -177,7 +180,16 @@ def _is_sendable(messages: Sequence[ModelMessage]) -> bool:
 
 def _is_usable(call: ToolCallPart) -> bool:
     has_arguments = not isinstance(call.args, str) or _is_object(call.args)
-    return has_arguments and bool(call.tool_call_id)
+    return has_arguments and bool(call.tool_call_id) and _is_name(call.tool_name)
+
+
+def _is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def _named(name: str) -> str:
+    """Return a name that providers accept."""
+    return name if _is_name(name) else _NOT_IN_NAMES.sub("_", name)[:64] or "unnamed"
 
 
 def _is_blank(part: ModelRequestPart | ModelResponsePart) -> bool:
@@ -197,12 +209,23 @@ def _is_object(text: str) -> bool:
         return False
 
 
+def _asked(parts: Sequence[ModelRequestPart]) -> Iterator[ModelRequestPart]:
+    for part in parts:
+        if isinstance(part, ToolReturnPart) and not _is_name(part.tool_name):
+            result: ToolReturnPart = part
+            yield replace(result, tool_name=_named(result.tool_name))
+        elif not _is_blank(part):
+            yield part
+
+
 def _usable(parts: Sequence[ModelResponsePart]) -> Iterator[ModelResponsePart]:
     for part in parts:
-        if isinstance(part, ToolCallPart) and isinstance(part.args, str):
-            is_valid = _is_object(part.args)
-            args = part.args if is_valid else orjson.dumps({"invalid": part.args}).decode()
-            yield part if is_valid else replace(part, args=args)
+        if isinstance(part, ToolCallPart):
+            call: ToolCallPart = part
+            args = call.args
+            if isinstance(args, str) and not _is_object(args):
+                args = orjson.dumps({"invalid": args}).decode()
+            yield replace(call, args=args, tool_name=_named(call.tool_name))
         elif not _is_blank(part):
             yield part
 

@@ -74,6 +74,11 @@ class Reply:
                 # Thinking, and bookkeeping of the library.
                 pass
 
+    def add_paragraph(self, text: str) -> None:
+        """Add a text that the model has not said."""
+        self._new_part = bool(self._pieces)
+        self._add(text)
+
     def _add(self, piece: str) -> None:
         if not piece:
             return

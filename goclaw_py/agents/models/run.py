@@ -11,10 +11,13 @@ from itertools import chain
 from pydantic_ai import Agent, AgentRun, DeferredToolRequests
 from pydantic_ai.exceptions import ModelContextWindowExceededError
 from pydantic_ai.messages import (
+    FunctionToolResultEvent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
     UserContent,
 )
 from pydantic_ai.models import Model
@@ -36,6 +39,7 @@ from goclaw_py.agents.models.compaction import (
 from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
 from goclaw_py.agents.models.history import drop_blanks, to_entries
 from goclaw_py.agents.models.measure import measure, usage_of
+from goclaw_py.agents.models.mistakes import Mistake, Mistakes
 from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.repair import (
     AcceptedModel,
@@ -143,6 +147,7 @@ class ModelRun:
         # A replayed run reports stored results too.
         self._reply = Reply(emit, self._tools, self._replay if mode is None else Replay())
         self._trace = Trace(request.prompt)
+        self._mistakes = Mistakes()
         self._has_answered = False
         self._history: list[ModelMessage] = []
         self._call_ids: set[str] = set()
@@ -263,10 +268,13 @@ class ModelRun:
             asks = (self._tools.asks(call.tool_call_id) for call in output.approvals)
             raise ApprovalNeeded(tuple(filter(None, asks)))
         messages = run.new_messages()
+        last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
+        if last.finish_reason == "length":
+            self._reply.add_paragraph(texts.ANSWER_CUT)
+            self._emit(RunNoted(RunNote.ANSWER_CUT))
         said = self._reply.text if self._reply.text.strip() else ""
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
-        last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
         return AgentResult(
             said,
             entries=to_entries(
@@ -303,9 +311,13 @@ class ModelRun:
                 if calls := node.model_response.tool_calls:
                     self._check()
                     await self._tools.judge(calls)
+                ended: list[ToolReturnPart] = []
                 async with node.stream(run.ctx) as results:
                     async for result in results:
                         hear(result)
+                        if isinstance(result, FunctionToolResultEvent):
+                            ended.append(result.part)
+                self._count_mistakes(calls, ended)
 
     async def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
         """Check and prepare a request; return when everything before it is stored."""
@@ -354,6 +366,21 @@ class ModelRun:
             rows = (part.rows for part in new if isinstance(part, TextPart))
             self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
         return "\n".join(filter(None, [*stored, text]))
+
+    def _count_mistakes(
+        self, calls: Sequence[ToolCallPart], ended: Sequence[ToolReturnPart]
+    ) -> None:
+        arguments = {call.tool_call_id: call.args_as_json_str() for call in calls}
+        made, any_succeeded = set(), False
+        for part in ended:
+            name, error = part.tool_name, part.model_response_str(wrap_if_error=False)
+            if part.outcome == "success":
+                any_succeeded = True
+            elif not self._tools.has(name):
+                made.add(Mistake(name, is_unknown=True))
+            else:
+                made.add(Mistake(name, arguments.get(part.tool_call_id, ""), error))
+        self._mistakes.count(made, any_succeeded=any_succeeded)
 
     def _chars(self, run: AgentRun[None, str | None]) -> int:
         """Return the number of characters of the last request."""

@@ -26,7 +26,7 @@ from goclaw_py.ports.tools import Toolbox, ToolSpec
 REPEATS = 1_000
 """The number of mistakes that a model may make with a tool: practically unlimited.
 
-The library would end the run. The model reads each error, and the run's budget limits it.
+The library would end the run. ``mistakes`` does, and the run's budget limits the others.
 """
 
 _ARGUMENTS = cast("SchemaValidatorProt", TypeAdapter(dict[str, Any]).validator)
@@ -85,6 +85,10 @@ class RunTools(AbstractToolset[None]):
             + len(orjson.dumps(each.parameters_json_schema))
             for each in self.definitions
         )
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a tool."""
+        return name in self._specs
 
     def has_side_effects(self, name: str, before: ToolStarted | None = None) -> bool:
         """Return whether a call may have side effects; True for an unknown name.
