@@ -16,7 +16,7 @@ from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import AgentEvent, RunNoted
+from goclaw_py.model.run_events import AgentEvent, RunNote, RunNoted
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
@@ -137,6 +137,8 @@ class AgentExecutor:
         self._store = store
         self._clock = clock
         self._may_speak = may_speak
+        self.estimated: dict[AgentName, str] = {}
+        """Agents whose last run was not told its usage by its provider, with the model."""
 
     async def work(
         self,
@@ -174,6 +176,10 @@ class AgentExecutor:
             self._use.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
         else:
             self._use.meter.run_ended(run.lane, run.trigger, ended.outcome)
+        if RunNote.USAGE_ESTIMATED in progress.notes:
+            self.estimated[run.agent] = progress.model
+        elif progress.usage is not None and progress.usage.requests:
+            self.estimated.pop(run.agent, None)
         if (usage := progress.usage) is not None:
             self._use.meter.used(run.agent, usage)
 

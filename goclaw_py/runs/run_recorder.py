@@ -239,6 +239,7 @@ class RunRecorder:
             first_text_at=self.first_text_at,
             summary=self._summary(self.begun.places),
             approvals=asks.approvals,
+            notes=tuple(note for note in RunNote if note in self.notes),
         )
 
     def _summary(self, places: Sequence[int]) -> Summary | None:

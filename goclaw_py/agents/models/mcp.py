@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
@@ -18,17 +17,22 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TextIO
 
-import orjson
 from fastmcp.client.transports import StdioTransport
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, Tool
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.exceptions import ToolFailed as ToolRefused
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.messages import BinaryContent
 
 from goclaw_py.agents.command.process import MARK, end_marked
-from goclaw_py.agents.models.scrub import hide, scrub
+from goclaw_py.agents.models.mcp_texts import (
+    NOT_IN_NAMES,
+    SERVER_KEEPS,
+    failure_of,
+    name_of,
+    text_of,
+)
+from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.common.time_texts import lasting
 from goclaw_py.model.errors import ToolFailed
@@ -216,7 +220,7 @@ class _Server:
 
     def may_have(self, tool: str) -> bool:
         """Return whether a tool's name may be that of one of this server's tools."""
-        return tool.startswith(_NOT_IN_NAMES.sub("_", self.name)[:_SERVER_KEEPS])
+        return tool.startswith(NOT_IN_NAMES.sub("_", self.name)[:SERVER_KEEPS])
 
     async def refresh(self) -> None:
         """Update the tools, if the server has said that they changed."""
@@ -473,70 +477,3 @@ def _spec(name: str, tool: Tool) -> ToolSpec:
         side_effects=not is_harmless,
         idempotent=is_idempotent,
     )
-
-
-MOST_RESULT = 100_000
-"""The length of a result for a model in characters."""
-
-MOST_FAILURE = 2_000
-"""The length of a failure in characters."""
-
-LONGEST_NAME = 64
-"""The limit of every model provider."""
-
-_SERVER_KEEPS = 20
-"""The shortest part of a server's name that is kept for a tool with a long name."""
-
-_MIN_SECRET = 4
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-def name_of(server: str, tool: str, taken: Collection[str]) -> str:
-    """Return an unused name for a tool.
-
-    If it would be too long, the server's part is truncated first, because the tool's part says
-    more.
-    """
-    server, tool = _NOT_IN_NAMES.sub("_", server), _NOT_IN_NAMES.sub("_", tool)
-    server = server[: max(_SERVER_KEEPS, LONGEST_NAME - 1 - len(tool))]
-    fit = f"{server}_{tool}"[:LONGEST_NAME]
-    name, number = fit, 1
-    while name in taken:
-        number += 1
-        suffix = f"_{number}"
-        name = fit[: LONGEST_NAME - len(suffix)] + suffix
-    return name
-
-
-def failure_of(message: str, secrets: Collection[str]) -> str:
-    """Return the text of a tool's failure, truncated and without secrets.
-
-    Servers often repeat a refused key. Known secrets are removed first, because truncation could
-    leave a part of one; texts that look like a key are searched in the rest.
-    """
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _MIN_SECRET:
-            message = message.replace(secret, "***")
-    return hide(message[:MOST_FAILURE], secrets)[:MOST_FAILURE]
-
-
-def text_of(given: object) -> str:
-    """Return the result of a tool as text."""
-    text = _words(given)
-    if len(text) <= MOST_RESULT:
-        return text
-    return f"{text[:MOST_RESULT]}\n[{len(text) - MOST_RESULT} more characters left out]"
-
-
-def _words(given: object) -> str:
-    match given:
-        case str():
-            return given
-        case None:
-            return ""
-        case BinaryContent():
-            return f"[{given.media_type} of {len(given.data)} bytes, which cannot be shown here]"
-        case list() if any(isinstance(item, BinaryContent) for item in given):
-            return "\n".join(_words(item) for item in given)
-        case _:
-            return orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
