@@ -24,7 +24,8 @@ class Thinking(StrEnum):
 class McpServer:
     """An MCP server: a program (``command``), or an address (``url``).
 
-    All fields may contain secrets. ``tools`` are the names of the allowed tools; empty: all.
+    All texts may contain secrets. ``tools`` are the names of the allowed tools; empty: all. A call
+    that takes longer than ``call_timeout_s`` fails.
     """
 
     command: tuple[str, ...] = field(default=(), repr=False)
@@ -32,6 +33,7 @@ class McpServer:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tools: tuple[str, ...] = ()
+    call_timeout_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,6 +322,7 @@ def _mcp(section: McpSection) -> McpServer:
         env=reveal(section.env),
         headers=reveal(section.headers),
         tools=section.tools,
+        call_timeout_s=section.call_timeout_s,
     )
 
 

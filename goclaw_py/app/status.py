@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import starmap
 from typing import Final
 
 from goclaw_py.app.database import Database
@@ -17,6 +18,7 @@ from goclaw_py.common.time_texts import lasting
 from goclaw_py.gateway.container import Container
 from goclaw_py.messages.provider_outage import OutageView
 from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.ids import AgentName
 from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.observability.readiness import Readiness, Vitals, judge
@@ -108,6 +110,7 @@ class Snapshots:
                 *container.job_module.warnings(),
                 *container.heartbeats.warnings(),
                 *(_outage(view) for view in container.outages.views()),
+                *starmap(_estimated, container.estimated.items()),
                 *slow_waits(lanes, runs),
             ),
             peers=tuple(_peer(one, self._clock.now()) for one in self._cluster.others()),
@@ -171,6 +174,13 @@ def _seen_with(trouble: str, view: ChannelView) -> ChannelView:
         return view
     detail = f"messages cannot be committed: {trouble}"
     return replace(view, state=ChannelState.RECONNECTING, detail=detail)
+
+
+def _estimated(agent: AgentName, model: str) -> str:
+    return (
+        f"agent {agent}: the provider of {model} does not report how many tokens it uses, or "
+        "reports impossible numbers; they are estimated, and so are its budgets"
+    )
 
 
 def _outage(view: OutageView) -> str:

@@ -140,6 +140,8 @@ class McpServerSettings(Section):
     """HTTP headers sent with every request to the address"""
     tools: Annotated[tuple[str, ...], Names()] = ()
     """the tools that the agent may call; default: all tools of the server"""
+    call_timeout_s: Annotated[float, Duration(1)] = Field(default=300.0, alias="call_timeout")
+    """a call that takes longer fails; the run goes on"""
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:

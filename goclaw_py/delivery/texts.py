@@ -406,6 +406,10 @@ def cut_reply(text: str, outcome: Outcome) -> str:
     return "\n".join(filter(None, [text, cut_note(outcome)]))
 
 
+ANSWER_CUT = "[The answer ends here: the model reached its limit of length.]"
+"""The last paragraph of an answer that its model could not complete."""
+
+
 def over_budget(scope: BudgetScope, limit: Limit, budget: Budget) -> str:
     """Return the line below the reply of a run that has used up a budget (SPEC AGENT-5)."""
     amount = {

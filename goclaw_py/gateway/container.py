@@ -218,6 +218,7 @@ class Container:
         dispatcher, release_later = self.dispatcher, self.gateway.release_later
         agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
         ask = self.approvals.questions
+        self.estimated = agent_executor.estimated
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)

@@ -64,6 +64,9 @@ class Alerts:
         """
         policy, agent = held.policy, held.claimed.agent
         judged = judge(said.text, ack_max_chars=policy.ack_max_chars, position=policy.ack_position)
+        if said.is_cut:
+            # What it did not say might have been the alert.
+            judged = AckResult(is_ok=False, text=without_token(said.text))
         if held.done is not None:
             # The agent has said so with its tool, which wins over the words (SPEC HB-6).
             notify, words = held.done

@@ -32,6 +32,7 @@ from goclaw_py.model.run_events import (
     TextDelta,
     ToolEnded,
     ToolStarted,
+    Waiting,
 )
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.ports.agent import AgentResult, MessagePart
@@ -466,6 +467,8 @@ class ChatRunExecutor:
             case ToolEnded():
                 self._drafts.tool(turn.id, event.name, works=False)
                 self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+            case Waiting(what, is_over):
+                self._drafts.tool(turn.id, f"waiting for {what}", works=not is_over)
             case ValueStep():
                 self._had_effect(turn.id)
             case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from enum import StrEnum
 
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
@@ -101,7 +102,35 @@ class Compacted:
     summary: str
 
 
-AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The run waits for something before it can go on, or does no longer; people see it."""
+
+    what: str
+    is_over: bool = False
+
+
+class RunNote(StrEnum):
+    """What operators should know of a run besides its outcome."""
+
+    HISTORY_REPAIRED = "history_repaired"
+    """The provider had refused the conversation and accepted it in other words (SPEC AGENT-12)."""
+
+    USAGE_ESTIMATED = "usage_estimated"
+    """The provider did not report the tokens of each response, or reported impossible ones."""
+
+    ANSWER_CUT = "answer_cut"
+    """The model reached its limit of length before its answer was complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunNoted:
+    """Reports something for the record of the run; repeated notes are recorded once."""
+
+    note: RunNote
+
+
+AgentEvent = TextDelta | ToolStarted | ToolEnded | Compacted | Waiting
 
 
 @value(frozen=True, slots=True)

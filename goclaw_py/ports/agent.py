@@ -12,7 +12,7 @@ from goclaw_py.model.budget import NO_BUDGET, Budget
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import AgentEvent, Usage
+from goclaw_py.model.run_events import AgentEvent, RunNoted, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.tools import NO_TOOLS, Toolbox
@@ -248,7 +248,7 @@ class RequestSent:
     """Reports that a request to a model is about to be sent; its ``ModelStep`` has its usage."""
 
 
-LoopEvent = AgentEvent | ModelStep | RequestSent | TakenStep | ValueStep
+LoopEvent = AgentEvent | ModelStep | RequestSent | RunNoted | TakenStep | ValueStep
 """The events that a loop reports during a run."""
 
 Emit = Callable[[LoopEvent], None]

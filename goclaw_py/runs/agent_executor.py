@@ -17,7 +17,7 @@ from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import AgentEvent, TextDelta, Usage
+from goclaw_py.model.run_events import AgentEvent, RunNote, RunNoted, TextDelta, Usage
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
@@ -138,6 +138,8 @@ class AgentExecutor:
         self._store = store
         self._clock = clock
         self._may_speak = may_speak
+        self.estimated: dict[AgentName, str] = {}
+        """Agents whose last run was not told its usage by its provider, with the model."""
 
     async def work(
         self,
@@ -175,6 +177,10 @@ class AgentExecutor:
             self._use.meter.run_ended(MAIN_LANE, Trigger.CHAT, ended.outcome)
         else:
             self._use.meter.run_ended(run.lane, run.trigger, ended.outcome)
+        if RunNote.USAGE_ESTIMATED in progress.notes:
+            self.estimated[run.agent] = progress.model
+        elif progress.usage is not None and progress.usage.requests:
+            self.estimated.pop(run.agent, None)
         if (usage := progress.usage) is not None:
             self._use.meter.used(run.agent, usage)
 
@@ -300,7 +306,7 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, RequestSent | TakenStep):
+        elif not isinstance(event, RequestSent | RunNoted | TakenStep):
             hear(event)
 
 

@@ -14,6 +14,8 @@ from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import (
     NO_USAGE,
     Compacted,
+    RunNote,
+    RunNoted,
     TextDelta,
     ToolEnded,
     ToolStarted,
@@ -66,6 +68,7 @@ class RunRecorder:
     """Whether a later run can continue it after its last step (SPEC AGENT-10)."""
     begun: RunStartResult = field(default_factory=RunStartResult)
     """The result of its start."""
+    notes: set[RunNote] = field(default_factory=set)
     hide: Callable[[str], str] = str
     """Masks secrets in an agent's error, which is stored and shown (SPEC SEC-2)."""
     _calls: dict[str, ToolCall] = field(default_factory=dict)
@@ -89,6 +92,8 @@ class RunRecorder:
                 self._end_call(event, clock.now())
             case Compacted():
                 self.compacted = event
+            case RunNoted(note):
+                self.notes.add(note)
 
     def _begin_call(self, event: ToolStarted, now: datetime) -> None:
         self._has_effects |= event.side_effects
@@ -236,6 +241,7 @@ class RunRecorder:
             first_text_at=self.first_text_at,
             summary=self._summary(self.begun.places),
             approvals=asks.approvals,
+            notes=tuple(note for note in RunNote if note in self.notes),
         )
 
     def bare_end(self, ended: Ending, bug: Exception, now: datetime, *, prompt: str) -> RunEnd:

@@ -17,7 +17,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, Fenced, StoreUnavailable
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
-from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.run_events import AgentEvent, RunNote
 from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, RunEnd, Store
@@ -247,6 +247,7 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
         text=progress.text if result is None else result.text,
         usage=progress.usage,
         files=() if result is None else result.files,
+        is_cut=RunNote.ANSWER_CUT in progress.notes,
     )
 
 

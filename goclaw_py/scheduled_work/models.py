@@ -39,6 +39,7 @@ class Attempt:
         side_effects: Whether a tool with side effects was called, which a retry would repeat.
         text: The reply.
         files: Files to send with the reply.
+        is_cut: Whether the reply is incomplete.
     """
 
     outcome: Outcome
@@ -50,6 +51,7 @@ class Attempt:
     text: str = ""
     usage: Usage | None = None
     files: tuple[OutFile, ...] = ()
+    is_cut: bool = False
 
 
 NOTHING = Attempt(Outcome.REJECTED)

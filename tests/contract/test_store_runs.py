@@ -12,7 +12,7 @@ from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.pagination import FOUND
-from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_events import NO_USAGE, RunNote, Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import Notice, RunSoFar, RunStartResult, StoredEntry, StoredRun, ToolCall
 from goclaw_py.scheduler.models import Mode
@@ -84,6 +84,14 @@ async def test_a_run_ends_with_its_rows_history_and_reply_together(world: World)
         StoredEntry(pair[0], T0, RunId("r1")),
         StoredEntry(pair[1], at(9), RunId("r1")),
     ]
+
+
+async def test_what_is_unusual_about_a_run_is_kept_with_its_end(world: World) -> None:
+    """SPEC AGENT-5, AGENT-12."""
+    notes = (RunNote.HISTORY_REPAIRED, RunNote.USAGE_ESTIMATED)
+    await ran(world, new_run("r"), replace(end("r"), notes=notes))
+    (stored,) = await world.b.runs()
+    assert stored.notes == notes
 
 
 async def test_a_start_that_need_not_be_durable_counts_like_any_other(world: World) -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
+from goclaw_py.model.approvals import ApprovalPolicy, Decision, OnUncertain
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import BudgetReached
+from goclaw_py.model.errors import ApprovalNeeded, BudgetReached
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import Compacted, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import MOST_STORED, ResponseStep, RunStep, TakenStep
+from goclaw_py.model.run_steps import MOST_STORED, DecisionStep, ResponseStep, RunStep, TakenStep
 from goclaw_py.ports.agent import (
     HistoryEntry,
     LoopEvent,
@@ -154,6 +155,56 @@ async def test_a_tool_that_no_longer_exists_gives_its_stored_result(
     result = await agent.run(replace(asked, tools=tools, steps=tuple(steps[:3])), Journal())
     assert "paid Ann" in result.text
     assert len(server.seen) == 1
+
+
+@pytest.mark.parametrize("has_effects", [True, False])
+@pytest.mark.parametrize("on_uncertain", ["tell_model", "retry"])
+async def test_a_started_call_of_a_tool_that_is_missing_now_is_never_said_not_to_have_been_made(
+    agents: ModelAgents, server: ModelServer, on_uncertain: str, *, has_effects: bool
+) -> None:
+    """Its server may start slowly after a reboot; what is recorded was begun."""
+    approval = ApprovalPolicy(on_uncertain=OnUncertain(on_uncertain))
+    agent = agents.make(approval=approval)
+    asked = request('tool pay {"to": "Ann"}')
+    response, started, *_ = (await execute(agent, asked)).journal.steps
+    assert isinstance(started, ToolStarted)
+    steps = (response, replace(started, side_effects=has_effects))
+    server.seen.clear()
+    journal = Journal()
+    await agent.run(replace(asked, tools=Functions(look_up), steps=steps), journal)
+    told = str(server.seen[0].texts[-1])
+    assert "outcome of this call is unknown" in told
+    assert "not made" not in told
+    begun, ended = [one for one in journal.events if isinstance(one, ToolStarted | ToolEnded)]
+    assert isinstance(begun, ToolStarted)
+    assert begun.side_effects is has_effects
+    assert isinstance(ended, ToolEnded)
+    assert (ended.ok, ended.uncertain) == (False, True)
+    # A call without a recorded start was not made, whatever its tool.
+    server.seen.clear()
+    await agent.run(replace(asked, tools=Functions(look_up), steps=steps[:1]), Journal())
+    assert "outcome of this call is unknown" not in str(server.seen[0].texts[-1])
+
+
+async def test_a_person_is_asked_about_a_started_call_of_a_tool_that_is_missing_now(
+    agents: ModelAgents,
+) -> None:
+    agent = agents.make(approval=ApprovalPolicy(on_uncertain=OnUncertain.ASK_USER))
+    asked = replace(request('tool pay {"to": "Ann"}'), can_ask=True)
+    steps = tuple((await execute(agents.make(), asked)).journal.steps[:2])
+    with pytest.raises(ApprovalNeeded) as needed:
+        await agent.run(replace(asked, tools=Functions(look_up), steps=steps), Journal())
+    (question,) = needed.value.requests
+    assert (question.tool, question.uncertain) == ("pay", True)
+    for decision, told in (
+        (Decision.HAPPENED, "has confirmed that the call took effect"),
+        (Decision.AGAIN, "outcome of this call is unknown"),
+        (Decision.SKIP, "outcome of this call is unknown"),
+    ):
+        agents.server.seen.clear()
+        decided = (*steps, DecisionStep(question.call_id, decision))
+        await agent.run(replace(asked, tools=Functions(look_up), steps=decided), Journal())
+        assert told in str(agents.server.seen[0].texts[-1])
 
 
 async def test_a_tool_that_acts_on_the_run_is_called_again(agent: ModelAgent) -> None:

@@ -10,8 +10,9 @@ import traceback
 import pytest
 
 from goclaw_py.agents.models import Provider, RetryPolicy
+from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import TextDelta
+from goclaw_py.model.run_events import RunNote, RunNoted, TextDelta
 from tests.integration.conftest import OTHER_KEY
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, fails, look_up, url
 from tests.support.model_server import ModelServer
@@ -328,3 +329,25 @@ async def test_no_secret_is_logged_at_any_level(
         await fails(agent, "status 401")
     assert KEY not in caplog.text
     assert "hush-hush" not in caplog.text
+
+
+# ---------------------------------------------------------------------------- length
+
+
+@pytest.mark.parametrize("words", ["the disk is", "x"])
+async def test_an_answer_that_is_too_long_says_where_it_was_cut(
+    agents: ModelAgents, provider: Provider, words: str
+) -> None:
+    events = Events()
+    result = await agents.make(provider).run(request(f"short {words}"), events)
+    assert result.text == f"{words}\n\n{texts.ANSWER_CUT}"
+    assert events.text == result.text
+    assert RunNoted(RunNote.ANSWER_CUT) in events
+    assert result.entries[-1].text == result.text
+
+
+async def test_a_model_that_reached_its_length_without_a_word_says_so(
+    agents: ModelAgents, provider: Provider
+) -> None:
+    error = await fails(agents.make(provider), "short")
+    assert error.friendly == "The model reached its limit of length before it had answered."

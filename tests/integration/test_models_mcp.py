@@ -21,8 +21,9 @@ from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, mcp
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Waiting
 from goclaw_py.ports.agent import AgentResult
+from tests.support.continued import Journal
 from tests.support.model_server import ModelServer
 from tests.support.process import ROOT
 from tests.support.toolbox import Functions
@@ -286,6 +287,19 @@ async def test_cancelling_a_run_cancels_the_call_in_the_program(
     assert given(await call(agent, "calc_add", a=1, b=1)) == "2"
 
 
+async def test_a_call_that_never_returns_fails_and_the_run_goes_on(
+    make: Make, tmp_path: Path
+) -> None:
+    agent = make(calc=replace(program(), call_timeout_s=1.0))
+    await agent.run(request("say ready"), Events())
+    started = tmp_path / "started"
+    result = await call(agent, "calc_wait", path=str(started))
+    assert "calc did not answer within 1 s" in given(result)
+    assert "nobody knows whether it has done this" in given(result)
+    await until(Path(f"{started}.cancelled").exists)
+    assert given(await call(agent, "calc_add", a=1, b=1)) == "2"
+
+
 async def test_a_program_that_dies_is_started_again_for_the_next_call(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -354,6 +368,45 @@ async def test_a_program_that_says_nothing_costs_only_the_first_run_some_time(
     assert "silent are not available" in server.seen[0].texts[0]
     await agent.close()
     assert not is_alive(int(file.read_text()))
+
+
+# ---------------------------------------------------------------------------- continued runs
+
+
+@pytest.mark.parametrize("is_back", [True, False])
+async def test_a_continued_run_waits_longer_for_a_server_that_it_had_used(
+    server: ModelServer, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_back: bool
+) -> None:
+    """SPEC AGENT-10: its calls cannot be judged without it, and a reboot takes its time."""
+    for name, seconds in {"PATIENCE_S": 0.1, "FIRST_PAUSE_S": 0.1, "TELL_S": 0.2}.items():
+        monkeypatch.setattr(mcp, name, seconds)
+    monkeypatch.setattr(mcp, "RETURN_S", WAIT_S if is_back else 1.0)
+    there = tmp_path / "there"
+    program = f"test -e {there} && exec {' '.join(PROGRAM)}"
+    agent = make(calc=McpServer(command=("sh", "-c", program), env=HERE))
+    asked = request('tool calc_note {"text": "42"}')
+    journal = Journal()
+    there.touch()
+    monkeypatch.setattr(mcp, "PATIENCE_S", WAIT_S)
+    await agent.run(asked, journal)
+    response, started, *_ = journal.steps
+    await agent.close()
+    monkeypatch.setattr(mcp, "PATIENCE_S", 0.1)
+    there.unlink()
+    server.seen.clear()
+
+    def emit(event: object) -> None:
+        events(event)  # type: ignore[arg-type]
+        if isinstance(event, Waiting) and not event.is_over and is_back:
+            there.touch()
+
+    events = Events()
+    await agent.run(replace(asked, steps=(response, started)), emit)
+    waited = [event for event in events if isinstance(event, Waiting)]
+    assert waited == [Waiting("the tools of calc"), Waiting("the tools of calc", is_over=True)]
+    assert "outcome of this call is unknown" in server.seen[0].texts[-1]
+    has_tools = bool(server.seen[0].body.get("tools"))
+    assert has_tools is is_back
 
 
 GATEWAY = """

@@ -13,7 +13,7 @@ import pytest
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import RunNote, Usage
 from goclaw_py.ports.store import (
     InboxKind,
     InboxRow,
@@ -168,6 +168,7 @@ class Chats(Player):
             tools=tuple(self.some(calls)),
             first_text_at=self.now,
             model=self.chance.choice(["", "another"]),
+            notes=tuple(self.some(tuple(RunNote))),
             summary=summary,
         )
 

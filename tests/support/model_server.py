@@ -23,11 +23,18 @@ message:
     hang              accepts the request and sends nothing
     tool NAME JSON    some words and a call of that tool; then says what the tool gave
     tools LIST        as that, several at once: [["NAME", {…} or "text"], …]
+    again LIST        as tools, again and again
     many NAME         calls that tool again and again
     mute NAME JSON    some words and a call of that tool; then says nothing
     say               nothing at all
     halftool NAME     a call of that tool, then a clean end without finish_reason
+    calls LIST        calls with ids of their own, at once: [["ID", "NAME", {…} or "text"], …]
+    short TEXT        the text, then an end because of the length: finish_reason "length"
+    usage JSON ORDER  obeys ORDER, and reports that usage; null reports none
+    raw LIST          a stream of just these bytes: each string (Latin-1) is sent on its own
     anything else     "you said: …"
+
+A conversation that public APIs refuse gets status 400, as there (``model_server_strict``).
 
 In the same process: ``async with ModelServer() as server``. As a process of its own:
 ``python -m tests.support.model_server --port 0`` prints its base URL; ``GET /seen`` shows requests.
@@ -65,6 +72,8 @@ class Seen:
     order: str
     at: float
     hung_up_at: float | None = None
+    refused: str = ""
+    """Why the conversation was refused."""
 
     @property
     def roles(self) -> list[str]:
@@ -156,9 +165,21 @@ class ModelServer:
     async def _act(self, request: web.Request, seen: Seen) -> web.StreamResponse:
         if not seen.is_spoken:
             return _json(404, {"error": {"message": "not found", "code": 404}})
+        if why := seen.speech.refusal(seen.body):
+            seen.refused = why
+            return _failure(seen, 400, why, "invalid_request_error")
+        verb, _, rest = seen.order.partition(" ")
+        if verb == "hang":
+            await asyncio.Event().wait()
+        if verb == "raw":
+            return await _send_raw(request, orjson.loads(rest))
+        if (failure := self._failed(seen)) is not None:
+            return failure
+        results = seen.speech.results(seen.body)
+        return await _send(request, seen, self.obey(seen.order, results, len(seen.roles)))
+
+    def _failed(self, seen: Seen) -> web.Response | None:
         match seen.order.split(maxsplit=2):
-            case ["hang"]:
-                await asyncio.Event().wait()
             case ["status", code]:
                 return _error(int(code), seen)
             case ["fail", code, times] if self._again(seen, int(times)):
@@ -171,8 +192,7 @@ class ModelServer:
                 return _failure(seen, *seen.speech.QUOTA)
             case ["overflow"]:
                 return _failure(seen, *seen.speech.OVERFLOW)
-        results = seen.speech.results(seen.body)
-        return await _send(request, seen, self.obey(seen.order, results, len(seen.roles)))
+        return None
 
     def _again(self, seen: Seen, times: int) -> bool:
         self._failures[seen.order] += 1
@@ -200,6 +220,15 @@ async def _send(request: web.Request, seen: Seen, what: Answer) -> web.StreamRes
             await response.write(speaker.fault())
         case _:
             await response.write(speaker.finish(what))
+    return response
+
+
+async def _send_raw(request: web.Request, pieces: Sequence[str]) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    for piece in pieces:
+        await response.write(piece.encode("latin-1"))
+        await asyncio.sleep(0)  # a packet of its own
     return response
 
 

@@ -7,9 +7,17 @@ from typing import Any
 
 import orjson
 
-from tests.support.model_server_orders import Answer, Call, Finish
+from tests.support.model_server_orders import COUNTED, Answer, Call, Finish
+from tests.support.model_server_strict import anthropic_refusal as refusal
 
-_STOP = {Finish.STOP: "end_turn", Finish.CALLS: "tool_use", Finish.FILTER: "refusal"}
+__all__ = ["refusal"]
+
+_STOP = {
+    Finish.STOP: "end_turn",
+    Finish.CALLS: "tool_use",
+    Finish.FILTER: "refusal",
+    Finish.LENGTH: "max_tokens",
+}
 _SIGNATURE = "c2lnbmVk"
 _KINDS = {
     400: "invalid_request_error",
@@ -33,7 +41,8 @@ class Anthropic:
         self._is_text_open = False
 
     def begin(self, answer: Answer) -> bytes:
-        message = self._message([], None, 1)
+        counted = {"input_tokens": self._asked, "output_tokens": 1}
+        message = self._message([], None, counted if answer.usage is COUNTED else answer.usage)
         begun = _event({"type": "message_start", "message": message}) + _event({"type": "ping"})
         if not answer.thought:
             return begun
@@ -65,7 +74,7 @@ class Anthropic:
         end = {
             "type": "message_delta",
             "delta": {"stop_reason": _STOP[answer.end], "stop_sequence": None},
-            "usage": {"output_tokens": answer.tokens},
+            "usage": {"output_tokens": answer.tokens} if answer.usage is COUNTED else answer.usage,
         }
         return sent + _event(end) + _event({"type": "message_stop"})
 
@@ -82,13 +91,15 @@ class Anthropic:
             content.append({"type": "text", "text": answer.text})
         content += [_call(call, orjson.loads(call.arguments)) for call in answer.calls]
         reason = _STOP[answer.end] if isinstance(answer.end, Finish) else None
-        return self._message(content, reason, answer.tokens)
+        counted = {"input_tokens": self._asked, "output_tokens": answer.tokens}
+        used = counted if answer.usage is COUNTED else answer.usage
+        return self._message(content, reason, used)
 
-    def _message(self, content: list[Any], reason: str | None, tokens: int) -> dict[str, Any]:
+    def _message(self, content: list[Any], reason: str | None, usage: Any) -> dict[str, Any]:
         return {
             "id": "msg_1", "type": "message", "role": "assistant", "model": self._model,
             "content": content, "stop_reason": reason, "stop_sequence": None,
-            "usage": {"input_tokens": self._asked, "output_tokens": tokens},
+            "usage": usage,
         }  # fmt: skip
 
     def _open(self, block: dict[str, Any]) -> bytes:

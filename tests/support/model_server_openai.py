@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.model_server_orders import Answer, Call, Finish
+from tests.support.model_server_orders import COUNTED, Answer, Call, Finish
+from tests.support.model_server_strict import openai_refusal as refusal
+
+__all__ = ["refusal"]
 
 CREATED = 1_700_000_000
-_FINISH = {Finish.STOP: "stop", Finish.CALLS: "tool_calls", Finish.FILTER: "content_filter"}
+_FINISH = {
+    Finish.STOP: "stop",
+    Finish.CALLS: "tool_calls",
+    Finish.FILTER: "content_filter",
+    Finish.LENGTH: "length",
+}
 
 
 class OpenAi:
@@ -36,8 +44,9 @@ class OpenAi:
         if not isinstance(answer.end, Finish):
             return b"data: [DONE]\n\n"
         end = self._chunk({}, finish=_FINISH[answer.end])
-        used = _event(self._envelope([]) | {"usage": self._usage(answer.tokens)})
-        return end + used + b"data: [DONE]\n\n"
+        used = self._usage(answer)
+        counted = _event(self._envelope([]) | {"usage": used}) if used is not None else b""
+        return end + counted + b"data: [DONE]\n\n"
 
     def fault(self) -> bytes:
         error = {"message": "The server is overloaded.", "type": "server_error", "code": None}
@@ -51,7 +60,7 @@ class OpenAi:
         choice = {"index": 0, "message": message, "finish_reason": reason}
         return self._envelope([choice]) | {
             "object": "chat.completion",
-            "usage": self._usage(answer.tokens),
+            "usage": self._usage(answer),
         }
 
     def _chunk(self, delta: dict[str, Any], *, finish: str | None = None) -> bytes:
@@ -66,11 +75,13 @@ class OpenAi:
             "choices": choices,
         }
 
-    def _usage(self, tokens: int) -> dict[str, int]:
+    def _usage(self, answer: Answer) -> Any:
+        if answer.usage is not COUNTED:
+            return answer.usage
         return {
             "prompt_tokens": self._asked,
-            "completion_tokens": tokens,
-            "total_tokens": self._asked + tokens,
+            "completion_tokens": answer.tokens,
+            "total_tokens": self._asked + answer.tokens,
         }
 
 

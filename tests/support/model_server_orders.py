@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from typing import Any
 
 import orjson
 
 _WORDS = (
     "say exactly slow big think status fail limit advise quota overflow cut pause half fault "
-    "refuse hang tool tools halftool many mute"
+    "refuse hang tool tools again halftool many mute calls short usage raw"
 )
 ORDERS = frozenset(_WORDS.split())
 
@@ -22,6 +23,7 @@ class Finish(Enum):
     STOP = auto()
     CALLS = auto()
     FILTER = auto()
+    LENGTH = auto()
 
 
 class End(Enum):
@@ -33,6 +35,7 @@ class End(Enum):
     FAULT = auto()
 
 
+_FINISHES = {"refuse": Finish.FILTER, "short": Finish.LENGTH}
 _ENDS = {"cut": End.CUT, "half": End.HALF, "pause": End.SILENCE, "fault": End.FAULT}
 
 
@@ -45,15 +48,23 @@ class Call:
     call_id: str
 
 
+COUNTED: dict[str, Any] = {}
+"""The usage that is right."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Thoughts, then text in pieces ``delay_s`` apart, then calls of tools, then the end."""
+    """Thoughts, then text in pieces ``delay_s`` apart, then calls of tools, then the end.
+
+    ``usage`` is reported as it is; None reports none.
+    """
 
     pieces: Sequence[str]
     delay_s: float = 0
     thought: str = ""
     calls: Sequence[Call] = ()
     end: Finish | End = Finish.STOP
+    usage: Any = field(default_factory=lambda: COUNTED)
 
     @property
     def text(self) -> str:
@@ -90,10 +101,11 @@ def answer(order: str, results: Sequence[str], messages: int) -> Answer:
             return Answer(_cut_up(long_text(int(size)), int(more[0]) if more else 1024))
         case ["think", *_]:
             return _words(["thought", "about", "it"], thought=rest)
-        case ["refuse"]:
-            return _words([], end=Finish.FILTER)
-        case ["fail" | "limit", *_]:
-            return _words(["ok"])
+        case ["refuse" | "short", *words]:
+            return _words(words, end=_FINISHES[verb])
+        case ["usage", *_]:
+            usage, _, order = rest.partition(" ")
+            return replace(answer(order, results, messages), usage=orjson.loads(usage))
         case _:
             return _with_tools(order, results, messages)
 
@@ -101,19 +113,23 @@ def answer(order: str, results: Sequence[str], messages: int) -> Answer:
 def _with_tools(order: str, results: Sequence[str], messages: int) -> Answer:
     verb, _, rest = order.partition(" ")
     match [verb, *rest.split(maxsplit=1)]:
-        case ["tool" | "tools", *_] if results:
+        case ["fail" | "limit", *_]:
+            return _words(["ok"])
+        case ["tool" | "tools" | "calls", *_] if results:
             return _words(["tool", "gave:", *results])
         case ["mute", *_] if results:
             return _words([])
         case ["tool" | "mute", name, arguments]:
             return _calls([(name, arguments)], messages)
-        case ["tools", *_]:
+        case ["tools" | "again", *_]:
             given = [(name, _raw(arguments)) for name, arguments in orjson.loads(rest)]
             return _calls(given, messages)
-        case ["halftool", name]:
-            return _calls([(name, "{}")], messages, end=End.HALF)
-        case ["many", name]:
-            return _calls([(name, "{}")], messages)
+        case ["calls", *_]:
+            calls = [Call(name, _raw(given), one) for one, name, given in orjson.loads(rest)]
+            return Answer(["looking"], calls=calls, end=Finish.CALLS)
+        case ["many" | "halftool", name]:
+            end = Finish.CALLS if verb == "many" else End.HALF
+            return _calls([(name, "{}")], messages, end=end)
         case _:
             return _words(["you", "said:", order])
 

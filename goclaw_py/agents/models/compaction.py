@@ -27,6 +27,7 @@ from pydantic_ai.messages import (
 )
 
 from goclaw_py.agents.models.history import load, mark_of
+from goclaw_py.agents.models.repair import repair_history
 from goclaw_py.common.text import cut_text
 from goclaw_py.model.errors import AgentError, BudgetReached
 from goclaw_py.model.run_events import Compacted
@@ -193,9 +194,11 @@ def units(history: Sequence[HistoryEntry]) -> list[Unit]:
             found.append([])
         found[-1].append(entry)
         before = entry.role
+    loaded = [list(map(load, entries)) for entries in found]
+    repair_history([messages for unit in loaded for messages in unit])
     return [
-        Unit(len(entries), tuple(message for entry in entries for message in load(entry)))
-        for entries in found
+        Unit(len(unit), tuple(message for messages in unit for message in messages))
+        for unit in loaded
     ]
 
 

@@ -13,6 +13,7 @@ from goclaw_py.agents.models.run import ModelRun, RunInputs
 from goclaw_py.agents.models.toolset import REPEATS
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.model.errors import AgentError
+from goclaw_py.model.run_events import ToolStarted
 from goclaw_py.ports.agent import AgentResult, Emit, ReplayMode, RunRequest
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Engine:
         """See ``ModelAgent.run``. A run that is only replayed needs no servers."""
         servers = None
         if self._servers is not None and (mode is None or mode.may_request):
-            servers = await self._servers.tools()
+            called = {step.name for step in request.steps if isinstance(step, ToolStarted)}
+            servers = await self._servers.tools(called, emit)
         asked = RunInputs(
             agent=self._agent,
             model=self._access.model,

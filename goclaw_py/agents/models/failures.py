@@ -23,6 +23,7 @@ from pydantic_ai.exceptions import (
     ModelServerError,
     ModelTimeoutError,
     ModelUnavailableError,
+    OutputTokenLimitExceeded,
     UsageLimitExceeded,
 )
 
@@ -60,6 +61,9 @@ _TOLD = (
     _Told(ModelRequestRejectedError, _REJECTED),
     _Told(ModelHTTPError, _REJECTED),
     _Told(ModelAPIError, _CUT, retryable=True),
+    _Told(
+        OutputTokenLimitExceeded, "The model reached its limit of length before it had answered."
+    ),
     _Told(ContentFilterError, "The model provider's content filter stopped the answer."),
     _Told(UsageLimitExceeded, "This took more model requests than one run may make, so I stopped."),
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
@@ -33,11 +34,20 @@ INTERRUPTED = "[interrupted: nobody knows how far this got]"
 """The result of a tool call that did not return."""
 
 _MARK = "goclaw_summary"
+REPAIR = "goclaw_repair"
+"""The metadata of a run's first message if it repaired what came before (``repair.Repair``)."""
+
+NO_REPAIR: Mapping[str, object] = MappingProxyType({})
 _NOTHING = ModelRequest(parts=[])
 
 
 def to_entries(
-    prompt: str, reply: str, messages: Sequence[ModelMessage], *, mark: str = ""
+    prompt: str,
+    reply: str,
+    messages: Sequence[ModelMessage],
+    *,
+    mark: str = "",
+    repair: Mapping[str, object] = NO_REPAIR,
 ) -> tuple[HistoryEntry, ...]:
     """Create the entries of a finished run: two, and two more for each time it was steered.
 
@@ -46,12 +56,14 @@ def to_entries(
     person. So the entries of a session, read one by one, give exactly the messages that the model
     saw, except pictures and instructions, which are not stored.
 
-    ``mark``: see ``mark_of``.
+    ``mark``: see ``mark_of``. ``repair``, of the messages before these, is stored with the first.
     """
     lean = [_lean(message, mark) for message in messages]
+    if repair and lean:
+        lean[0] = replace(lean[0], metadata={**(lean[0].metadata or {}), REPAIR: dict(repair)})
     drop_blanks(lean)
     messages = [message for message in lean if message.parts or isinstance(message, ModelRequest)]
-    steered = [place for place, message in enumerate(messages) if place and _is_said(message)]
+    steered = [place for place, message in enumerate(messages) if place and is_said(message)]
     entries = [HistoryEntry(Role.USER, prompt, _dump(messages[:1]), FORMAT)]
     begin = 1
     for place in steered:
@@ -69,7 +81,12 @@ def to_entries(
 
 
 def cut_entries(
-    prompt: str, messages: Sequence[ModelMessage], note: str, *, mark: str = ""
+    prompt: str,
+    messages: Sequence[ModelMessage],
+    note: str,
+    *,
+    mark: str = "",
+    repair: Mapping[str, object] = NO_REPAIR,
 ) -> tuple[HistoryEntry, ...]:
     """Create the entries of an interrupted run; ``note`` is the assistant's last text.
 
@@ -83,7 +100,7 @@ def cut_entries(
         whole[-1] = replace(last, parts=[*last.parts, end])
     else:
         whole.append(ModelResponse(parts=[end]))
-    return to_entries(prompt, _text(whole[1:]), whole, mark=mark)
+    return to_entries(prompt, _text(whole[1:]), whole, mark=mark, repair=repair)
 
 
 def to_messages(history: Sequence[HistoryEntry]) -> list[ModelMessage]:
@@ -111,16 +128,29 @@ def mark_of(request: ModelRequest) -> str:
     return mark if isinstance(mark, str) else ""
 
 
-def closed(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """Make messages valid: each tool call is followed by exactly one result."""
+def _same(call: ToolCallPart) -> ToolCallPart:
+    return call
+
+
+def closed(
+    messages: Sequence[ModelMessage], rename: Callable[[ToolCallPart], ToolCallPart] = _same
+) -> list[ModelMessage]:
+    """Make messages valid: each tool call is followed by exactly one result.
+
+    ``rename`` may return a call with another id, which its result then gets too.
+    """
     whole: list[ModelMessage] = []
-    calls: Sequence[ToolCallPart] = ()
+    calls: Sequence[_Call] = ()
     for message in messages:
         if isinstance(message, ModelResponse):
             answer = _without_cut_calls(message)
-            whole += [_with_results(_NOTHING, calls), answer]
-            calls = answer.tool_calls
-        elif _is_said(message):
+            whole.append(_with_results(_NOTHING, calls))
+            new = {id(call): rename(call) for call in answer.tool_calls}
+            calls = [(call.tool_call_id, new[id(call)]) for call in answer.tool_calls]
+            if any(call.tool_call_id != call_id for call_id, call in calls):
+                answer = replace(answer, parts=[new.get(id(part), part) for part in answer.parts])
+            whole.append(answer)
+        elif is_said(message):
             whole += [_with_results(_NOTHING, calls), message]
             calls = ()
         else:
@@ -130,7 +160,11 @@ def closed(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     return [message for message in whole if message.parts]
 
 
-def _with_results(request: ModelRequest, calls: Sequence[ToolCallPart]) -> ModelRequest:
+_Call = tuple[str, ToolCallPart]
+"""A call with the id that its result has."""
+
+
+def _with_results(request: ModelRequest, calls: Sequence[_Call]) -> ModelRequest:
     """Return a request with exactly the results of these calls, before its other parts."""
     found: list[ToolReturnPart] = []
     others: list[ModelRequestPart] = []
@@ -139,14 +173,16 @@ def _with_results(request: ModelRequest, calls: Sequence[ToolCallPart]) -> Model
         if not isinstance(part, ToolReturnPart):
             others.append(part)
             continue
-        for call in missing:
-            if call.tool_call_id == part.tool_call_id:
-                missing.remove(call)
-                found.append(part)
+        for each in missing:
+            if each[0] == part.tool_call_id:
+                missing.remove(each)
+                new_id = each[1].tool_call_id
+                is_same = new_id == part.tool_call_id
+                found.append(part if is_same else replace(part, tool_call_id=new_id))
                 break
     made = [
         ToolReturnPart(call.tool_name, INTERRUPTED, call.tool_call_id, outcome="interrupted")
-        for call in missing
+        for _, call in missing
     ]
     return replace(request, parts=[*found, *made, *others], state="complete")
 
@@ -166,7 +202,7 @@ def _lean(message: ModelMessage, mark: str) -> ModelMessage:
     if not isinstance(message, ModelRequest):
         return replace(message)
     parts = [
-        replace(part, content=_words(part.content))
+        replace(part, content=words_of(part.content))
         if isinstance(part, UserPromptPart) and not isinstance(part.content, str)
         else part
         for part in message.parts
@@ -199,7 +235,7 @@ def _is_blank(part: object) -> bool:
     return isinstance(part, TextPart) and not part.content.strip()
 
 
-def _is_said(message: ModelMessage) -> bool:
+def is_said(message: ModelMessage) -> bool:
     """Return whether a message contains only what a person said."""
     if not isinstance(message, ModelRequest) or not message.parts:
         return False
@@ -209,7 +245,7 @@ def _is_said(message: ModelMessage) -> bool:
 def _text(messages: Sequence[ModelMessage]) -> str:
     """Return the texts of messages, each part as a paragraph."""
     texts = [
-        _words(part.content)
+        words_of(part.content)
         for message in messages
         for part in message.parts
         if isinstance(part, TextPart | UserPromptPart)
@@ -217,7 +253,8 @@ def _text(messages: Sequence[ModelMessage]) -> str:
     return BETWEEN_PARTS.join(text for text in texts if text)
 
 
-def _words(content: str | Sequence[UserContent]) -> str:
+def words_of(content: str | Sequence[UserContent]) -> str:
+    """Return the text of what a person said."""
     if isinstance(content, str):
         return content
     return "\n".join(item for item in content if isinstance(item, str))

@@ -9,26 +9,35 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import Context
+from dataclasses import replace
+from datetime import timedelta
 from typing import TextIO
 
-import orjson
 from fastmcp.client.transports import StdioTransport
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, Tool
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.exceptions import ToolFailed as ToolRefused
 from pydantic_ai.mcp import MCPToolset
-from pydantic_ai.messages import BinaryContent
 
 from goclaw_py.agents.command.process import MARK, end_marked
-from goclaw_py.agents.models.scrub import hide, scrub
+from goclaw_py.agents.models.mcp_texts import (
+    NOT_IN_NAMES,
+    SERVER_KEEPS,
+    failure_of,
+    name_of,
+    text_of,
+)
+from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
+from goclaw_py.common.time_texts import lasting
 from goclaw_py.model.errors import ToolFailed
+from goclaw_py.model.run_events import Waiting
+from goclaw_py.ports.agent import Emit
 from goclaw_py.ports.tools import ToolSpec
 
 _log = logging.getLogger(__name__)
@@ -45,6 +54,12 @@ PATIENCE_S = 10.0
 
 START_S = 60.0
 """Seconds until a server must respond: some install themselves first."""
+
+RETURN_S = 60.0
+"""Seconds that a continued run waits for a server that it had used."""
+
+TELL_S = 3.0
+"""Seconds after which people see what a continued run waits for."""
 
 ANSWER_S = 5.0
 CLOSE_S = 15.0
@@ -76,9 +91,17 @@ class Servers:
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         self._servers = [_Server(name, spec) for name, spec in servers.items()]
 
-    async def tools(self) -> ServerTools:
-        """Return the tools of all servers that respond within ``PATIENCE_S`` of their start."""
-        await _ready(self._servers)
+    async def tools(self, called: Collection[str] = (), emit: Emit | None = None) -> ServerTools:
+        """Return the tools of all servers that respond within ``PATIENCE_S`` of their start.
+
+        Waits longer for servers of tools that the run has ``called`` before it was interrupted,
+        and emits that after some seconds.
+        """
+        used = [server for server in self._servers if any(map(server.may_have, called))]
+        with _told(used, emit):
+            await _ready(self._servers)
+            for server in used:
+                await server.until_back()
         for server in self._servers:
             await server.refresh()
         return ServerTools(self._servers)
@@ -175,6 +198,30 @@ class _Server:
                 async with asyncio.timeout_at(self._patient_until):
                     await self._known.wait()
 
+    async def until_back(self) -> None:
+        """Wait up to ``RETURN_S`` until the server is available, and start it again if it fails."""
+        now = asyncio.get_running_loop().time
+        end = now() + RETURN_S
+        while not self.is_available and (left := end - now()) > 0:
+            self.start()
+            if self._living is None or self._living.done():
+                await asyncio.sleep(min(max(self._again_at - now(), 0.0) + 0.01, left))
+                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(left):
+                    await self._known.wait()
+            if not self.is_available:
+                await asyncio.wait([self._living], timeout=end - now())
+
+    @property
+    def is_available(self) -> bool:
+        """Return whether it is connected."""
+        return self.tools is not None
+
+    def may_have(self, tool: str) -> bool:
+        """Return whether a tool's name may be that of one of this server's tools."""
+        return tool.startswith(NOT_IN_NAMES.sub("_", self.name)[:SERVER_KEEPS])
+
     async def refresh(self) -> None:
         """Update the tools, if the server has said that they changed."""
         connection = self._connection
@@ -195,9 +242,11 @@ class _Server:
         connection = self._connection
         if connection is None:
             raise ToolFailed(f"the server {self.name} is not available now")
+        limit = asyncio.timeout(self._spec.call_timeout_s)
         try:
             meta = {KEY: key} if key else None
-            given = await connection.direct_call_tool(tool, dict(arguments), metadata=meta)
+            async with limit:
+                given = await connection.direct_call_tool(tool, dict(arguments), metadata=meta)
         except ToolRefused as error:
             raise ToolFailed(failure_of(error.message, self._secrets)) from error
         except ModelRetry as error:
@@ -205,6 +254,14 @@ class _Server:
             if _is_closed(error.__cause__) and not await _answers(connection):
                 raise self._broken(connection, error) from error
             raise ToolFailed(failure_of(error.message, self._secrets)) from error
+        except TimeoutError as error:
+            if not limit.expired():
+                raise self._broken(connection, error) from error
+            within = lasting(timedelta(seconds=self._spec.call_timeout_s))
+            raise ToolFailed(
+                f"the server {self.name} did not answer within {within}: "
+                "nobody knows whether it has done this"
+            ) from error
         except Exception as error:
             # A boundary: whatever the transports of other people raise.
             raise self._broken(connection, error) from error
@@ -357,11 +414,31 @@ async def _ready(servers: Sequence[_Server]) -> None:
         await server.until_known()
 
 
+@contextmanager
+def _told(servers: Sequence[_Server], emit: Emit | None) -> Iterator[None]:
+    """Emit after ``TELL_S`` that a run waits for servers, and then that it does no longer."""
+    if emit is None or not servers:
+        yield
+        return
+    waiting = Waiting(f"the tools of {', '.join(server.name for server in servers)}")
+    timer = asyncio.get_running_loop().call_later(TELL_S, emit, waiting)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        emit(replace(waiting, is_over=True))
+
+
 def _toolset(
     name: str, where: str | StdioTransport, headers: dict[str, str] | None = None
 ) -> MCPToolset[None]:
     return MCPToolset(
-        where, id=name, headers=headers, init_timeout=START_S, tool_error_behavior="failed"
+        where,
+        id=name,
+        headers=headers,
+        init_timeout=START_S,
+        read_timeout=None,  # each call has a limit of its own
+        tool_error_behavior="failed",
     )
 
 
@@ -400,70 +477,3 @@ def _spec(name: str, tool: Tool) -> ToolSpec:
         side_effects=not is_harmless,
         idempotent=is_idempotent,
     )
-
-
-MOST_RESULT = 100_000
-"""The length of a result for a model in characters."""
-
-MOST_FAILURE = 2_000
-"""The length of a failure in characters."""
-
-LONGEST_NAME = 64
-"""The limit of every model provider."""
-
-_SERVER_KEEPS = 20
-"""The shortest part of a server's name that is kept for a tool with a long name."""
-
-_MIN_SECRET = 4
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
-
-
-def name_of(server: str, tool: str, taken: Collection[str]) -> str:
-    """Return an unused name for a tool.
-
-    If it would be too long, the server's part is truncated first, because the tool's part says
-    more.
-    """
-    server, tool = _NOT_IN_NAMES.sub("_", server), _NOT_IN_NAMES.sub("_", tool)
-    server = server[: max(_SERVER_KEEPS, LONGEST_NAME - 1 - len(tool))]
-    fit = f"{server}_{tool}"[:LONGEST_NAME]
-    name, number = fit, 1
-    while name in taken:
-        number += 1
-        suffix = f"_{number}"
-        name = fit[: LONGEST_NAME - len(suffix)] + suffix
-    return name
-
-
-def failure_of(message: str, secrets: Collection[str]) -> str:
-    """Return the text of a tool's failure, truncated and without secrets.
-
-    Servers often repeat a refused key. Known secrets are removed first, because truncation could
-    leave a part of one; texts that look like a key are searched in the rest.
-    """
-    for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) >= _MIN_SECRET:
-            message = message.replace(secret, "***")
-    return hide(message[:MOST_FAILURE], secrets)[:MOST_FAILURE]
-
-
-def text_of(given: object) -> str:
-    """Return the result of a tool as text."""
-    text = _words(given)
-    if len(text) <= MOST_RESULT:
-        return text
-    return f"{text[:MOST_RESULT]}\n[{len(text) - MOST_RESULT} more characters left out]"
-
-
-def _words(given: object) -> str:
-    match given:
-        case str():
-            return given
-        case None:
-            return ""
-        case BinaryContent():
-            return f"[{given.media_type} of {len(given.data)} bytes, which cannot be shown here]"
-        case list() if any(isinstance(item, BinaryContent) for item in given):
-            return "\n".join(_words(item) for item in given)
-        case _:
-            return orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS).decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic_ai import AgentRun
@@ -20,7 +20,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.result import AgentStream
 
-from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
+from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries
+from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.common.storable import storable
@@ -59,10 +60,11 @@ class Reply:
             case FunctionToolCallEvent(part=call) if self._tools.asks(call.tool_call_id):
                 pass  # it is not called yet
             case FunctionToolCallEvent(part=call):
-                effects = self._tools.has_side_effects(call.tool_name)
                 arguments = call.args_as_json_str()
                 before = self._replay.unknown(call.tool_call_id)
                 key = "" if before is None else before.key
+                # Its server may be gone; what was recorded of the call is true of it all the same.
+                effects = self._tools.has_side_effects(call.tool_name, before)
                 self._emit(ToolStarted(call.tool_call_id, call.tool_name, arguments, effects, key))
             case FunctionToolResultEvent(part=part):
                 ok = part.outcome == "success"
@@ -72,6 +74,11 @@ class Reply:
             case _:
                 # Thinking, and bookkeeping of the library.
                 pass
+
+    def add_paragraph(self, text: str) -> None:
+        """Add a text that the model has not said."""
+        self._new_part = bool(self._pieces)
+        self._add(text)
 
     def _add(self, piece: str) -> None:
         if not piece:
@@ -102,6 +109,8 @@ class Trace:
     request: ModelRequest | None = None
     stream: AgentStream[None, str | None] | None = None
     taken: str = ""
+    repair: Repair | None = None
+    """How the messages before this run were rewritten, if they were refused."""
 
     def messages(self) -> list[ModelMessage]:
         """Return the new messages, of which the last may be incomplete."""
@@ -120,7 +129,14 @@ class Trace:
 
     def entries(self, note: str) -> tuple[HistoryEntry, ...]:
         """See ``ModelStep``. Works at any time, and costs nothing until it is called."""
-        return cut_entries(self.prompt, self.messages(), note, mark=self.mark)
+        return cut_entries(
+            self.prompt, self.messages(), note, mark=self.mark, repair=self.stored_repair
+        )
+
+    @property
+    def stored_repair(self) -> Mapping[str, object]:
+        """Return the form in which ``repair`` is stored."""
+        return NO_REPAIR if self.repair is None else self.repair.metadata
 
 
 def _holds(messages: Sequence[ModelMessage], request: ModelRequest) -> bool:

@@ -9,21 +9,19 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from pydantic_ai import Agent, AgentRun, DeferredToolRequests
-from pydantic_ai.exceptions import (
-    ModelAuthenticationError,
-    ModelContextWindowExceededError,
-    ModelNotFoundError,
-    ModelRequestRejectedError,
-)
+from pydantic_ai.exceptions import ModelContextWindowExceededError
 from pydantic_ai.messages import (
+    FunctionToolResultEvent,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
+    ToolCallPart,
+    ToolReturnPart,
     UserContent,
 )
 from pydantic_ai.models import Model
-from pydantic_ai.usage import RunUsage, UsageLimits
+from pydantic_ai.usage import UsageLimits
 
 from goclaw_py.agents.models.approval import CallJudge
 from goclaw_py.agents.models.compaction import (
@@ -33,13 +31,26 @@ from goclaw_py.agents.models.compaction import (
     PICTURE_TOKENS,
     TASK,
     Context,
+    chars,
     compact,
     relieve,
     units,
 )
 from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
 from goclaw_py.agents.models.history import drop_blanks, mend, to_entries
+from goclaw_py.agents.models.measure import measure, usage_of
+from goclaw_py.agents.models.mistakes import Mistake, Mistakes
 from goclaw_py.agents.models.prompt import prompt_of
+from goclaw_py.agents.models.repair import (
+    AcceptedModel,
+    Repair,
+    Rewriting,
+    call_ids,
+    is_refusal,
+    make_ids_unique,
+    new_since,
+    rewrite,
+)
 from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
@@ -48,7 +59,7 @@ from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
 from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_events import NO_USAGE, RunNote, RunNoted
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.agent import (
     AgentResult,
@@ -106,8 +117,8 @@ class ModelRun:
         self._emit = emit
         turns = request.budget.turns
         budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
-        self._used = RunUsage()
-        self._stored = NO_USAGE
+        self._new_usage = NO_USAGE
+        """The usage of this run without that of the interrupted runs that it continues."""
         replay = Replay.read(request.steps)
         mode = asked.mode
         if replay is None and mode is not None:
@@ -120,11 +131,9 @@ class ModelRun:
         self._budget, self._request = budget, request
         self._replay = replay or Replay()
         self._may_request = mode is None or mode.may_request
-        self._model = (
-            ReplayModel(asked.model, self._replay, may_request=self._may_request)
-            if request.steps
-            else None
-        )
+        self._model: Model = AcceptedModel(asked.model, self._repaired)
+        if request.steps:
+            self._model = ReplayModel(self._model, self._replay, may_request=self._may_request)
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
         wrapped = boxes if mode is None else tuple(map(mode.wrap, boxes))
         judge = CallJudge(
@@ -138,7 +147,10 @@ class ModelRun:
         # A replayed run reports stored results too.
         self._reply = Reply(emit, self._tools, self._replay if mode is None else Replay())
         self._trace = Trace(request.prompt)
+        self._mistakes = Mistakes()
         self._has_answered = False
+        self._history: list[ModelMessage] = []
+        self._call_ids: set[str] = set()
 
     @property
     def _may_be_silent(self) -> bool:
@@ -182,7 +194,7 @@ class ModelRun:
                 is_too_long = _is(error, ModelContextWindowExceededError)
                 if is_too_long and (not context.units or not may_compact):
                     raise
-                if not is_too_long and (isinstance(prompt, str) or not _is_refusal(error)):
+                if not is_too_long and (isinstance(prompt, str) or not is_refusal(error)):
                     raise
             # Not inside of ``except``: the failure must not hang on what comes of this.
             if is_too_long:
@@ -215,11 +227,12 @@ class ModelRun:
         failure: AgentError
         try:
             async with self._agent.iter(
-                question, instructions=TASK, usage=self._used, usage_limits=_NO_LIMITS
+                question, instructions=TASK, usage_limits=_NO_LIMITS
             ) as run:
                 async for node in run:
                     if Agent.is_call_tools_node(node):
-                        self._note(node.model_response, is_summary=True)
+                        asked = len(TASK) + len(question)
+                        self._note(node.model_response, asked, is_summary=True)
                     if Agent.is_model_request_node(node):
                         async with node.stream(run.ctx) as events:
                             async for _ in events:
@@ -236,14 +249,16 @@ class ModelRun:
         raise failure
 
     async def _attempt(self, context: Context, prompt: str | Sequence[UserContent]) -> AgentResult:
-        self._trace.mark = context.mark
+        self._trace.mark, self._trace.repair = context.mark, None
+        self._history = context.messages
+        self._call_ids = call_ids(self._history)
         async with self._agent.iter(
             prompt,
-            message_history=context.messages,
+            message_history=self._history,
             instructions=self._instructions,
-            usage=self._used,
             usage_limits=_NO_LIMITS,
-            toolsets=[self._tools] if self._tools.definitions else None,
+            # Stored responses may have called tools that are gone.
+            toolsets=[self._tools] if self._tools.definitions or self._request.steps else None,
             model=self._model,
         ) as run:
             await self._follow(run)
@@ -253,13 +268,22 @@ class ModelRun:
             asks = (self._tools.asks(call.tool_call_id) for call in output.approvals)
             raise ApprovalNeeded(tuple(filter(None, asks)))
         messages = run.new_messages()
+        last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
+        if last.finish_reason == "length":
+            self._reply.add_paragraph(texts.ANSWER_CUT)
+            self._emit(RunNoted(RunNote.ANSWER_CUT))
         said = self._reply.text if self._reply.text.strip() else ""
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
-        last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
         return AgentResult(
             said,
-            entries=to_entries(self._request.prompt, self._reply.text, messages, mark=context.mark),
+            entries=to_entries(
+                self._request.prompt,
+                self._reply.text,
+                messages,
+                mark=context.mark,
+                repair=self._trace.stored_repair,
+            ),
             usage=self._new_usage,
             context_tokens=context_tokens(messages),
             model=last.model_name or "",
@@ -279,13 +303,21 @@ class ModelRun:
                 trace.stream = None
             elif Agent.is_call_tools_node(node):
                 self._has_answered = True
-                self._note(node.model_response)
+                if self._replay.is_new:
+                    make_ids_unique(node.model_response, self._call_ids)
+                else:
+                    self._call_ids |= call_ids([node.model_response])
+                self._note(node.model_response, self._chars(run))
                 if calls := node.model_response.tool_calls:
                     self._check()
                     await self._tools.judge(calls)
+                ended: list[ToolReturnPart] = []
                 async with node.stream(run.ctx) as results:
                     async for result in results:
                         hear(result)
+                        if isinstance(result, FunctionToolResultEvent):
+                            ended.append(result.part)
+                self._count_mistakes(calls, ended)
 
     async def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
         """Check and prepare a request; return when everything before it is stored."""
@@ -300,6 +332,22 @@ class ModelRun:
             self._trace.taken = taken
             run.enqueue(taken)
         await self._request.recorded()
+
+    def _repaired(self, rewriting: Rewriting, begin: int) -> None:
+        """Keep a conversation as it was accepted, for the next requests and the next runs."""
+        run = self._trace.run
+        assert run is not None
+        everything = run.all_messages()
+        changed = list(everything)
+        rewrite(changed, rewriting, new_since(everything) if begin else 0)
+        for message, new in zip(everything, changed, strict=True):
+            message.parts = new.parts
+        count = len(self._history) - (new_since(self._history) if begin else 0)
+        if count and not (begin and self._has_answered):
+            self._trace.repair = Repair(rewriting, count)
+        self._emit(RunNoted(RunNote.HISTORY_REPAIRED))
+        facts = {"run_id": self._request.run_id, "rewriting": rewriting.value}
+        _log.warning("history_repaired", extra=facts)
 
     def _taken(self) -> str:
         """Return new messages of people, or those that the interrupted run had got here.
@@ -319,32 +367,53 @@ class ModelRun:
             self._emit(TakenStep(text, tuple(chain.from_iterable(rows))))
         return "\n".join(filter(None, [*stored, text]))
 
-    @property
-    def _new_usage(self) -> Usage:
-        """The usage of this run without that of the interrupted runs that it continues."""
-        return _usage(self._used).minus(self._replay.replayed)
+    def _count_mistakes(
+        self, calls: Sequence[ToolCallPart], ended: Sequence[ToolReturnPart]
+    ) -> None:
+        arguments = {call.tool_call_id: call.args_as_json_str() for call in calls}
+        made, any_succeeded = set(), False
+        for part in ended:
+            name, error = part.tool_name, part.model_response_str(wrap_if_error=False)
+            if part.outcome == "success":
+                any_succeeded = True
+            elif not self._tools.has(name):
+                made.add(Mistake(name, is_unknown=True))
+            else:
+                made.add(Mistake(name, arguments.get(part.tool_call_id, ""), error))
+        self._mistakes.count(made, any_succeeded=any_succeeded)
 
-    def _note(self, response: ModelResponse | None, *, is_summary: bool = False) -> None:
+    def _chars(self, run: AgentRun[None, str | None]) -> int:
+        """Return the number of characters of the last request."""
+        return len(self._instructions or "") + self._tools.chars + chars(run.all_messages()[:-1])
+
+    def _note(
+        self, response: ModelResponse | None, asked_chars: int = 0, *, is_summary: bool = False
+    ) -> None:
         """Report the present state. Raises ``AgentError`` for an incomplete response."""
-        usage, entries = self._new_usage, self._trace.entries
+        entries = self._trace.entries
         if response is None:
-            self._emit(ModelStep(usage, entries=entries))
+            self._emit(ModelStep(self._new_usage, entries=entries))
             return
         mend(response)
         step = None
-        if (is_summary or self._replay.is_new) and response.finish_reason is not None:
-            native = ModelMessagesTypeAdapter.dump_json([response])
-            step = ResponseStep(native, usage.minus(self._stored), is_summary)
-            self._stored = usage
+        if is_summary or self._replay.is_new:
+            if measure(response, asked_chars):
+                self._emit(RunNoted(RunNote.USAGE_ESTIMATED))
+            used = usage_of(response)
+            self._new_usage = self._new_usage.plus(used)
+            if response.finish_reason is not None:
+                native = ModelMessagesTypeAdapter.dump_json([response])
+                step = ResponseStep(native, used, is_summary)
         model, done = response.model_name or "", not response.tool_calls and self._has_answered
-        self._emit(ModelStep(usage, model, done=done, entries=entries, response=step))
+        self._emit(ModelStep(self._new_usage, model, done=done, entries=entries, response=step))
         # Before any tool runs: the arguments of a cut call are not what the model meant.
         if response.finish_reason is None:
             raise cut_off()
 
     def _check(self) -> None:
         """Raise ``BudgetReached`` if the budget is used up."""
-        limit = self._budget.reached(_usage(self._used).plus(self._replay.summarized))
+        before = self._replay.replayed.plus(self._replay.summarized)
+        limit = self._budget.reached(self._new_usage.plus(before))
         if limit is not None:
             raise self._over(limit)
 
@@ -373,19 +442,3 @@ def _is(error: Exception, kind: type[Exception]) -> bool:
     if isinstance(error, ExceptionGroup):
         return error.subgroup(kind) is not None
     return isinstance(error, kind)
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Return whether a model refused a request for a reason other than key or name."""
-    blamed = (ModelAuthenticationError, ModelNotFoundError)
-    return _is(error, ModelRequestRejectedError) and not any(_is(error, kind) for kind in blamed)
-
-
-def _usage(used: RunUsage) -> Usage:
-    return Usage(
-        requests=used.requests,
-        input_tokens=used.input_tokens,
-        output_tokens=used.output_tokens,
-        cached_tokens=used.cache_read_tokens,
-        cost_usd=used.cost,
-    )

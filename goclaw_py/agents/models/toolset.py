@@ -16,17 +16,18 @@ from pydantic_ai.toolsets import AbstractToolset
 from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
 from goclaw_py.agents.models.approval import CallJudge, Judgement
-from goclaw_py.agents.models.replay import Replay
+from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
 from goclaw_py.common.storable import storable
 from goclaw_py.model.approvals import ApprovalRequest
 from goclaw_py.model.errors import ApprovalNeeded, ToolFailed
+from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.ports.agent import RunRequest
 from goclaw_py.ports.tools import Toolbox, ToolSpec
 
 REPEATS = 1_000
 """The number of mistakes that a model may make with a tool: practically unlimited.
 
-The library would end the run. The model reads each error, and the run's budget limits it.
+The library would end the run. ``mistakes`` does, and the run's budget limits the others.
 """
 
 _ARGUMENTS = cast("SchemaValidatorProt", TypeAdapter(dict[str, Any]).validator)
@@ -34,6 +35,9 @@ _ARGUMENTS = cast("SchemaValidatorProt", TypeAdapter(dict[str, Any]).validator)
 
 Other JSON is returned to the model without a call.
 """
+
+
+_ANYTHING = {"type": "object"}
 
 
 class RunTools(AbstractToolset[None]):
@@ -83,15 +87,28 @@ class RunTools(AbstractToolset[None]):
             for each in self.definitions
         )
 
-    def has_side_effects(self, name: str) -> bool:
-        """Return whether a call may have side effects; True for an unknown name."""
-        return name not in self._specs or self._specs[name].side_effects
+    def has(self, name: str) -> bool:
+        """Return whether there is such a tool."""
+        return name in self._specs
+
+    def has_side_effects(self, name: str, before: ToolStarted | None = None) -> bool:
+        """Return whether a call may have side effects; True for an unknown name.
+
+        ``before`` is what an interrupted run has recorded of the call.
+        """
+        if name in self._specs:
+            return self._specs[name].side_effects
+        return before is None or before.side_effects
 
     async def judge(self, calls: Sequence[ToolCallPart]) -> None:
         """Decide which of the calls of a response are made."""
         for call in calls:
             spec, call_id = self._specs.get(call.tool_name), call.tool_call_id
             is_done = self._replay.result(call_id) is not None
+            started = self._replay.unknown(call_id)
+            if spec is None and started is not None:
+                # Its server may not be back yet: nothing but the record says what it does.
+                spec = ToolSpec(call.tool_name, "", _ANYTHING, started.side_effects)
             if spec is None or is_done:
                 continue
             judgement = await self._judge.judge(spec, call_id, call.args_as_json_str())
@@ -112,8 +129,7 @@ class RunTools(AbstractToolset[None]):
         del ctx
         if not (gone := self._replay.tools_ahead - self._tools.keys()):
             return self._tools
-        anything = {"type": "object"}
-        return self._tools | {name: self._tool(ToolSpec(name, "", anything)) for name in gone}
+        return self._tools | {name: self._tool(ToolSpec(name, "", _ANYTHING)) for name in gone}
 
     def _tool(self, spec: ToolSpec) -> ToolsetTool[None]:
         return ToolsetTool(
@@ -138,22 +154,20 @@ class RunTools(AbstractToolset[None]):
         del tool
         call_id, spec = ctx.tool_call_id or "", self._specs.get(name)
         if (stored := self._replay.result(call_id)) is not None:
-            if not stored.ok:
-                raise ToolRefused(stored.result)
-            if spec is not None and spec.acts_on_run:
-                with suppress(ToolFailed):  # for example, the file exists no longer
-                    await self._boxes[name].call(name, tool_args)
-            return stored.result
+            return await self._repeated(stored, tool_args)
         await self._request.recorded()
-        if spec is None:
+        judgement = self._judgements.get(call_id)
+        if judgement is None:
             raise ToolRefused("This call was not made: the tool exists no longer.")
-        judgement = self._judgements[call_id]
         if judgement.asks is not None:
             raise ApprovalRequired
         if judgement.refusal:
             raise ToolRefused(judgement.refusal)
         if judgement.result:
             return judgement.result
+        if spec is None:
+            self._replay.uncertain.add(call_id)
+            raise ToolRefused(UNKNOWN_RESULT)
         try:
             key = self._request.call_key(call_id)
             return storable(await self._boxes[name].call(name, tool_args, key))
@@ -161,3 +175,13 @@ class RunTools(AbstractToolset[None]):
             raise ApprovalRequired from error  # a child run waits, and so does this one
         except ToolFailed as error:
             raise ToolRefused(storable(str(error))) from error
+
+    async def _repeated(self, stored: ToolEnded, arguments: Mapping[str, object]) -> str:
+        """Return the stored result of a call, after its effects on the run."""
+        if not stored.ok:
+            raise ToolRefused(stored.result)
+        spec = self._specs.get(stored.name)
+        if spec is not None and spec.acts_on_run:
+            with suppress(ToolFailed):  # for example, the file exists no longer
+                await self._boxes[stored.name].call(stored.name, arguments)
+        return stored.result

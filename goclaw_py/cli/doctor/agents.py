@@ -91,7 +91,7 @@ def _check_model(
 
 def check_budgets(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that budgets can be enforced: prices are known, limits reachable (SPEC AGENT-5)."""
-    problems = [*_unpriced(facts), *_hidden_limits(facts)]
+    problems = [*_unpriced(facts), *_hidden_limits(facts), *_estimated(facts)]
     yield from problems or [Finding("budgets", "all limits can be enforced")]
 
 
@@ -111,6 +111,14 @@ def _unpriced(facts: DoctorFacts) -> Iterator[Finding]:
                 fact = f"the price of {model} is not known, so {limits} cannot be enforced"
                 cure = f"also set agents.{name}.budget.tokens"
                 yield Finding(f"agent {name}, budget", fact, cure, is_hint=bool(budget.tokens))
+
+
+def _estimated(facts: DoctorFacts) -> Iterator[Finding]:
+    names = () if isinstance(facts.database, str) else facts.database.estimated
+    for name in names:
+        fact = "its provider does not report the tokens of each response; its limits are estimates"
+        cure = f"leave some room in agents.{name}.budget"
+        yield Finding(f"agent {name}, budget", fact, cure, is_hint=True)
 
 
 def _hidden_limits(facts: DoctorFacts) -> Iterator[Finding]:

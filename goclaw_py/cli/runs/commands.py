@@ -369,6 +369,8 @@ def _facts(run: StoredRun, names: DisplayNames) -> Iterator[tuple[str, str]]:
     yield "outcome", outcome(run)
     if run.error:
         yield "error", run.error
+    if run.notes:
+        yield "notes", ", ".join(run.notes)
     if run.parent:
         yield "parent", run.parent
         yield "charged to", run.payer

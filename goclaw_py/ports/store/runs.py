@@ -22,7 +22,7 @@ from goclaw_py.model.ids import (
 from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import NO_USAGE, Usage
+from goclaw_py.model.run_events import NO_USAGE, RunNote, Usage
 from goclaw_py.model.run_steps import ResponseStep, RunStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import HistoryEntry
@@ -188,6 +188,7 @@ class RunEnd:
         occurrence: The end of the job occurrence that the run executed. Another node's occurrence
             raises ``Fenced``; if it has ended already, ``say`` is not stored.
         heartbeat_run: The end of the heartbeat run that the run executed, with the same rules.
+        notes: What is unusual about it.
         approvals: Its questions. An interrupted run with the reason ``APPROVAL`` leaves its inbox
             rows waiting for the answers, if it has asked something, or a child run has.
     """
@@ -208,15 +209,14 @@ class RunEnd:
     occurrence: OccurrenceEnd | None = None
     heartbeat_run: HeartbeatRunEnd | None = None
     approvals: tuple[NewApproval, ...] = ()
+    notes: tuple[RunNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
     """A stored run. ``outcome`` is None while it is running.
 
-    Args:
-        sender: Who asked for it, or for the run that started it: ``channel/account/id`` or ``api``;
-            None if nobody did.
+    ``sender`` asked for it, or for its parent: ``channel/account/id``, ``api``; None: nobody.
     """
 
     id: RunId
@@ -240,6 +240,7 @@ class StoredRun:
     tools: tuple[ToolCall, ...] = ()
     occurrence: OccurrenceId | None = None
     sender: str | None = None
+    notes: tuple[RunNote, ...] = ()
 
     @property
     def cursor(self) -> Cursor:

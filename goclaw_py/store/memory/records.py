@@ -245,6 +245,7 @@ def _run(record: RunRow) -> StoredRun:
         model=end.model or new.model,
         first_text_at=end.first_text_at,
         tools=end.tools,
+        notes=end.notes,
     )
 
 

@@ -25,6 +25,7 @@ class Checkup:
         skew_s: Seconds by which its clock is ahead of ours.
         notices: Whether a notice reaches a listening connection.
         pooled: Whether a pooler shares our sessions with other clients.
+        estimated: Agents of whose newest runs some have an estimated usage.
     """
 
     schema: SchemaStatus | None
@@ -32,6 +33,7 @@ class Checkup:
     skew_s: float
     notices: bool
     pooled: bool = False
+    estimated: tuple[str, ...] = ()
 
     @property
     def pending(self) -> tuple[str, ...]:
@@ -52,9 +54,13 @@ async def check_up(address: Address, clock: Clock) -> Checkup:
         before = clock.now()
         server, at = await examine(one, own_tables())
         after = clock.now()
-        is_readable = "schema_migrations" not in server.lacking.get("SELECT", ())
+        unreadable = server.lacking.get("SELECT", ())
+        schema = None if "schema_migrations" in unreadable else await status(one)
+        has_notes = schema is not None and not schema.pending and "runs" not in unreadable
+        found = await one.fetch(_SQL["estimated"]) if has_notes else []
         return Checkup(
-            schema=await status(one) if is_readable else None,
+            schema=schema,
+            estimated=tuple(row["agent"] for row in found),
             server=server,
             skew_s=(at - (before + (after - before) / 2)).total_seconds(),
             # What listens behind such a pooler would be left there.

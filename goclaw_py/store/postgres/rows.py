@@ -14,7 +14,7 @@ import orjson
 from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Sender, Target, TopicState
 from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import Usage
+from goclaw_py.model.run_events import RunNote, Usage
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.store import (
     Chat,
@@ -179,6 +179,8 @@ def run(row: Row) -> StoredRun:
         submitted_at=row["submitted_at"] or row["started_at"],
         target=target(row),
         tools=calls(row["tools"]),
+        # A newer release may know others.
+        notes=tuple(note for note in RunNote if note in (row["notes"] or ())),
     )
 
 

@@ -453,7 +453,7 @@ with asked as (
     from jsonb_to_recordset($1::jsonb) as (
         id text, outcome text, finished_at timestamptz, reason text, error text, requests bigint,
         input_tokens bigint, output_tokens bigint, cached_tokens bigint, cost_usd numeric,
-        model text, tools jsonb, first_text_at timestamptz, taken_in bigint[]
+        model text, tools jsonb, first_text_at timestamptz, taken_in bigint[], notes text[]
     )
 ), mine as (
     select s.*
@@ -489,7 +489,7 @@ with asked as (
         cached_tokens = coalesce(a.cached_tokens, r.cached_tokens),
         cost_usd = case when a.requests is null then r.cost_usd else a.cost_usd end,
         model = coalesce(a.model, r.model), tools = coalesce(a.tools, r.tools),
-        first_text_at = a.first_text_at, inbox = r.inbox || a.taken_in
+        first_text_at = a.first_text_at, inbox = r.inbox || a.taken_in, notes = a.notes
     from asked as a
     -- Not ``outcome is null``: that would let all runs in progress be read.
     where r.id = a.id and r.id = any ($2::text[]) and r.finished_at is null

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.agents.models.mcp import MOST_FAILURE, failure_of, name_of
+from goclaw_py.agents.models.mcp_texts import MOST_FAILURE, failure_of, name_of
 
 SECRET = "mcp-secret-ABCDEFGHIJ"
 

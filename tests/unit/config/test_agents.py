@@ -81,6 +81,7 @@ SERVERS = """
 command = ["files", "--stdio"]
 env = { FILES_KEY = "hunter2" }
 tools = ["search"]
+call_timeout = "90s"
 [agents.main.mcp.tickets]
 url = "https://tickets.example.com/mcp"
 headers = { Authorization = "Bearer hunter2" }
@@ -93,6 +94,7 @@ def test_a_server_of_tools_is_a_program_or_an_address(tmp_path: Path) -> None:
     assert files.command == ("files", "--stdio")
     assert files.env["FILES_KEY"].get_secret_value() == "hunter2"
     assert (files.tools, tickets.tools) == (("search",), ())
+    assert (files.call_timeout_s, tickets.call_timeout_s) == (90.0, 300.0)
     assert tickets.url == "https://tickets.example.com/mcp"
     assert tickets.headers["Authorization"].get_secret_value() == "Bearer hunter2"
     assert "hunter2" not in repr(settings(tmp_path, SERVERS))

@@ -18,6 +18,7 @@ from goclaw_py.model.errors import AgentError, ChatGone, Undeliverable
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import FileKind, OutFile, PeerKind, Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
+from goclaw_py.model.run_events import RunNote, RunNoted
 from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
 from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
 from goclaw_py.testing.agents import Block, Do, Fail, Return, Say, ScriptedAgent, Step, Stream
@@ -144,6 +145,20 @@ async def test_what_an_agent_says_with_its_tool_wins_over_its_words(
         await asyncio.sleep(5)
         assert gateway.channel.texts()[1:] == sent
         assert await outcomes(gateway) == ["alerted" if sent else "ok"]
+
+
+async def test_a_reply_that_was_cut_is_never_taken_for_all_is_well() -> None:
+    """SPEC HB-6: what it did not say might have been the alert."""
+
+    async def work(request: RunRequest, emit: Emit) -> str:
+        emit(RunNoted(RunNote.ANSWER_CUT))
+        return "HEARTBEAT_OK for the calendar, but the disk is"
+
+    async with beating(Do(work)) as gateway:
+        await until_ended(gateway, 1)
+        await asyncio.sleep(5)
+        assert gateway.channel.texts()[1:] == ["for the calendar, but the disk is"]
+        assert await outcomes(gateway) == ["alerted"]
 
 
 async def test_a_short_reply_with_the_token_is_shown_to_who_asks_why() -> None:

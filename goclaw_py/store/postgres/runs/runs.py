@@ -368,6 +368,7 @@ def _end_line(ending: _Ending) -> dict[str, object]:
         "first_text_at": end.first_text_at,
         "taken_in": end.taken_in,
         **_progress(end),
+        **({"notes": end.notes} if end.notes else {}),
     }
 
 

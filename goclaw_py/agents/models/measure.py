@@ -1,0 +1,79 @@
+"""Checks the usage that providers report, and estimates what is missing. Heavy imports."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from decimal import Decimal
+
+from pydantic_ai.messages import ModelResponse
+from pydantic_ai.usage import RequestUsage
+
+from goclaw_py.agents.models.compaction import CHARS_PER_TOKEN, chars
+from goclaw_py.model.run_events import Usage
+
+# The libraries warn of counts that they cannot read, once, on standard error. They are estimated.
+for _of in ("Failed to extract usage", "Pydantic serializer warnings"):
+    warnings.filterwarnings("ignore", message=_of)
+
+MOST_TOKENS = 1_000_000_000
+"""No single request has used more: a higher count is a mistake of the provider."""
+
+_MOST_USD = Decimal(100_000)
+_NO_COUNTS = frozenset({"details", "cost", "audio_seconds"})
+
+
+def measure(response: ModelResponse, asked_chars: int) -> bool:
+    """Replace missing and impossible counts in a response; return whether any are estimates.
+
+    ``asked_chars`` is the number of characters of the request.
+    """
+    used = response.usage
+    if not _is_cost(used.cost):
+        used.cost = None
+    counted, said = _count(used.input_tokens), _count(used.output_tokens)
+    has_said = any(map(_says, response.parts))
+    is_whole = bool(counted) and (bool(said) or not has_said)
+    if is_whole and _is_valid(used):
+        return False
+    asked = counted or max(asked_chars // CHARS_PER_TOKEN, 1)
+    response.usage = RequestUsage(
+        input_tokens=asked,
+        output_tokens=said or (max(chars([response]) // CHARS_PER_TOKEN, 1) if has_said else 0),
+        cache_read_tokens=min(_count(used.cache_read_tokens) or 0, asked),
+    )
+    with suppress(LookupError, ValueError, AssertionError):
+        response.usage.cost = response.cost().total_price
+    return not is_whole
+
+
+def usage_of(response: ModelResponse) -> Usage:
+    """Return the usage of a measured response."""
+    used = response.usage
+    return Usage(1, used.input_tokens, used.output_tokens, used.cache_read_tokens, used.cost)
+
+
+def _says(part: object) -> bool:
+    return bool(getattr(part, "content", "") or getattr(part, "tool_name", ""))
+
+
+def _count(value: object) -> int | None:
+    """Return a number of tokens; None if it is none."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_count and 0 <= value <= MOST_TOKENS else None  # type: ignore[call-overload, operator]
+
+
+def _is_valid(used: RequestUsage) -> bool:
+    counts = [value for name, value in vars(used).items() if name not in _NO_COUNTS]
+    are_counts = all(
+        type(value) is int and 0 <= value <= MOST_TOKENS
+        for value in (*counts, *used.details.values())
+    )
+    is_measured = are_counts and not used.unmeasured_requests
+    return is_measured and used.cache_read_tokens <= used.input_tokens
+
+
+def _is_cost(cost: object) -> bool:
+    return isinstance(cost, Decimal) and cost.is_finite() and 0 <= cost <= _MOST_USD
