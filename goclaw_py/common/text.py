@@ -22,6 +22,12 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001  full-width marks end sentences too
 _BLANK = re.compile(r"\s+")
+_JSON_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
+"""An escape in a JSON text: a surrogate pair, half of one, or another one."""
 
 
 def utf16_len(text: str) -> int:
@@ -34,6 +40,23 @@ def well_formed(text: str) -> str:
     if text.isascii():
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def split_half(text: str) -> tuple[str, str]:
+    """Return a piece of a text, and the first half of a surrogate pair at its end, or "".
+
+    The half goes before the next piece, which may begin with the other one.
+    """
+    if "\ud800" <= text[-1:] <= "\udbff":
+        return well_formed(text[:-1]), text[-1]
+    return well_formed(text), ""
+
+
+def well_formed_json(text: str) -> str:
+    """Replace escapes of lone surrogates in JSON: parsers refuse them, or return such texts."""
+    if "\\u" not in text:
+        return text
+    return _JSON_ESCAPE.sub(lambda found: r"\ufffd" if found["lone"] else found[0], text)
 
 
 def is_blank(text: str) -> bool:

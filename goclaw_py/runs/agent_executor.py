@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Protocol
 
 from goclaw_py.common.retry import retry_until_available
-from goclaw_py.common.text import first_words
+from goclaw_py.common.storable import storable
+from goclaw_py.common.text import first_words, split_half
 from goclaw_py.model.budget import Budget, BudgetScope, Limit
 from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import AgentEvent
+from goclaw_py.model.run_events import AgentEvent, TextDelta
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
@@ -218,6 +219,8 @@ class AgentExecutor:
             result = await self._within(budget, work)
         finally:
             journal.close()
+        if (text := storable(result.text)) is not result.text:
+            result = replace(result, text=text)
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
@@ -280,6 +283,15 @@ class AgentExecutor:
         # A run that swallows its cancellation must not speak afterwards.
         if not self._may_speak(run.id):
             return
+        # Whatever an agent, its model and its tools say comes in here.
+        if isinstance(event, TextDelta):
+            if progress.half or not event.text.isascii():
+                text, progress.half = split_half(progress.half + event.text)
+                if not text:
+                    return
+                event = TextDelta(text)
+        elif not isinstance(event, ModelStep):
+            event = storable(event)
         progress.hear(event, self._clock)
         journal.hear(event)
         if self._use.feed.is_watched:

@@ -60,6 +60,8 @@ class RunRecorder:
     """The budget for which the runtime has stopped it, if any."""
     is_asking: bool = False
     """Whether a request was sent that ``step`` does not contain."""
+    half: str = ""
+    """Half of a surrogate pair at the end of the last text; its other half may come next."""
     can_continue: bool = False
     """Whether a later run can continue it after its last step (SPEC AGENT-10)."""
     begun: RunStartResult = field(default_factory=RunStartResult)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import orjson
@@ -148,4 +149,4 @@ def _call(call: Call, arguments: object) -> dict[str, Any]:
 
 def _event(body: dict[str, Any]) -> bytes:
     name = str(body["type"]).encode()
-    return b"event: " + name + b"\ndata: " + orjson.dumps(body) + b"\n\n"
+    return b"event: " + name + b"\ndata: " + json.dumps(body).encode() + b"\n\n"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
-
-import orjson
 
 from tests.support.model_server_orders import Answer, Call, Finish
 
@@ -116,4 +115,4 @@ def _call(call: Call) -> dict[str, Any]:
 
 
 def _event(body: dict[str, Any]) -> bytes:
-    return b"data: " + orjson.dumps(body) + b"\n\n"
+    return b"data: " + json.dumps(body).encode() + b"\n\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Protocol
@@ -109,7 +110,11 @@ class JsonLines:
         try:
             value = orjson.loads(line)
         except orjson.JSONDecodeError:
-            return
+            try:
+                # Halves of surrogate pairs, of which the other ones may be in the next line.
+                value = json.loads(line) if b"\\u" in line else None
+            except (ValueError, RecursionError):
+                return
         self.session = next(self._session.texts(value), self.session)
         self.result = next(self._result.texts(value), self.result)
         self._used.read(value)

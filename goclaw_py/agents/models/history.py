@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
+    BaseToolCallPart,
     ModelMessage,
     ModelMessagesTypeAdapter,
     ModelRequest,
@@ -19,6 +20,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from goclaw_py.common.storable import storable
+from goclaw_py.common.text import well_formed_json
 from goclaw_py.ports.agent import HistoryEntry, Role
 
 FORMAT = "pydantic-ai"
@@ -153,7 +156,9 @@ def _without_cut_calls(response: ModelResponse) -> ModelResponse:
         return response
     # The arguments of a cut call are not what the model meant, and cut thoughts are not signed.
     texts = [part for part in response.parts if isinstance(part, TextPart) and part.content]
-    return replace(response, parts=texts, state="complete")
+    cut = replace(response, parts=texts, state="complete")
+    mend(cut)
+    return cut
 
 
 def _lean(message: ModelMessage, mark: str) -> ModelMessage:
@@ -168,6 +173,19 @@ def _lean(message: ModelMessage, mark: str) -> ModelMessage:
     ]
     metadata = {**(message.metadata or {}), _MARK: mark} if mark else message.metadata
     return replace(message, parts=parts, instructions=None, metadata=metadata)
+
+
+def mend(response: ModelResponse) -> None:
+    """Remove halves of surrogate pairs from a response, also from the arguments of its calls.
+
+    Neither a store nor a model's server takes them, and the library could not read the arguments.
+    """
+    clean = storable(response)
+    response.model_name, response.provider_details = clean.model_name, clean.provider_details
+    response.parts = clean.parts
+    for part in response.parts:
+        if isinstance(part, BaseToolCallPart) and isinstance(part.args, str):
+            part.args = well_formed_json(part.args)
 
 
 def drop_blanks(messages: Sequence[ModelMessage]) -> None:

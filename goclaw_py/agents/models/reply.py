@@ -23,6 +23,7 @@ from pydantic_ai.result import AgentStream
 from goclaw_py.agents.models.history import BETWEEN_PARTS, cut_entries
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
+from goclaw_py.common.storable import storable
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
 
@@ -40,7 +41,7 @@ class Reply:
     @property
     def text(self) -> str:
         """Return the whole text."""
-        return "".join(self._pieces)
+        return storable("".join(self._pieces))
 
     def hear(self, event: object) -> None:
         """Emit an event of the library, if it has an equivalent."""

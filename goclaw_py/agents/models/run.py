@@ -38,7 +38,7 @@ from goclaw_py.agents.models.compaction import (
     units,
 )
 from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
-from goclaw_py.agents.models.history import drop_blanks, to_entries
+from goclaw_py.agents.models.history import drop_blanks, mend, to_entries
 from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
@@ -330,6 +330,7 @@ class ModelRun:
         if response is None:
             self._emit(ModelStep(usage, entries=entries))
             return
+        mend(response)
         step = None
         if (is_summary or self._replay.is_new) and response.finish_reason is not None:
             native = ModelMessagesTypeAdapter.dump_json([response])

@@ -17,6 +17,7 @@ from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
 from goclaw_py.agents.models.approval import CallJudge, Judgement
 from goclaw_py.agents.models.replay import Replay
+from goclaw_py.common.storable import storable
 from goclaw_py.model.approvals import ApprovalRequest
 from goclaw_py.model.errors import ApprovalNeeded, ToolFailed
 from goclaw_py.ports.agent import RunRequest
@@ -154,8 +155,9 @@ class RunTools(AbstractToolset[None]):
         if judgement.result:
             return judgement.result
         try:
-            return await self._boxes[name].call(name, tool_args, self._request.call_key(call_id))
+            key = self._request.call_key(call_id)
+            return storable(await self._boxes[name].call(name, tool_args, key))
         except ApprovalNeeded as error:
             raise ApprovalRequired from error  # a child run waits, and so does this one
         except ToolFailed as error:
-            raise ToolRefused(str(error)) from error
+            raise ToolRefused(storable(str(error))) from error

@@ -13,6 +13,7 @@ import pytest
 import uvloop
 
 from goclaw_py.agents.command import CommandSpec, OutputKind, UsagePaths
+from goclaw_py.common.text import well_formed
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import TextDelta, Usage
@@ -217,6 +218,11 @@ async def test_the_lines_that_are_meant_are_the_reply(
     tmp_path: Path, spec: CommandSpec, reply: str
 ) -> None:
     assert (await ask(spec, "", tmp_path)).text == reply
+
+
+async def test_lines_with_halves_of_surrogate_pairs_are_read(tmp_path: Path) -> None:
+    spec = lines({"t": "party \ud83c"}, {"t": "\udf89 time"}, {"t": " \ud83d"}, text=("t",))
+    assert well_formed((await ask(spec, "", tmp_path)).text) == "party 🎉 time \ufffd"
 
 
 async def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:

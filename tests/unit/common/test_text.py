@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import unicodedata
 
 import pytest
@@ -13,9 +14,11 @@ from goclaw_py.common.text import (
     cut_text,
     first_words,
     is_blank,
+    split_half,
     split_text,
     utf16_len,
     well_formed,
+    well_formed_json,
 )
 
 FAMILY = "👨\u200d👩\u200d👧"
@@ -141,6 +144,21 @@ def test_an_endless_character_is_cut_all_the_same() -> None:
 )
 def test_lone_surrogates_are_replaced_and_pairs_joined(text: str, whole: str) -> None:
     assert well_formed(text) == whole
+
+
+@given(st.lists(st.text("ab\ud83d\ude00😀")))
+def test_pieces_of_a_text_are_joined_across_their_ends(pieces: list[str]) -> None:
+    half, whole = "", ""
+    for piece in pieces:
+        text, half = split_half(half + piece)
+        whole += text
+    assert whole + well_formed(half) == well_formed("".join(pieces))
+
+
+@given(st.text('ab\ud83d\ude00😀\\"\n'), st.booleans())
+def test_json_is_parsed_without_halves(text: str, ascii_only: bool) -> None:
+    written = well_formed_json(json.dumps({text: [text]}, ensure_ascii=ascii_only))
+    assert json.loads(well_formed(written)) == {well_formed(text): [well_formed(text)]}
 
 
 @given(texts)
