@@ -256,6 +256,8 @@ class ModelRun:
         said = self._reply.text if self._reply.text.strip() else ""
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
+        if not said and self._reply.is_cut:
+            raise cut_off()  # the beginning of a thought does not say that all is well
         last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
         return AgentResult(
             said,

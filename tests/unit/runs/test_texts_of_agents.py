@@ -1,4 +1,4 @@
-"""Halves of UTF-16 pairs in what agents say (SPEC AGENT-1)."""
+"""Halves of UTF-16 pairs and thoughts in what agents say (SPEC AGENT-1)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunText, ToolEnded, ToolStarted
 from goclaw_py.testing.agents import Emitting, Say, ScriptedAgent, Stream
+from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, until
 from tests.support.jobs import Wanted, ends, every, log_of, make, setup
 
@@ -53,3 +54,28 @@ async def test_a_job_whose_answer_has_halves_goes_on(pieces: tuple[str, ...], te
         await until(lambda: len(agent.requests) == 3)
         assert set(await ends(gateway, job)) == {"ok"}
         assert (await log_of(gateway, job))[0].output == text
+
+
+THOUGHTS = (
+    ("<think>hm, secret</think>Good day",),
+    ("<think>hm, secret", "</think>", "Good day"),
+    tuple("<think>hm, secret</think>Good day"),
+)
+
+
+@pytest.mark.parametrize("pieces", THOUGHTS, ids=["one piece", "tags", "characters"])
+async def test_thoughts_are_neither_shown_nor_sent_nor_remembered(pieces: tuple[str, ...]) -> None:
+    agent, channel = ScriptedAgent(Stream(pieces, every_s=2)), RecordingChannel(drafting=True)
+    async with a_process(agent, channels=(channel,)) as gateway:
+        assert await gateway.ask("hi") == "Good day"
+        assert await gateway.said_in_history() == ["hi", "Good day"]
+        shown = [said.text for said in channel.signals if isinstance(said, RunText)]
+        assert "".join(shown) == "Good day"
+        assert not [text for text in channel.drafted if "secret" in str(text)]
+
+
+async def test_an_answer_that_ends_like_a_tag_is_shown_whole() -> None:
+    async with a_process(ScriptedAgent(Stream(("a <", "thi")))) as gateway:
+        assert await gateway.ask("hi") == "a <thi"
+        shown = [said.text for said in gateway.channel.signals if isinstance(said, RunText)]
+        assert "".join(shown) == "a <thi"
