@@ -31,7 +31,7 @@ class _Did:
     """The result of some stops of a chat.
 
     ``shown``: a draft shows it. ``refused``: there were runs that the sender may not stop, for
-    people with these names, if known.
+    people with these names, if known. ``held``: texts of messages that waited for their provider.
     """
 
     runs: int = 0
@@ -41,6 +41,7 @@ class _Did:
     already: bool = False
     shown: bool = False
     refused: tuple[str, ...] | None = None
+    held: tuple[str, ...] = ()
 
     def __add__(self, other: _Did) -> _Did:
         return _Did(
@@ -51,6 +52,7 @@ class _Did:
             self.already or other.already,
             self.shown or other.shown,
             _joined(self.refused, other.refused),
+            (*self.held, *other.held),
         )
 
     @property
@@ -61,7 +63,12 @@ class _Did:
         if nothing and (self.shown or (refusal and not self.already)):
             return refusal
         did = texts.stopped(
-            self.runs, self.dropped, already=self.already, jobs=self.jobs, parts=self.parts
+            self.runs,
+            self.dropped,
+            already=self.already,
+            jobs=self.jobs,
+            parts=self.parts,
+            held=self.held,
         )
         return "\n".join(filter(None, [did, refusal]))
 
@@ -184,6 +191,7 @@ class StopAnswers:
             waiting = await self._stop_approvals(chat, stopped, command)
         if command.everything or (nothing and not waiting):
             parts = await self._cut_answers(chat, stopped, command)
+        held = [turn for turn in stopped.waiting if turn.kept_since is not None]
         refused = nothing and not (waiting or parts) and stopped.has_spared
         return _Did(
             len(report.stopped) + runs + waiting,
@@ -192,6 +200,7 @@ class StopAnswers:
             parts,
             already=report.already_stopping,
             refused=names_of(stopped.of_others) if refused else None,
+            held=tuple(text for turn in held for text in turn.texts),
         )
 
     async def _remove_button(self, chat: Target, below: str) -> None:
