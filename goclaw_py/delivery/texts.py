@@ -51,22 +51,32 @@ UNDO_REFUSED = "Only an owner or an admin of this group can undo a turn of this 
 EMPTY_MESSAGE = "I found no text in that message."
 
 
-def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int = 0) -> str:
+def stopped(
+    runs: int,
+    dropped: int,
+    *,
+    already: bool,
+    jobs: int = 0,
+    parts: int = 0,
+    held: Sequence[str] = (),
+) -> str:
     """Return the answer to ``/stop`` and ``/stopall``: how much was stopped and dropped.
 
     ``runs``: stopped runs of the chat. ``jobs``: stopped runs of jobs. ``dropped``: dropped waiting
-    messages. ``parts``: messages of a finished answer that will not be sent any more.
+    messages. ``parts``: messages of a finished answer that will not be sent any more. ``held``: the
+    texts of messages that waited for their provider.
     """
     if parts:
         rest = f"{count(parts, 'part')} of my answer will not be sent."
         if not (runs or dropped or jobs):
             return f"⏹ Stopped. {rest}"
-        return f"{stopped(runs, dropped, already=already, jobs=jobs)} {rest}"
+        return f"{stopped(runs, dropped, already=already, jobs=jobs, held=held)} {rest}"
     did = [count(number, what) for number, what in ((runs, "task"), (jobs, "job")) if number]
-    waiting = f"dropped {count(dropped, 'waiting message')}." if dropped else ""
+    which = f": {_quoted(held)}" if held and len(held) == dropped else ""
+    waiting = f"dropped {count(dropped, 'waiting message')}{which}." if dropped else ""
     if not did:
         if waiting:
-            return waiting.capitalize()
+            return waiting[0].upper() + waiting[1:]
         return ALREADY_STOPPING if already else NOTHING_RUNNING
     if did == ["1 task"] and not waiting:
         return "Stopped."
@@ -76,11 +86,16 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int
 
 def not_read(words: str, files: int) -> str:
     """Return what a command has not read: the words behind it and files; "" if nothing."""
-    parts = [f"“{cut_text(words, _SNIPPET)}”"] if words else []
+    parts = [f"“{snippet(words)}”"] if words else []
     parts += ["the file"] if files else []
     if not parts:
         return ""
     return f"I did not read {' and '.join(parts)} behind the command. Send it by itself."
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    named = [f"“{snippet(text)}”" for text in texts[:_MAX_SNIPPETS]]
+    return ", ".join([*named, "…"] if len(texts) > _MAX_SNIPPETS else named)
 
 
 def not_yours(names: Sequence[str]) -> str:
@@ -92,10 +107,7 @@ def not_yours(names: Sequence[str]) -> str:
 
 def dropped(texts: Sequence[str], reason: Reason | None) -> str:
     """Say which waiting messages will not be answered, and why (SPEC QUEUE-3, QUEUE-5)."""
-    named = [f"“{snippet(text)}”" for text in texts[:_MAX_SNIPPETS]]
-    if len(texts) > _MAX_SNIPPETS:
-        named.append("…")
-    what, which = count(len(texts), "message"), ", ".join(named)
+    what, which = count(len(texts), "message"), _quoted(texts)
     match reason:
         case Reason.NEWER_MESSAGE:
             return f"A newer message replaced {count(len(texts), 'waiting message')}: {which}"

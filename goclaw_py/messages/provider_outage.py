@@ -1,9 +1,11 @@
 """Messages held while the provider of their agent is unavailable (SPEC AGENT-8).
 
-A run that fails because its provider is down is undone: its messages are pending again, and are
-held here with later messages for the same agent. From time to time one of them is tried, sessions
-in turn and the oldest message first; after a success, the others follow. Each sender is notified
-once.
+A run that fails with an error of its provider that may pass is undone: its messages are pending
+again, and are held here with later messages of the session. Some providers always answer such an
+error to one message, so only failures of two sessions without a success are an outage: then the
+messages of all sessions for the agent are held. From time to time one of them is tried, sessions in
+turn and the oldest message first; after a success, the others follow. A message that fails again
+although another session's later run has succeeded fails by itself. Each sender is notified once.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ LAST_TRY_S = 60.0
 """The delay in seconds before the next try: at first, and at most."""
 
 _REMEMBERED = 10_000
+_IN_OUTAGE = 2
+"""The number of sessions without a success whose failures are an outage."""
 
 DropTurn = Callable[[Turn, Ending], None]
 """Notifies people that a turn is dropped, and ends its messages."""
@@ -42,16 +46,33 @@ DropTurn = Callable[[Turn, Ending], None]
 
 @dataclass(slots=True, eq=False)
 class _Outage:
-    """An agent whose provider is down. Times are those of the event loop."""
+    """An agent whose provider is, or may be, down. Times are those of the event loop."""
 
     agent: AgentName
     since: float
     error: AgentError
     alarm: LoopTimer
+    failed: set[SessionKey] = field(default_factory=set)
+    """The sessions whose runs have failed."""
+    failed_at: float = 0.0
+    due: float = float("inf")
+    """When the next turn is tried."""
     kept: dict[RunId, Turn] = field(default_factory=dict)
     tried_at: dict[SessionKey, float] = field(default_factory=dict)
     trying: Turn | None = None
     wait_s: float = FIRST_TRY_S
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether the messages of all sessions are held."""
+        return len(self.failed) >= _IN_OUTAGE
+
+    def holds(self, turn: Turn) -> bool:
+        """Return whether a turn must wait, unless it is the one that is tried."""
+        if self.is_certain:
+            return True
+        before = [*self.kept.values(), *filter(None, [self.trying])]
+        return any(other.session == turn.session for other in before)
 
     def of(self, session: SessionKey) -> list[Turn]:
         """Return the held turns of a session, the oldest first."""
@@ -108,6 +129,8 @@ class ProviderOutageBuffer:
         self._leaving: set[int] = set()
         """Rows whose end is being stored."""
         self._told: LruCache[SessionKey, float] = LruCache(_REMEMBERED)
+        self._answered: dict[AgentName, LruCache[SessionKey, float]] = {}
+        """When the last answered runs of the two latest sessions began."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------------------------ what runs tell
@@ -115,8 +138,10 @@ class ProviderOutageBuffer:
     def check(self, turn: Turn) -> None:
         """Raise ``ProviderUnavailable`` for a turn about to run, unless it is to be tried."""
         outage = self._outages.get(turn.agent)
-        if outage is not None and (outage.trying is None or outage.trying.id != turn.id):
+        is_tried = outage is not None and outage.trying is not None and outage.trying.id == turn.id
+        if outage is not None and not is_tried and outage.holds(turn):
             raise ProviderUnavailable(f"the provider of agent {turn.agent} is unavailable")
+        turn.asked_at = self._loop.time()
 
     def judge(self, turn: Turn, ended: Ending, error: BaseException | None) -> Ending:
         """Return the end of a run after a possible outage: interrupted if its messages are held."""
@@ -139,16 +164,37 @@ class ProviderOutageBuffer:
         first = now if turn.kept_since is None else turn.kept_since
         if now - first >= self._hold_s:
             return False
+        if turn.failed_at is None:
+            turn.failed_at = now
+        elif self._others_are_answered(turn, since=turn.failed_at):
+            return False  # its provider is not down
         outage = self._outages.get(turn.agent)
         if outage is None:
             outage = self._begin(turn.agent, error)
-        outage.error = error
+        outage.error, outage.failed_at = error, now
+        was_certain = outage.is_certain
+        outage.failed.add(turn.session)
+        if outage.is_certain and not was_certain:
+            facts = {"agent": turn.agent, "error": str(error)}
+            log.warning("provider_outage_started", extra=facts)
         return True
+
+    def _others_are_answered(self, turn: Turn, *, since: float) -> bool:
+        """Return whether a run of another session that began later has succeeded."""
+        answered = self._answered.get(turn.agent)
+        if answered is None:
+            return False
+        return any(at > since for session, at in answered.items() if session != turn.session)
 
     def recorded(self, turn: Turn, ended: Ending, error: BaseException | None) -> None:
         """Handle that the end of a run is stored."""
         kept = self._ending.pop(turn.id, None)
         outage = self._outages.get(turn.agent)
+        is_back = ended.outcome is Outcome.COMPLETED
+        if is_back and turn.asked_at is not None:
+            answered = self._answered.setdefault(turn.agent, LruCache(_IN_OUTAGE))
+            answered.pop(turn.session, None)
+            answered[turn.session] = turn.asked_at
         if kept is not None and kept.is_stopped:
             self._start(self._settle(kept, Outcome.CANCELLED, Reason.STOPPED))
             kept = None
@@ -160,7 +206,6 @@ class ProviderOutageBuffer:
             again = self._again(kept)
             outage.kept[again.id] = again
             self._tell(again)
-        is_back = ended.outcome is Outcome.COMPLETED
         if outage.trying is not None and outage.trying.id == turn.id:
             outage.trying = None
             failed = ended.outcome is Outcome.FAILED
@@ -184,7 +229,7 @@ class ProviderOutageBuffer:
     def keeps(self, turn: Turn) -> bool:
         """Hold a new turn if its agent's provider is down; return whether it is held."""
         outage = self._outages.get(turn.agent)
-        if outage is None or _goes_on_from(outage.trying, turn):
+        if outage is None or not outage.holds(turn) or _goes_on_from(outage.trying, turn):
             return False
         before = outage.of(turn.session)
         if before and _goes_on_from(before[-1], turn):
@@ -200,6 +245,10 @@ class ProviderOutageBuffer:
         turn.kept_since = self._loop.time()
         outage.kept[turn.id] = turn
         self._tell(turn)
+        soon = max(self._loop.time(), outage.failed_at + FIRST_TRY_S)
+        if turn.session not in outage.failed and outage.trying is None and soon < outage.due:
+            # Those that failed may be at fault, and this session need not wait as long as they do.
+            self._try_at(outage, soon)
         return True
 
     def of(self, session: SessionKey) -> list[Turn]:
@@ -253,7 +302,6 @@ class ProviderOutageBuffer:
     # ------------------------------------------------------------------ inside
 
     def _begin(self, agent: AgentName, error: AgentError) -> _Outage:
-        log.warning("provider_outage_started", extra={"agent": agent, "error": str(error)})
         alarm = LoopTimer(self._loop, lambda: self._on_alarm(agent))
         outage = _Outage(agent, self._loop.time(), error, alarm)
         self._outages[agent] = outage
@@ -270,6 +318,7 @@ class ProviderOutageBuffer:
             late=True,
             epoch=turn.epoch,
             kept_since=turn.kept_since,
+            failed_at=turn.failed_at,
             former=turn.id,
             context_messages=turn.context_messages,
         )
@@ -281,7 +330,11 @@ class ProviderOutageBuffer:
         if not outage.kept and not any(t.agent == outage.agent for t in self._ending.values()):
             self._end(outage)
             return
-        outage.alarm.set(self._loop.time() + outage.wait_s)
+        self._try_at(outage, self._loop.time() + outage.wait_s)
+
+    def _try_at(self, outage: _Outage, due: float) -> None:
+        outage.due = due
+        outage.alarm.set(due)
 
     def _on_alarm(self, agent: AgentName) -> None:
         outage = self._outages.get(agent)
@@ -306,7 +359,9 @@ class ProviderOutageBuffer:
 
     def _end(self, outage: _Outage) -> None:
         """End an outage: the provider responds again, or no turn is left."""
-        log.info("provider_outage_ended", extra={"agent": outage.agent, "held": len(outage.kept)})
+        if outage.is_certain:
+            facts = {"agent": outage.agent, "held": len(outage.kept)}
+            log.info("provider_outage_ended", extra=facts)
         outage.alarm.set(None)
         del self._outages[outage.agent]
         for turn in sorted(outage.kept.values(), key=_first_row):

@@ -31,7 +31,8 @@ class _Did:
     """The result of some stops of a chat.
 
     ``shown``: a draft shows it. ``refused``: there were runs that the sender may not stop, for
-    people with these names, if known. ``unread``: what was behind the commands.
+    people with these names, if known. ``unread``: what was behind the commands. ``held``: texts of
+    messages that waited for their provider.
     """
 
     runs: int = 0
@@ -42,6 +43,7 @@ class _Did:
     shown: bool = False
     refused: tuple[str, ...] | None = None
     unread: str = ""
+    held: tuple[str, ...] = ()
 
     def __add__(self, other: _Did) -> _Did:
         return _Did(
@@ -53,6 +55,7 @@ class _Did:
             self.shown or other.shown,
             _joined(self.refused, other.refused),
             "\n".join(filter(None, [self.unread, other.unread])),
+            (*self.held, *other.held),
         )
 
     @property
@@ -61,7 +64,12 @@ class _Did:
         refusal = "" if self.refused is None else texts.not_yours(self.refused)
         nothing = not (self.runs or self.dropped or self.jobs or self.parts)
         did = texts.stopped(
-            self.runs, self.dropped, already=self.already, jobs=self.jobs, parts=self.parts
+            self.runs,
+            self.dropped,
+            already=self.already,
+            jobs=self.jobs,
+            parts=self.parts,
+            held=self.held,
         )
         if nothing and (self.shown or (refusal and not self.already)):
             did = ""
@@ -187,6 +195,7 @@ class StopAnswers:
             waiting = await self._stop_approvals(chat, stopped, command)
         if command.everything or (nothing and not waiting):
             parts = await self._cut_answers(chat, stopped, command)
+        held = [turn for turn in stopped.waiting if turn.kept_since is not None]
         refused = nothing and not (waiting or parts) and stopped.has_spared
         return _Did(
             len(report.stopped) + runs + waiting,
@@ -195,6 +204,7 @@ class StopAnswers:
             parts,
             already=report.already_stopping,
             refused=names_of(stopped.of_others) if refused else None,
+            held=tuple(text for turn in held for text in turn.texts),
         )
 
     async def _remove_button(self, chat: Target, below: str) -> None:

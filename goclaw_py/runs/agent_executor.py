@@ -12,6 +12,7 @@ from typing import Protocol
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.storable import storable
 from goclaw_py.common.text import first_words, split_half
+from goclaw_py.common.thoughts import ThoughtFilter, separate
 from goclaw_py.model.budget import Budget, BudgetScope, Limit
 from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
@@ -27,6 +28,7 @@ from goclaw_py.ports.agent import (
     MessagePart,
     ModelStep,
     RequestSent,
+    Role,
     RunRequest,
     TakeMessages,
     TextPart,
@@ -223,11 +225,12 @@ class AgentExecutor:
         try:
             work = (job.loop or use.agents[run.agent]).run(request, emit)
             result = await self._within(budget, work)
+            if (rest := progress.thoughts.end()) and self._may_speak(run.id):
+                self._publish(run, progress, journal, hear, TextDelta(rest))
         finally:
             journal.close()
         _check_types(result.text, result.usage)
-        if (text := storable(result.text)) is not result.text:
-            result = replace(result, text=text)
+        result = _readable(result)
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
@@ -292,13 +295,24 @@ class AgentExecutor:
             return
         # Whatever an agent, its model and its tools say comes in here.
         if isinstance(event, TextDelta):
-            if progress.half or not event.text.isascii():
-                text, progress.half = split_half(progress.half + event.text)
-                if not text:
-                    return
-                event = TextDelta(text)
+            text = event.text
+            if progress.half or not text.isascii():
+                text, progress.half = split_half(progress.half + text)
+            if not (text := progress.thoughts.feed(text)):
+                return
+            event = TextDelta(text)
+        elif isinstance(event, RequestSent):
+            # A block of thoughts ends with its response, also if it has no closing tag.
+            rest, progress.thoughts = progress.thoughts.end(), ThoughtFilter()
+            if rest:
+                self._publish(run, progress, journal, hear, TextDelta(rest))
         elif not isinstance(event, ModelStep):
             event = storable(event)
+        self._publish(run, progress, journal, hear, event)
+
+    def _publish(
+        self, run: NewRun, progress: RunRecorder, journal: Journal, hear: Hear, event: LoopEvent
+    ) -> None:
         progress.hear(event, self._clock)
         journal.hear(event)
         if self._use.feed.is_watched:
@@ -314,3 +328,18 @@ def _check_types(text: object, usage: object) -> None:
     """Raise ``TypeError`` for a result of somebody else's code on which nothing can be built."""
     if not (isinstance(text, str) and isinstance(usage, Usage)):
         raise TypeError(f"the agent gave back {type(text)} as text and {type(usage)} as usage")
+
+
+def _readable(result: AgentResult) -> AgentResult:
+    """Return a result without thoughts and halves of surrogate pairs in its text.
+
+    The entries of model agents have their thoughts as parts of their own.
+    """
+    text = separate(storable(result.text)).text
+    if text is result.text:
+        return result
+    entries = tuple(
+        replace(entry, text=separate(entry.text).text) if entry.role is Role.ASSISTANT else entry
+        for entry in result.entries
+    )
+    return replace(result, text=text, entries=entries)

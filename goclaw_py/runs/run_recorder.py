@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from goclaw_py.common.text import cut_text, error_text
+from goclaw_py.common.thoughts import ThoughtFilter
 from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotContinued
 from goclaw_py.model.messages import OutFile
@@ -64,6 +65,8 @@ class RunRecorder:
     """Whether a request was sent that ``step`` does not contain."""
     half: str = ""
     """Half of a surrogate pair at the end of the last text; its other half may come next."""
+    thoughts: ThoughtFilter = field(default_factory=ThoughtFilter)
+    """Removes thoughts from the text of the present request."""
     can_continue: bool = False
     """Whether a later run can continue it after its last step (SPEC AGENT-10)."""
     begun: RunStartResult = field(default_factory=RunStartResult)

@@ -49,6 +49,10 @@ class Turn:
     """The recorder of its run."""
     kept_since: float | None = None
     """When it began to wait for its agent's provider, by the loop's clock."""
+    asked_at: float | None = None
+    """When its run began to ask its agent, by the loop's clock."""
+    failed_at: float | None = None
+    """When its first run failed for its agent's provider, by the loop's clock."""
     is_stopped: bool = False
     """It was stopped while it was held, or was about to be."""
     stop_tried: asyncio.Event | None = None

@@ -46,7 +46,7 @@ PURE = {
     "chats": "access_texts",
     "common": (
         "datetimes dst durations formatting histogram jitter lru markdown rasters redaction "
-        "storable text time_texts timezones"
+        "storable text thoughts time_texts timezones"
     ),
     "delivery": "approval_texts help_text ok_token rate_limit texts",
     "heartbeat": (

@@ -14,7 +14,9 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolReturnPart,
     UserContent,
@@ -23,6 +25,7 @@ from pydantic_ai.messages import (
 
 from goclaw_py.common.storable import storable
 from goclaw_py.common.text import well_formed_json
+from goclaw_py.common.thoughts import separate
 from goclaw_py.ports.agent import HistoryEntry, Role
 
 FORMAT = "pydantic-ai"
@@ -191,9 +194,9 @@ def _without_cut_calls(response: ModelResponse) -> ModelResponse:
     if response.state == "complete":
         return response
     # The arguments of a cut call are not what the model meant, and cut thoughts are not signed.
-    texts = [part for part in response.parts if isinstance(part, TextPart) and part.content]
-    cut = replace(response, parts=texts, state="complete")
+    cut = replace(response, state="complete")
     mend(cut)
+    cut.parts = [part for part in cut.parts if isinstance(part, TextPart) and part.content]
     return cut
 
 
@@ -212,16 +215,27 @@ def _lean(message: ModelMessage, mark: str) -> ModelMessage:
 
 
 def mend(response: ModelResponse) -> None:
-    """Remove halves of surrogate pairs from a response, also from the arguments of its calls.
+    """Give a response the form in which it is stored and sent to a model again.
 
-    Neither a store nor a model's server takes them, and the library could not read the arguments.
+    Thoughts in its text become parts of their own. Halves of surrogate pairs are removed, also from
+    the arguments of its calls: neither a store nor a model's server takes them, and the library
+    could not read the arguments.
     """
     clean = storable(response)
     response.model_name, response.provider_details = clean.model_name, clean.provider_details
-    response.parts = clean.parts
+    response.parts = [each for part in clean.parts for each in _separated(part)]
     for part in response.parts:
         if isinstance(part, BaseToolCallPart) and isinstance(part.args, str):
             part.args = well_formed_json(part.args)
+
+
+def _separated(part: ModelResponsePart) -> Sequence[ModelResponsePart]:
+    if not isinstance(part, TextPart):
+        return [part]
+    found = separate(part.content)
+    if not found.thoughts:
+        return [part]
+    return [*map(ThinkingPart, found.thoughts), replace(part, content=found.text)]
 
 
 def drop_blanks(messages: Sequence[ModelMessage]) -> None:

@@ -21,6 +21,7 @@ from pydantic_ai.exceptions import ModelAPIError, UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters, StreamedResponse, infer_model
 from pydantic_ai.models.fallback import FallbackModel
+from pydantic_ai.profiles import DEFAULT_THINKING_TAGS
 from pydantic_ai.providers import Provider as Source
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings, ThinkingLevel
@@ -90,6 +91,8 @@ class ModelAccess:
         http = retrying_client(connection.retry)
         self._clients.append(http)
         model = _model(connection, http)
+        begin, end = model.profile.get("thinking_tags", DEFAULT_THINKING_TAGS)
+        model.profile["thinking_tags"] = (_UnmatchedTag(begin), _UnmatchedTag(end))
         if connection.options.thinks and not _can_think(model):
             facts = {"model": connection.model, "setting": "thinking"}
             _log.warning("model_setting_ignored", extra=facts)
@@ -102,6 +105,22 @@ class ModelAccess:
             facts = {"model": connection.model, "reason": str(error)}
             _log.warning("fallback_model_skipped", extra=facts)
             return None
+
+
+class _UnmatchedTag(str):
+    """A tag of thoughts that the library sends, and does not recognise in a stream.
+
+    It would recognise only a tag that is a piece of its own, and lose an answer whose closing tag
+    is none. We separate thoughts once the whole text is there.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    def __hash__(self) -> int:
+        return super().__hash__()
 
 
 def settings(connection: ModelConnection) -> ModelSettings:

@@ -25,24 +25,31 @@ from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.common.storable import storable
+from goclaw_py.common.thoughts import separate
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
 
 
 class Reply:
-    """The text so far: what is emitted is exactly what is stored."""
+    """The text so far. Thoughts that are part of it are emitted and not stored."""
 
     def __init__(self, emit: Emit, tools: RunTools, replay: Replay) -> None:
         self._emit = emit
         self._replay = replay
         self._tools = tools
-        self._pieces: list[str] = []
-        self._new_part = False
+        self._parts: list[list[str]] = []
+        """The pieces of each text."""
 
     @property
     def text(self) -> str:
         """Return the whole text."""
-        return storable("".join(self._pieces))
+        texts = (separate("".join(pieces)).text for pieces in self._parts)
+        return storable(BETWEEN_PARTS.join(filter(None, texts)))
+
+    @property
+    def is_cut(self) -> bool:
+        """Return whether the last text ends within a thought."""
+        return bool(self._parts) and separate("".join(self._parts[-1])).is_cut
 
     def hear(self, event: object) -> None:
         """Emit an event of the library, if it has an equivalent."""
@@ -51,7 +58,8 @@ class Reply:
                 self._add(text)
             case PartStartEvent(part=TextPart(content=text)):
                 # A separate text, for example after a tool call.
-                self._new_part = bool(self._pieces)
+                if not self._parts or self._parts[-1]:
+                    self._parts.append([])
                 self._add(text)
             case FunctionToolCallEvent(part=part) | FunctionToolResultEvent(part=part) if (
                 self._replay.result(part.tool_call_id) is not None
@@ -77,17 +85,16 @@ class Reply:
 
     def add_paragraph(self, text: str) -> None:
         """Add a text that the model has not said."""
-        self._new_part = bool(self._pieces)
+        self._parts.append([])
         self._add(text)
 
     def _add(self, piece: str) -> None:
         if not piece:
             return
-        if self._new_part:
-            piece = BETWEEN_PARTS + piece
-            self._new_part = False
-        self._pieces.append(piece)
-        self._emit(TextDelta(piece))
+        pieces = self._parts[-1]
+        is_later = not pieces and len(self._parts) > 1
+        pieces.append(piece)
+        self._emit(TextDelta(BETWEEN_PARTS + piece if is_later else piece))
 
 
 @dataclass(slots=True)

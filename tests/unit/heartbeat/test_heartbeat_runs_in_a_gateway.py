@@ -58,6 +58,16 @@ async def test_a_heartbeat_run_that_finds_nothing_is_silent(step: str | Step) ->
         assert (len(channel.signals), len(channel.drafted)) == (signals, drafted)
 
 
+@pytest.mark.parametrize("every_s", [0, 5])
+async def test_a_thought_about_the_token_hides_no_alert(every_s: float) -> None:
+    """SPEC AGENT-1, HB-6."""
+    pieces = ("<think>If all is well ", "I say HEARTBEAT_OK.</th", "ink>The disk is overfull")
+    async with beating(Stream(pieces, every_s)) as gateway:
+        (row,) = await until_ended(gateway, 1)
+        assert (row.outcome, row.reply) == ("alerted", "The disk is overfull")
+        assert gateway.channel.texts()[-1] == "The disk is overfull"
+
+
 async def test_an_alert_comes_once_where_the_agent_was_spoken_to_last() -> None:
     """SPEC HB-8: the chat and the thread."""
     async with beating(ALERT, spoken_by="bob") as gateway:

@@ -93,9 +93,12 @@ async def test_what_comes_meanwhile_waits_without_asking_in_its_order() -> None:
         await gateway.say("two", "three", apart_s=2)
         await gateway.say("other", chat="bob")
         await until(lambda: len(gateway.channel.texts("bob")) == 1)
-        assert set(provider.asked) == {"one"}
+        await gateway.say("more", chat="cyd")
+        await until(lambda: len(gateway.channel.texts("cyd")) == 1)
+        # The second session shows that it is an outage.
+        assert set(provider.asked) == {"one", "other"}
         provider.down = None
-        await gateway.channel.until_sent(6)
+        await gateway.channel.until_sent(8)
         anns = ["re: one", "re: two", "re: three"]
         assert gateway.channel.texts("ann") == [texts.KEPT, *anns]
         assert gateway.channel.texts("bob") == [texts.KEPT, "re: other"]
@@ -160,7 +163,7 @@ async def test_a_stop_takes_back_the_oldest_that_is_kept() -> None:
         await gateway.say("two", apart_s=2)
         await gateway.say("/stop")
         await until(lambda: len(gateway.channel.texts()) == 2)
-        assert gateway.channel.texts()[1] == "Dropped 1 waiting message."
+        assert gateway.channel.texts()[1] == "Dropped 1 waiting message: “one”."
         await until(lambda: gateway.pending == ["two"])
         provider.down = None
         await gateway.channel.until_sent(3)
@@ -209,16 +212,88 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
         assert gateway.channel.texts()[-1] in ("whole", texts.KEPT)
 
 
+def failing(*bad: str) -> ScriptedAgent:
+    """An agent whose provider always answers these messages with 503."""
+
+    def choose(request: RunRequest) -> Step:
+        if request.prompt in bad:
+            return Fail(DOWN, after_s=0.5)
+        return Say(f"re: {request.prompt}", after_s=0.5)
+
+    return ScriptedAgent(otherwise=choose)
+
+
+async def test_a_message_that_its_provider_always_refuses_fails_by_itself() -> None:
+    """SPEC AGENT-8: others do not wait, and it can be sent again by a button."""
+    async with a_process(failing("bad")) as gateway:
+        await gateway.say("bad", chat="bob")
+        await gateway.channel.until_sent(1)
+        await gateway.say("hello", chat="ann", apart_s=2)
+        assert gateway.channel.texts("ann") == ["re: hello"]
+        await asyncio.sleep(10)
+        assert gateway.channel.texts("bob") == [texts.KEPT, DOWN.friendly]
+        assert gateway.channel.sent[-1].buttons
+        assert gateway.pending == []
+        assert gateway.container.outages.views() == ()
+
+
+async def test_three_such_messages_among_many_chats_keep_nobody_waiting() -> None:
+    bad = ["bad 1", "bad 2", "bad 3"]
+    async with a_process(failing(*bad), Ways(main_lane=8)) as gateway:
+        for text in bad:
+            await gateway.say(text, chat=text, apart_s=0)
+        for number in range(60):
+            await gateway.say(f"m{number}", chat=f"chat {number % 20}", apart_s=0.5)
+        await asyncio.sleep(30)
+        answers = [text for text in gateway.channel.texts() if text.startswith("re: ")]
+        assert len(answers) == 60
+        for text in bad:
+            assert gateway.channel.texts(text) == [texts.KEPT, DOWN.friendly]
+        runs = [run for run in await gateway.store.runs(limit=200) if run.reason is Reason.OUTAGE]
+        assert len(runs) <= 3 * len(bad)
+
+
+async def test_two_such_messages_hold_up_a_third_session_for_seconds_only() -> None:
+    async with a_process(failing("bad", "worse")) as gateway:
+        await gateway.say("bad", chat="bob")
+        await gateway.say("worse", chat="cyd", apart_s=300)
+        await gateway.say("hello", chat="ann", apart_s=2)
+        assert gateway.channel.texts("ann") == [texts.KEPT, "re: hello"]
+        await asyncio.sleep(10)
+        assert gateway.pending == []
+
+
 async def test_one_bad_conversation_holds_up_no_other() -> None:
+    """Nor itself for long, once another one has been answered."""
+
     def choose(request: RunRequest) -> Step:
         return Fail(DOWN) if "bad" in request.session else Say(f"re: {request.prompt}")
 
     async with a_process(ScriptedAgent(otherwise=choose)) as gateway:
         await gateway.say("x", chat="bad", apart_s=3)
         await gateway.say("hello", apart_s=60)
-        assert gateway.channel.texts("ann") == [texts.KEPT, "re: hello"]
-        await asyncio.sleep(600)
-        assert gateway.channel.texts("bad") == [texts.KEPT]
+        assert gateway.channel.texts("ann") == ["re: hello"]
+        assert gateway.channel.texts("bad") == [texts.KEPT, DOWN.friendly]
+
+
+async def test_later_messages_of_its_session_wait_in_their_order() -> None:
+    async with a_process(failing("bad")) as gateway:
+        await gateway.say("bad", "after it", apart_s=2)
+        assert gateway.pending == ["bad", "after it"]
+        await gateway.say("hello", chat="bob")
+        await gateway.channel.until_sent(4)
+        anns = [texts.KEPT, DOWN.friendly, "re: after it"]
+        assert gateway.channel.texts("ann") == anns
+
+
+async def test_a_run_that_began_before_an_outage_proves_nothing() -> None:
+    def choose(request: RunRequest) -> Step:
+        return Say("long", after_s=20) if request.prompt == "long" else Fail(DOWN)
+
+    async with a_process(ScriptedAgent(otherwise=choose), Ways(main_lane=4)) as gateway:
+        await gateway.say("long", chat="bob", apart_s=1)
+        await gateway.say("hello", apart_s=120)
+        assert gateway.channel.texts("ann") == [texts.KEPT]
 
 
 async def test_what_waited_in_the_queue_keeps_its_place() -> None:
@@ -259,6 +334,7 @@ async def test_a_text_that_the_channel_cut_stays_one() -> None:
     """SPEC QUEUE-6."""
     async with outage() as (gateway, provider):
         await gateway.ask("first", chat="bob")
+        await gateway.ask("second", chat="cyd")
         await gateway.gateway.accept([message("part 1 ", cut=True)])
         await gateway.gateway.accept([message("part 2")])
         provider.down = None
@@ -278,7 +354,7 @@ async def test_a_stop_holds_while_the_database_is_away() -> None:
         await asyncio.sleep(30)
         await gateway.gateway.accept([stop])
         await asyncio.sleep(60)
-        assert gateway.channel.texts() == [texts.KEPT, "Dropped 1 waiting message."]
+        assert gateway.channel.texts() == [texts.KEPT, "Dropped 1 waiting message: “one”."]
         assert gateway.pending == []
 
 

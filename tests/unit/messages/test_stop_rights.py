@@ -154,7 +154,7 @@ async def test_what_waits_for_a_provider_is_somebodys_too() -> None:
         await tell(gateway, said("/stopall", "bob"), said("/stop", "bob"))
         await asyncio.sleep(1)
         assert gateway.pending == ["anns"]
-        assert answers(gateway)[1:] == ["Dropped 1 waiting message.", ANNS]
+        assert answers(gateway)[1:] == ["Dropped 1 waiting message: “bobs”.", ANNS]
 
 
 async def test_what_is_not_sent_yet_of_an_answer_is_its_askers() -> None:
