@@ -118,9 +118,13 @@ def file_name(attachment: Attachment) -> str:
     return f"[{attachment.kind.value}{f' “{name}”' if name else ''}]"
 
 
-def file_missing(attachment: Attachment, reason: str) -> str:
-    """Return the agent's text in place of a file that could not be downloaded."""
-    return f"{file_name(attachment)} could not be loaded: {reason}"
+def file_missing(attachment: Attachment, reason: str, *, quoted: bool = False) -> str:
+    """Return the agent's text in place of a file that could not be downloaded.
+
+    ``quoted``: it is one of the message that was replied to.
+    """
+    of = " of the message replied to" if quoted else ""
+    return f"{file_name(attachment)}{of} could not be loaded: {reason}"
 
 
 def file_not_sent(name: str, reason: str) -> str:

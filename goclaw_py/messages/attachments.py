@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from goclaw_py.model.messages import Attachment, FileKind
 from goclaw_py.ports.agent import FilePart, MessagePart, TextPart
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import InboxRow, Place
+from goclaw_py.runs.turn import follows_on
 
 log = logging.getLogger(__name__)
 
@@ -61,22 +63,31 @@ class AttachmentDownloader:
         return folder
 
     async def fetch(self, rows: Sequence[InboxRow]) -> dict[int, list[MessagePart]]:
-        """Return the files of rows, by row; a text in place of a file that is missing."""
-        return {
-            row.id: [
-                await self._fetch(row, number, attachment)
-                for number, attachment in enumerate(row.message.attachments, 1)
-            ]
-            for row in rows
-            if row.message.attachments
-        }
+        """Return the files of rows, by row; a text in place of a file that is missing.
 
-    async def _fetch(self, row: InboxRow, number: int, attachment: Attachment) -> MessagePart:
+        Files of the message that a row replies to come first.
+        """
+        found: dict[int, list[MessagePart]] = defaultdict(list)
+        before: InboxRow | None = None
+        for row in rows:
+            # Each part of an album replies to the same message.
+            if before is None or not follows_on(before.message, row.message):
+                for number, attachment in enumerate(row.message.quoted_files, 1):
+                    found[row.id].append(await self._fetch(row, number, attachment, quoted=True))
+            for number, attachment in enumerate(row.message.attachments, 1):
+                found[row.id].append(await self._fetch(row, number, attachment))
+            before = row
+        return found
+
+    async def _fetch(
+        self, row: InboxRow, number: int, attachment: Attachment, *, quoted: bool = False
+    ) -> MessagePart:
         place = row.message.target.channel, row.message.target.account
         name = attachment.name or f"{attachment.kind.value}{_ENDINGS[attachment.kind]}"
         folder = self._workspaces[row.agent] / FOLDER
         # The same row gets the same name, so that after a crash nothing is downloaded twice.
-        path = folder / f"{row.id}-{number}-{_safe(name)}"
+        place_in_row = f"quoted-{number}" if quoted else str(number)
+        path = folder / f"{row.id}-{place_in_row}-{_safe(name)}"
         try:
             await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
             if not await asyncio.to_thread(path.exists):
@@ -86,8 +97,8 @@ class AttachmentDownloader:
                 "file_download_failed",
                 extra={"inbox": row.id, "session": row.session, "error": str(error)},
             )
-            return TextPart(texts.file_missing(attachment, str(error)))
-        return FilePart(attachment.kind, path.absolute(), name, attachment.mime)
+            return TextPart(texts.file_missing(attachment, str(error), quoted=quoted))
+        return FilePart(attachment.kind, path.absolute(), name, attachment.mime, quoted)
 
 
 async def _patiently(channel: Channel, attachment: Attachment, path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Final
 
 from goclaw_py.chats.session_settings import SessionSettings, as_it_stands
 from goclaw_py.common.clock import new_run_id
-from goclaw_py.common.text import is_blank
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.chat_run import ChatRunExecutor
 from goclaw_py.messages.command_handlers import CommandHandlers
@@ -336,9 +335,11 @@ class MessageIngestor:
         That an approval waits is known only to the database. Raises ``StoreUnavailable``.
         """
         message = row.message
-        nothing = is_blank(message.text) and not message.attachments
-        is_command = row.kind is InboxKind.COMMAND or nothing
-        if is_command or self._is_stop(row.session, message):
+        if (
+            row.kind is InboxKind.COMMAND
+            or speakers.is_empty(message)
+            or self._is_stop(row.session, message)
+        ):
             return True
         return self._may_stop(message) and bool(await self._store.approvals(session=row.session))
 

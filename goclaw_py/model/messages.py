@@ -99,6 +99,7 @@ class InboundMessage:
             bot, replies to it or is a command (SPEC CHAN-5).
         attachments: The files of the message.
         quote: The text of the message that it replies to, or the selected part of it, as Markdown.
+        quoted_files: The files of the message that it replies to.
         quoted_from: The author of ``quote``, ``SELF`` for the bot; without id if the channel hides
             it.
         forwarded_from: The original author of a forwarded message, with the same rules.
@@ -139,6 +140,7 @@ class InboundMessage:
     asker: str = ""
     agent: AgentName | None = None
     formatted: str = ""
+    quoted_files: tuple[Attachment, ...] = ()
 
     @property
     def markdown(self) -> str:
@@ -160,7 +162,7 @@ class InboundMessage:
         return self.asker or self.sender.id
 
 
-AMENDED: Final = ("text", "formatted", "attachments", "quote")
+AMENDED: Final = ("text", "formatted", "attachments", "quote", "quoted_files")
 """The fields of a message that an edit replaces."""
 
 ExternalId = tuple[str, str, str]

@@ -56,18 +56,23 @@ class TextPart:
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A file of a person, stored in the agent's workspace at the absolute ``path``."""
+    """A file of a person, stored in the agent's workspace at the absolute ``path``.
+
+    ``quoted``: it belongs to the message that the person replies to.
+    """
 
     kind: FileKind
     path: Path
     name: str
     mime: str = ""
+    quoted: bool = False
 
     @property
     def text(self) -> str:
         """Its replacement where only text can be used."""
         name = " ".join(self.name.split())
-        return f"[{self.kind.value} “{name}”, saved as {self.path}]"
+        of = " of the message replied to" if self.quoted else ""
+        return f"[{self.kind.value} “{name}”{of}, saved as {self.path}]"
 
 
 MessagePart = TextPart | FilePart

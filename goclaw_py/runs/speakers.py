@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Final
 
-from goclaw_py.common.text import count, cut_text
+from goclaw_py.common.text import count, cut_text, is_blank
 from goclaw_py.delivery import texts
 from goclaw_py.model.messages import SELF, InboundMessage, PeerKind, Sender
 
@@ -52,17 +52,18 @@ def told(message: InboundMessage, text: str) -> str:
     """Return a message with ``text`` for the agent: its speaker, and what it refers to."""
     name = person(message.sender) if message.peer is PeerKind.GROUP and not message.source else ""
     lines: list[str] = []
-    if message.quote or message.quoted_from is not None:
-        lines += _reply(message, name)
-        if text and not name:
+    asks = is_blank(text) and message.forwarded_from is None and _refers(message)
+    if message.quote or message.quoted_files or message.quoted_from is not None:
+        lines += _reply(message, name, asks=asks)
+        if text and not name and not asks:
             lines.append("")
     if message.forwarded_from is not None:
         whom = "you" if message.forwarded_from == SELF else person(message.forwarded_from)
         what = f"{name} forwarded this from" if name else "forwarded from"
         lines += [f"[{what} {whom}]", *_quoted(text)]
-    elif name:
+    elif name and not asks:
         lines.append(f"{name}: {_indented(text)}".rstrip())
-    elif text:
+    elif text and not asks:
         lines.append(text)
     return "\n".join(lines)
 
@@ -73,6 +74,22 @@ def told_further(message: InboundMessage, text: str) -> str:
         return "\n".join(_quoted(text))
     is_named = message.peer is PeerKind.GROUP and not message.source
     return f"  {_indented(text)}" if text and is_named else text
+
+
+def is_empty(message: InboundMessage) -> bool:
+    """Return whether a message has nothing that an agent can read.
+
+    One without words that replies to another one asks about that one, unless it is of a kind that
+    cannot be read.
+    """
+    if message.attachments or not is_blank(message.text):
+        return False
+    return bool(message.unsupported) or not _refers(message)
+
+
+def _refers(message: InboundMessage) -> bool:
+    """Return whether a message without words says something by what it replies to."""
+    return bool(message.quote or message.quoted_files) and not message.attachments
 
 
 def edited(message: InboundMessage) -> str:
@@ -117,14 +134,19 @@ def _entry(message: InboundMessage) -> str:
     return f"{at:%Y-%m-%d %H:%M} {_indented(told(message, text))}"
 
 
-def _reply(message: InboundMessage, name: str) -> list[str]:
-    """Return the message that this one replies to."""
+def _reply(message: InboundMessage, name: str, *, asks: bool) -> list[str]:
+    """Return the message that this one replies to, or ``asks`` about."""
     author, whom = message.quoted_from, ""
     if author is not None:
         whom = "your message" if author == SELF else person(author)
+    files = map(texts.file_name, message.quoted_files)
+    quoted = _quoted("\n".join(filter(None, [message.quote, *files])))
+    if asks:
+        what = f"this message of {whom}" if author not in {None, SELF} else whom or "this"
+        return [f"[{name} asks about {what}]" if name else f"[I ask about {what}]", *quoted]
     if name:
-        return [f"[{name} replies to {whom or 'this'}]", *_quoted(message.quote)]
-    return [*([f"[in reply to {whom}]"] if whom else []), *_quoted(message.quote)]
+        return [f"[{name} replies to {whom or 'this'}]", *quoted]
+    return [*([f"[in reply to {whom}]"] if whom else []), *quoted]
 
 
 def _quoted(text: str) -> list[str]:

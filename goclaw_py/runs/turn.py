@@ -171,7 +171,7 @@ class Turn:
     @property
     def has_files(self) -> bool:
         """Return whether its messages have files to download."""
-        return any(row.message.attachments for row in self.rows)
+        return any(row.message.attachments or row.message.quoted_files for row in self.rows)
 
 
 @dataclass(slots=True)

@@ -56,6 +56,7 @@ INBOUND = {
     "addressed": st.booleans(),
     "attachments": st.lists(attachments, max_size=3).map(tuple),
     "quote": words,
+    "quoted_files": st.lists(attachments, max_size=2).map(tuple),
     "quoted_from": st.none() | st.builds(Sender, words, words, maybe),
     "forwarded_from": st.none() | st.builds(Sender, words, words, maybe),
     "asker": maybe,
@@ -112,7 +113,7 @@ def test_an_amendment_replaces_what_an_edit_says_and_nothing_else(
     message: InboundMessage, edit: InboundMessage
 ) -> None:
     amended = inbound(json.dumps(json.loads(packed(message)) | json.loads(amendment(edit))))
-    changed = {"text", "formatted", "attachments", "quote"}
+    changed = {"text", "formatted", "attachments", "quote", "quoted_files"}
     for field in fields(InboundMessage):
         source = edit if field.name in changed else message
         assert getattr(amended, field.name) == getattr(storable(source), field.name)

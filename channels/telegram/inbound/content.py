@@ -23,8 +23,8 @@ from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.model.messages import Attachment, FileKind
 from goclaw_py.model.values import value
 
-QUOTE_LIMIT = 1000
-"""The longest quote in code points."""
+QUOTE_LIMIT = 4096
+"""The longest quote in code points; only rich messages are longer than that."""
 
 # An animation comes with a document too, a live photo with a photo: the first one found counts.
 _FILES: dict[str, tuple[FileKind, str]] = {
@@ -172,27 +172,47 @@ def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
     return MessageContent(unsupported=_UNKNOWN) if direct and SERVICE.isdisjoint(message) else None
 
 
-def read_quote(message: Fields, replied: Fields | None) -> str:
-    """Return the text of the replied message, or the selected part; "" if it is no text."""
+def read_quote(message: Fields, replied: Fields | None) -> tuple[str, tuple[Attachment, ...]]:
+    """Return the text, as Markdown, and the files of the message that this one replies to.
+
+    Of the text only the selected part, if there is one. What is no text and no file is named in
+    square brackets.
+    """
+    # From another chat the server tells all but the text.
+    content = _quoted(replied or object_or_empty(message.get("external_reply")))
     selected = object_or_empty(message.get("quote"))
     if words := text_or_empty(selected.get("text")):
-        return _quoted(MessageContent(words, selected.get("entities")))
-    if replied is None:
-        return ""
-    for key, entities in (("text", "entities"), ("caption", "caption_entities")):
-        if words := text_or_empty(replied.get(key)):
-            return _quoted(MessageContent(words, replied.get(entities)))
-    rich = replied.get("rich_message")
-    return _quoted(MessageContent(rich_text(rich), rich=rich_text(rich, markdown=True)))
+        return _shortened(MessageContent(words, selected.get("entities"))), content.attachments
+    if not content.text and (what := content.unsupported or _story(message)):
+        return f"[{what}]", content.attachments
+    return _shortened(content), content.attachments
 
 
-def _quoted(content: MessageContent) -> str:
-    """Return a quote as Markdown."""
+def _quoted(replied: Fields) -> MessageContent:
+    """Return the content of a replied message, as far as it can be read."""
+    readable = {
+        key: value
+        for key, value in replied.items()
+        if key not in {"text", "caption"} or isinstance(value, str)
+    }
+    try:
+        return read_content(readable, direct=False) or MessageContent()
+    except Malformed:
+        return MessageContent(text_or_empty(readable.get("caption")))
+
+
+def _story(message: Fields) -> str:
+    return _UNSUPPORTED["story"] if "reply_to_story" in message else ""
+
+
+def _shortened(content: MessageContent) -> str:
+    """Return a quote as Markdown; a longer one is cut, and says how much is missing."""
     if is_blank(content.text):
         return ""
     if len(content.text) <= QUOTE_LIMIT:
         return content.markdown()
-    return cut_text(content.text, QUOTE_LIMIT)
+    end = len(cut_text(content.text, QUOTE_LIMIT)) - 1
+    return f"{marked(content.text, content.entities, 0, end)}… [{len(content.text) - end:,} more]"
 
 
 def read_links(message: Fields) -> str:

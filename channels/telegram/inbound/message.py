@@ -89,8 +89,8 @@ def _said(
     thread = read_thread(message)
     target = read_chat(chat, arrival.account, thread)
     replied = real_reply(message, thread)
-    quote = read_quote(message, replied)
-    text = _text(content, arrival.bot, alone=not (content.attachments or quote))
+    quote, quoted_files = read_quote(message, replied)
+    text = _text(content, arrival.bot, alone=not (content.attachments or quote or quoted_files))
     external_id = f"{target.chat}:{number}" if number else _ephemeral(target.chat, arrival)
     return InboundMessage(
         external_id=f"{external_id}:{required_number(message, 'edit_date')}"
@@ -109,6 +109,7 @@ def _said(
         addressed=peer is PeerKind.DIRECT or _addressed(content, replied, arrival.bot),
         attachments=content.attachments,
         quote=quote,
+        quoted_files=quoted_files,
         quoted_from=_quoted_from(message, replied, arrival.bot),
         forwarded_from=origin_of(message, arrival.bot),
         album=_album(message, target.chat),

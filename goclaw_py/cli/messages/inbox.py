@@ -164,6 +164,8 @@ def _message(message: InboundMessage) -> Iterator[tuple[str, str]]:
         yield "cut", "the channel split a long text here; the next message continues it"
     for file in message.attachments:
         yield "file", _file(file)
+    for file in message.quoted_files:
+        yield "file quoted", _file(file)
 
 
 def _file(file: Attachment) -> str:

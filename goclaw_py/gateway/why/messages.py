@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from goclaw_py.common.formatting import sentence
-from goclaw_py.common.text import is_blank
 from goclaw_py.gateway.why import approvals, outcomes, runs, waits
 from goclaw_py.gateway.why.sources import (
     Sources,
@@ -20,6 +19,7 @@ from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subj
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import DeadLetter
+from goclaw_py.runs.speakers import is_empty
 
 
 def subject(letter: DeadLetter) -> Subject:
@@ -69,7 +69,7 @@ async def _handled(src: Sources, message: InboundMessage) -> Verdict:
     if our_command_of(message) is not None:
         name = message.text.split()[0] if message.text.split() else "a button"
         return conclude("message.command", f"It is a command ({name}), and was carried out.")
-    if is_blank(message.text) and not message.attachments:
+    if is_empty(message):
         what = message.unsupported or "an empty message"
         again = Cure("Send it as text, a picture or a file")
         answer = f"It has no content that an agent can read ({what}); its sender was told so."

@@ -16,7 +16,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.messages.attachments import FOLDER, _safe
 from goclaw_py.model.errors import ChannelError, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind
+from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, OutFile, PeerKind, Sender
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import GroupPolicy
 from goclaw_py.ports.agent import AgentResult, FilePart, RunRequest, TextPart
@@ -118,6 +118,73 @@ async def test_an_album_is_one_turn_with_its_files_in_order() -> None:
         names = [part.name for part in files_of(request)]
         assert names == ["photo.jpg", "tax return.pdf", "photo.jpg"]
         assert (await gateway.said_in_history())[0].startswith("our trip\n[photo]\n[document")
+
+
+async def test_a_file_of_the_message_replied_to_comes_with_the_reply() -> None:
+    """SPEC CHAN-6: before the message's own, and marked; once for all parts of an album."""
+    asked = replace(with_files("which is better?", PAPER), quote="mine", quoted_files=(PHOTO,))
+    album = [replace(asked, album="7"), replace(asked, external_id="8", text="", album="7")]
+    async with with_downloads() as (gateway, channel):
+        text, photo, *own = await parts_of(gateway, *album)
+        assert text == TextPart("> mine\n> [photo]\n\nwhich is better?")
+        assert isinstance(photo, FilePart)
+        assert (photo.name, photo.quoted, photo.path.read_bytes()) == ("photo.jpg", True, b"jpeg")
+        assert "of the message replied to, saved as" in photo.text
+        assert [isinstance(part, FilePart) and part.quoted for part in own] == [False, False]
+        assert channel.fetched == ["photo", "paper", "paper"]
+        await gateway.channel.until_sent(1)
+        assert (await gateway.said_in_history())[0].startswith("> mine\n> [photo]\n\nwhich")
+
+
+async def test_a_file_of_the_message_replied_to_that_is_gone_is_named() -> None:
+    """The sentence is that of a file of one's own."""
+    async with with_downloads() as (gateway, channel):
+        channel.refusals = [Undeliverable("the file is too big")]
+        asked = replace(message("what is it?"), quoted_files=(PAPER,))
+        text, missing = await parts_of(gateway, asked)
+        assert text == TextPart("> [document “tax return.pdf”]\n\nwhat is it?")
+        of = "[document “tax return.pdf”] of the message replied to"
+        assert missing == TextPart(f"{of} could not be loaded: the file is too big")
+
+
+async def test_a_reply_to_a_file_does_not_join_a_run_and_can_be_stopped() -> None:
+    """SPEC QUEUE-4, CMD-1: as with files of its own."""
+    steer = QueuePolicy(mode=Mode.STEER)
+    agent = ScriptedAgent(Block())
+    async with with_downloads(agent, Ways(steer, steer)) as (gateway, channel):
+        channel.takes_s = 600.0
+        await gateway.say("work")
+        await agent.until_active(1)
+        await gateway.gateway.accept([replace(message("and this?"), quoted_files=(PHOTO,))])
+        agent.release()
+        await gateway.channel.until_sent(1)
+        await until(lambda: channel.fetched == ["photo"])
+        await gateway.gateway.accept([replace(message("stop"), quoted_files=(PHOTO,))])
+        await until(lambda: "Stopped." in gateway.channel.texts("ann"), within_s=0.2)
+        assert gateway.scripted.prompts == ["work"]
+
+
+async def test_a_reply_without_words_asks_about_the_message() -> None:
+    """SPEC CHAN-11: in a group the bot's name alone; something that cannot be read asks nothing."""
+    group = replace(
+        message("", peer=PeerKind.GROUP, sender="ben"), quoted_from=Sender("ann", "Ann")
+    )
+    about = "[Ben (id ben) asks about this message of Ann (id ann)]"
+    for asked, told in (
+        (replace(group, quote="the build is red"), f"{about}\n> the build is red"),
+        (replace(group, quoted_files=(PHOTO,)), f"{about}\n> [photo]"),
+    ):
+        async with with_downloads(ways=replace(AT_ONCE, groups=GroupPolicy.OPEN)) as (gateway, _):
+            first, *_ = await parts_of(gateway, asked)
+            assert first == TextPart(told)
+            await gateway.channel.until_sent(1)
+            entries = await gateway.store.history(session_of(peer=PeerKind.GROUP))
+            assert entries[0].entry.text == told
+    async with with_downloads() as (gateway, channel):
+        await gateway.gateway.accept([replace(message(""), quote="a", unsupported="a dice")])
+        await channel.until_sent(1)
+        assert channel.texts() == [texts.unsupported("a dice")]
+        assert gateway.scripted.requests == []
 
 
 async def test_captions_of_an_album_stand_above_their_files() -> None:

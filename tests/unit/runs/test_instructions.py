@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goclaw_py.common.text import is_blank
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import (
@@ -145,6 +146,7 @@ async def test_wrong_bytes_become_replacement_characters(tmp_path: Path) -> None
 ANN, BOB, NEWS = Sender("7", "Ann", "ann"), Sender("8", "Bob"), Sender("-1", "News", "news")
 HIDDEN = Sender("", "Cid")
 AT = datetime(2026, 3, 1, 9, 5, 59, tzinfo=UTC)
+PHOTO = Attachment(FileKind.PHOTO, "photo")
 GROUP = InboundMessage("1:2", Target("telegram", "default", "1"), PeerKind.GROUP, ANN, "", AT)
 DIRECT = replace(GROUP, peer=PeerKind.DIRECT)
 
@@ -182,7 +184,24 @@ def test_a_person_is_shown_by_what_they_cannot_choose_freely(sender: Sender, sho
         (DIRECT, "", ""),
         (replace(GROUP, source="subagent"), "done", "done"),
         (replace(DIRECT, quote="a\nb"), "why?", "> a\n> b\n\nwhy?"),
-        (replace(DIRECT, quote="a"), "", "> a"),
+        (replace(DIRECT, quote="a"), "", "[I ask about this]\n> a"),
+        (replace(DIRECT, quote="a", quoted_from=SELF), "", "[I ask about your message]\n> a"),
+        (
+            replace(GROUP, quote="a\nb", quoted_from=BOB),
+            " ",
+            "[Ann (@ann) asks about this message of Bob (id 8)]\n> a\n> b",
+        ),
+        (
+            replace(GROUP, quoted_files=(PHOTO,), quoted_from=BOB),
+            "\u200b",
+            "[Ann (@ann) asks about this message of Bob (id 8)]\n> [photo]",
+        ),
+        (
+            replace(GROUP, quote="a", quoted_files=(PHOTO,), quoted_from=BOB),
+            "what is it?",
+            "[Ann (@ann) replies to Bob (id 8)]\n> a\n> [photo]\nAnn (@ann): what is it?",
+        ),
+        (replace(DIRECT, quote="a", attachments=(PHOTO,)), "", "> a"),
         (
             replace(DIRECT, quote="a", quoted_from=SELF),
             "why?",
@@ -236,6 +255,7 @@ _PERSON = (
 )
 _OURS = re.compile(
     rf"(?:{_PERSON}):(?: .*)?|\[(?:{_PERSON}) (?:replies to (?:this|your message|{_PERSON})"
+    rf"|asks about (?:this|your message|this message of (?:{_PERSON}))"
     rf"|forwarded this from (?:you|{_PERSON}))\]|> .*|  .*",
     re.DOTALL,
 )
@@ -248,7 +268,8 @@ def test_nobody_can_begin_a_line_at_the_margin(message: InboundMessage, text: st
     assert all(_OURS.fullmatch(line) for line in told), told
     margin = [line for line in told if not line.startswith(("> ", "  ", "["))]
     spoken = f"{speakers.person(message.sender)}:"
-    assert len(margin) == (message.forwarded_from is None)
+    is_named = message.forwarded_from is None and not (is_blank(text) and message.quote)
+    assert len(margin) == is_named
     assert all(line.startswith(spoken) for line in margin)
 
 

@@ -105,6 +105,7 @@ def inbound(text: str) -> InboundMessage:
         asker=get("asker", ""),
         agent=get("agent"),
         formatted=get("formatted", ""),
+        quoted_files=tuple(map(_attachment, get("quoted_files", ()))),
     )
 
 

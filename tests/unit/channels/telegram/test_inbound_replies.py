@@ -6,15 +6,18 @@ import pytest
 
 from goclaw_py.model.messages import SELF, Sender, TopicChanged
 from tests.unit.channels.telegram.updates import (
+    DOCUMENT,
     FORUM,
     NEWS,
     NOON,
     OURSELVES,
     PHOTO,
+    STICKER,
     TEAM,
     TOPIC_BEGAN,
     Json,
     answer,
+    edited,
     message,
     parsed,
     read,
@@ -27,6 +30,11 @@ from tests.unit.channels.telegram.updates import (
 SLIM = {"message_id": 55, "from": OURSELVES}
 IN_FORUM = answer(message_id=60, chat=FORUM)
 THREAD = said_in(TEAM, message_thread_id=60, reply_to_message=answer(message_id=60))
+PLACE = {"latitude": 1.5, "longitude": 2.5}
+VENUE = {"title": "Cafe", "address": "1 Main St", "location": PLACE}
+POLL = {"question": "Tea?", "options": [{"text": "yes"}]}
+BOBS = {"phone_number": "+1", "first_name": "Bob"}
+LONG = {"blocks": [{"type": "paragraph", "text": "x" * 5000}]}
 COUNTING = message("one two three", message_id=9)
 ORIGIN = {"type": "channel", "chat": NEWS, "message_id": 5, "date": NOON}
 ELSEWHERE = {"origin": ORIGIN, "chat": NEWS, "message_id": 5}
@@ -78,12 +86,64 @@ def test_a_broken_reply_does_not_cost_the_message(replied: object) -> None:
         (said(reply_to_message=message(None, photo=PHOTO, caption="my cat")), "my cat"),
         (said(reply_to_message=message(None, photo=PHOTO)), ""),
         (said(reply_to_message=message(" \n")), ""),
-        (said(reply_to_message=message("x" * 4096)), "x" * 999 + "…"),
+        (said(reply_to_message=message("x" * 4096)), "x" * 4096),
+        (said(reply_to_message=message(None, rich_message=LONG)), "x" * 4095 + "… [905 more]"),
+        (said(reply_to_message=message(None, location=PLACE)), "[location: 1.5, 2.5]"),
+        (
+            said(reply_to_message=message(None, venue=VENUE, location=PLACE)),
+            "[place: Cafe, 1 Main St, 1.5, 2.5]",
+        ),
+        (said(reply_to_message=message(None, poll=POLL)), "[poll: Tea? Options: yes]"),
+        (said(reply_to_message=message(None, contact=BOBS)), "[contact: Bob, +1]"),
+        (said(reply_to_message=message(None, sticker=STICKER)), "👍"),
+        (said(reply_to_message=message(None, dice={"emoji": "🎲", "value": 3})), "[a dice]"),
+        (said(reply_to_message=message(None, story={"id": 1})), "[a story]"),
+        (said(reply_to_message=message(None, new_chat_title="x")), ""),
+        (said(reply_to_message={"message_id": 9}), ""),
+        (said(reply_to_message=message(None, photo=[], caption="broken")), "broken"),
+        (said(reply_to_message=message(5, photo=PHOTO, caption=5)), ""),
+        (said(reply_to_story={"chat": NEWS, "id": 3}), "[a story]"),
+        (said(external_reply={**ELSEWHERE, "poll": POLL}), "[poll: Tea? Options: yes]"),
     ],
 )
 def test_the_marked_part_of_a_message_is_quoted_before_all_of_it(raw: Json, quote: str) -> None:
     """SPEC CHAN-6."""
     assert parsed(raw).quote == quote
+
+
+FILES: list[tuple[Json, str]] = [
+    ({"photo": PHOTO}, "x"),
+    ({"document": DOCUMENT}, "doc"),
+    ({"voice": {"file_id": "v"}}, "v"),
+    ({"video": {"file_id": "vid"}}, "vid"),
+    ({"video_note": {"file_id": "n"}}, "n"),
+    ({"audio": {"file_id": "a"}}, "a"),
+    ({"animation": {"file_id": "gif"}, "document": DOCUMENT}, "gif"),
+]
+
+
+@pytest.mark.parametrize(("content", "ref"), FILES, ids=[ref for _, ref in FILES])
+def test_a_reply_brings_the_files_of_what_it_replies_to(content: Json, ref: str) -> None:
+    """SPEC CHAN-6: also to what is quoted from another chat, and below a selected part."""
+    replied = message(None, message_id=9, caption="the plan", **content)
+    quote = {"text": "plan", "position": 4}
+    for raw, words in (
+        (said(reply_to_message=replied), "the plan"),
+        (said(reply_to_message=replied, quote=quote), "plan"),
+        (said(None, sticker=STICKER, reply_to_message=replied), "the plan"),
+        (said(external_reply={**ELSEWHERE, **content}), ""),
+        (said_in(TEAM, "@GoclawTestBot", reply_to_message={**replied, "chat": TEAM}), "the plan"),
+        (edited(reply_to_message=replied), "the plan"),
+    ):
+        found = parsed(raw)
+        assert ([file.ref for file in found.quoted_files], found.quote) == ([ref], words)
+        assert found.attachments == ()
+
+
+def test_a_reply_that_is_only_the_name_asks_about_a_file_too() -> None:
+    replied = message(None, message_id=9, chat=TEAM, photo=PHOTO)
+    found = parsed(said_in(TEAM, "@GoclawTestBot", reply_to_message=replied))
+    assert (found.text, found.addressed, len(found.quoted_files)) == ("", True, 1)
 
 
 def test_what_is_quoted_from_another_chat_is_no_reply() -> None:
