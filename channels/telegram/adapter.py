@@ -16,6 +16,7 @@ from channels.telegram.format import plain, render
 from channels.telegram.inbound.reader import CHANNEL, PRESS
 from channels.telegram.lost_drafts import LostDrafts, numbers_between
 from channels.telegram.marks import Marks
+from channels.telegram.menu import publish_commands
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
@@ -33,7 +34,6 @@ from channels.telegram.webhook import WebhookReceiver
 from goclaw_py.common.lru import LruCache
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.rate_limit import RateLimit
-from goclaw_py.model.chat_commands import MENU
 from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
 from goclaw_py.model.messages import (
     Attachment,
@@ -62,9 +62,6 @@ Connect = Callable[[TelegramSettings], Awaitable[BotClient]]
 
 _log = logging.getLogger("channels.telegram")
 
-_MENU = {"start": "Begin", **dict(MENU)}
-_MENU_APART_S = 5.0
-_MENU_LONGEST_PAUSE_S = 600.0
 _LONGEST_PAUSE_S = 30.0
 _CLOSE_TRIES = 5
 _CLOSE_APART_S = 2.0
@@ -107,7 +104,8 @@ class TelegramChannel:
         hooked = bool(settings.webhook_url)
         self._webhook = WebhookReceiver(settings, account, self._accepted) if hooked else None
         self._poller: Poller | None = None
-        self._start: Outage | None = None
+        # Until the server has answered once it is not connected, however long imports take.
+        self._start: Outage | None = self._starting()
         self._sending = MessageSender(self._open, self._on_sent)
         self._lost = LostDrafts(self._open, self._close_later)
         self._sent_at = LruCache[ChatPlace, float](_MOST_SENT)
@@ -193,17 +191,19 @@ class TelegramChannel:
         bot = await self._identify(client)
         if bot is None:
             return
-        self.handle = bot.username or None
+        self._named(bot)
         if not bot.reads_groups:
             _log.info("privacy_mode_is_on", extra={"account": self.account})
         self._accepted()
         updates = Updates(client, bot, self.account)
-        menu = asyncio.create_task(self._publish_commands(client), name="telegram menu")
+        menu = asyncio.create_task(publish_commands(client, self.account), name="telegram menu")
+        name = asyncio.create_task(updates.follow_name(self._named), name="telegram name")
         try:
             await self._receive(client, updates, intake)
         finally:
             menu.cancel()
-            await asyncio.wait({menu})
+            name.cancel()
+            await asyncio.wait({menu, name})
             await updates.close()
 
     async def until_retry(self) -> None:
@@ -342,8 +342,7 @@ class TelegramChannel:
 
         Raises ``ChannelRefused`` if the token was refused for minutes.
         """
-        start = Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
-        self._start = start
+        start = self._start = self._starting()
         now = asyncio.get_running_loop().time
         refused_at: float | None = None
         try:
@@ -396,22 +395,6 @@ class TelegramChannel:
         self._accepted()
         return True
 
-    async def _publish_commands(self, client: BotClient) -> None:
-        """Publish the command menu, with retries until it is accepted or refused."""
-        pause = _MENU_APART_S
-        while True:
-            try:
-                await client.set_commands(_MENU)
-            except ChannelError as error:
-                facts = {"account": self.account, "error": str(error)}
-                _log.info("command_menu_not_published", extra=facts)
-                if not error.retryable:
-                    return
-                await asyncio.sleep(max(pause, error.retry_after_s or 0))
-                pause = min(2 * pause, _MENU_LONGEST_PAUSE_S)
-            else:
-                return
-
     # ------------------------------------------------------------------ showing
 
     def _wait(self, place: ChatPlace, waits: RunWaits) -> None:
@@ -462,6 +445,12 @@ class TelegramChannel:
                 await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
             else:
                 return
+
+    def _starting(self) -> Outage:
+        return Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
+
+    def _named(self, bot: Bot) -> None:
+        self.handle = bot.username or None
 
     def _accepted(self) -> None:
         self._refused = False

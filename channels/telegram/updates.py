@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from channels.telegram.client import Bot, BotClient
@@ -18,6 +19,7 @@ _log = logging.getLogger("channels.telegram")
 
 _TRIES = 3
 _APART_S = 0.5
+_NAME_EVERY_S = 180.0
 _LAST_S = 2.0
 """Seconds that answers to presses may take at the end."""
 
@@ -50,6 +52,18 @@ class Updates:
             task = asyncio.create_task(self._answer(press[0], text), name="telegram press")
             self._answers.add(task)
             task.add_done_callback(self._answers.discard)
+
+    async def follow_name(self, changed: Callable[[Bot], None]) -> None:
+        """Ask for the bot's name every few minutes; it can be changed while the bot runs."""
+        while True:
+            await asyncio.sleep(_NAME_EVERY_S)
+            with suppress(ChannelError):
+                bot = await self._client.get_me()
+                if bot.username != self._bot.username:
+                    facts = {"account": self._account, "handle": bot.username}
+                    _log.info("bot_renamed", extra=facts)
+                    self._bot = bot
+                    changed(bot)
 
     async def close(self) -> None:
         """Answer no more presses, after those in progress."""

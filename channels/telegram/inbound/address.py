@@ -11,6 +11,7 @@ from channels.telegram.fields import Fields, list_or_empty, object_or_empty, who
 from goclaw_py.model.chat_commands import our_command
 
 _COMMAND = re.compile(r"\s*/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
+_BOT = re.compile(r"(?<![A-Za-z0-9_@./])@([A-Za-z0-9_]{1,29}[Bb][Oo][Tt])(?![A-Za-z0-9_])")
 
 
 @lru_cache(maxsize=64)
@@ -41,9 +42,23 @@ def is_addressed(text: str, entities: object, bot: Bot, *, replied: Fields | Non
         return _name(bot.username).fullmatch(name) is not None
     if our_command(text) is not None:
         return True
-    if object_or_empty((replied or {}).get("from")).get("id") == bot.id:
+    if _begins_with_name(text, bot) or any(_mentions(text, entities, bot)):
         return True
-    return _begins_with_name(text, bot) or any(_mentions(text, entities, bot))
+    is_reply = object_or_empty((replied or {}).get("from")).get("id") == bot.id
+    return is_reply and not names_another_bot(text, entities, bot)
+
+
+def names_another_bot(text: str, entities: object, bot: Bot) -> bool:
+    """Return whether a text names a bot that is not ours, by its id or an ``@name``.
+
+    The usernames of bots end with "bot".
+    """
+    for entity in map(object_or_empty, list_or_empty(entities)):
+        user = object_or_empty(entity.get("user"))
+        if user.get("is_bot") is True and user.get("id") != bot.id:
+            return True
+    ours = bot.username.lower()
+    return any(found[1].lower() != ours for found in _BOT.finditer(text))
 
 
 def is_mentioned(text: str, bot: Bot) -> bool:

@@ -15,7 +15,12 @@ from channels.telegram.fields import (
     text_or_empty,
     whole_number,
 )
-from channels.telegram.inbound.address import is_addressed, is_mentioned, without_address
+from channels.telegram.inbound.address import (
+    is_addressed,
+    is_mentioned,
+    names_another_bot,
+    without_address,
+)
 from channels.telegram.inbound.chat import (
     CHANNEL,
     UpdateContext,
@@ -37,6 +42,7 @@ from channels.telegram.inbound.content import (
 )
 from channels.telegram.inbound.topic import read_topic, topic_name
 from goclaw_py.common.text import utf16_len
+from goclaw_py.model.chat_commands import our_command
 from goclaw_py.model.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
 
 
@@ -128,16 +134,20 @@ def _ephemeral(chat: str, arrival: UpdateContext) -> str:
 
 
 def _text(content: MessageContent, bot: Bot, *, alone: bool) -> str:
-    """Return the text without the bot's name, or the name if there is nothing else."""
+    """Return the text without the bot's name, unless there is nothing else, or another bot's."""
     text = without_address(content.text, bot)
-    return content.text if alone and not text else text
+    if text == content.text or (alone and not text):
+        return content.text
+    both = names_another_bot(content.text, content.entities, bot) and our_command(text) is None
+    return content.text if both else text
 
 
 def _formatted(message: Fields, content: MessageContent, text: str, bot: Bot) -> str:
     """Return the text as Markdown; "" if that is ``text``."""
     links = read_links(message) if "reply_markup" in message else ""
     if content.rich:
-        markdown = without_address(content.rich, bot)
+        is_whole = text == content.text
+        markdown = content.rich if is_whole else without_address(content.rich, bot)
     elif content.entities:
         # ``text`` is the whole text without the bot's name at its ends.
         begin = content.text.find(text)

@@ -113,6 +113,7 @@ class ScriptedClient:
     answers: list[Answer] = field(default_factory=list)
     hook: WebhookState = field(default_factory=WebhookState)
     """The webhook that is set at the server."""
+    bot: Bot = BOT
     hook_stays: bool = False
     """Another program sets its webhook again at once."""
     messages: dict[int, Sent] = field(default_factory=dict)
@@ -168,7 +169,7 @@ class ScriptedClient:
 
     async def get_me(self) -> Bot:
         await self._begin("get_me")
-        return BOT
+        return self.bot
 
     async def get_updates(
         self, *, offset: int | None, wait_s: int, kinds: Sequence[str]

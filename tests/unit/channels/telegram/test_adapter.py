@@ -15,10 +15,18 @@ from channels.telegram.settings import Streaming, TelegramSettings
 from goclaw_py.delivery.rate_limit import RateLimit
 from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Attachment, FileKind, OutboundMessage, PeerKind, Target
+from goclaw_py.model.messages import (
+    Attachment,
+    FileKind,
+    InboundMessage,
+    OutboundMessage,
+    PeerKind,
+    Target,
+)
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted
 from goclaw_py.ports.channel import Channel
+from goclaw_py.scheduler.views import ChannelState
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,
     Answer,
@@ -173,6 +181,37 @@ async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
         client.menu
     )
     assert {"jobs", "timezone", "heartbeat", "mute"} <= set(client.menu)
+
+
+async def test_it_is_connected_once_the_server_has_answered() -> None:
+    """SPEC CHAN-8: not while the library is imported, nor while the server is silent."""
+    client, states = ScriptedClient(), list[ChannelState]()
+    client.takes_s["get_me"] = 10.0
+    channel = channel_over(client, connect_s=20.0)
+    assert channel.health.state is ChannelState.STARTING
+    async with meanwhile(channel.receive(Notebook())):
+        for wait_s in (1, 18, 10, 2):
+            await asyncio.sleep(wait_s)
+            states.append(channel.health.state)
+    assert states == [ChannelState.STARTING] * 3 + [ChannelState.CONNECTED]
+    await channel.close()
+
+
+async def test_a_new_name_of_the_bot_is_known_within_minutes() -> None:
+    """SPEC CHAN-5: also if the server does not answer once."""
+    client, notebook = ScriptedClient(), Notebook()
+    group = {"chat": {"id": -7, "type": "supergroup", "title": "Team"}}
+    async with over(client) as channel, meanwhile(channel.receive(notebook)):
+        await asyncio.sleep(1)
+        client.bot = replace(client.bot, username="NewBot")
+        client.fail("get_me", NotSent("timeout"))
+        await asyncio.sleep(400)
+        assert channel.handle == "NewBot"
+        client.answers.append([update(5, "@NewBot hello", **group)])
+        await asyncio.sleep(40)
+    (found,) = notebook.taken
+    assert isinstance(found, InboundMessage)
+    assert (found.text, found.addressed) == ("hello", True)
 
 
 async def test_the_menu_is_published_again_when_that_failed(

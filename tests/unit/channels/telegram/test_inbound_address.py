@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -11,6 +12,7 @@ from goclaw_py.common.text import utf16_len
 from tests.unit.channels.telegram.updates import (
     BEN,
     OTHER_BOT,
+    OURSELVES,
     PHOTO,
     TEAM,
     Json,
@@ -143,6 +145,44 @@ def test_a_command_is_for_whom_it_names_or_for_who_knows_it(text: str, *, addres
 
 def test_a_command_for_another_bot_is_not_ours_even_as_a_reply_to_us() -> None:
     assert not heard("/stop@PollBot", reply_to_message=answer(chat=TEAM))
+
+
+POLLBOT: Json = {"type": "text_mention", "offset": 0, "length": 4, "user": OTHER_BOT}
+US: Json = {**POLLBOT, "user": OURSELVES}
+
+
+@pytest.mark.parametrize(
+    ("text", "entities", "addressed", "kept"),
+    [
+        ("@PollBot and you?", [], False, "@PollBot and you?"),
+        ("and you, @PollBot?", [], False, "and you, @PollBot?"),
+        ("and you @pollbot", [], False, "and you @pollbot"),
+        ("Poll and you?", [POLLBOT], False, "Poll and you?"),
+        ("Goclaw or @PollBot?", [{**US, "length": 6}], True, "Goclaw or @PollBot?"),
+        ("@GoclawTestBot ask @PollBot", [], True, "@GoclawTestBot ask @PollBot"),
+        ("@PollBot or @GoclawTestBot", [], True, "@PollBot or @GoclawTestBot"),
+        ("@GoclawTestBot2 and you?", [], True, "@GoclawTestBot2 and you?"),
+        ("what does @ben say?", [], True, "what does @ben say?"),
+        ("who wrote ann@pollbot", [], True, "who wrote ann@pollbot"),
+        ("see https://t.me/@pollbot", [], True, "see https://t.me/@pollbot"),
+        ("@robots and you?", [], True, "@robots and you?"),
+        ("/status", [], True, "/status"),
+        ("@GoclawTestBot /weather @PollBot", [], True, "@GoclawTestBot /weather @PollBot"),
+        ("@GoclawTestBot /status @PollBot", [], True, "/status @PollBot"),
+    ],
+)
+def test_a_reply_to_us_that_names_only_another_bot_is_not_ours(
+    text: str, entities: list[Json], *, addressed: bool, kept: str
+) -> None:
+    """SPEC CHAN-5: if both are named, the agent reads both names. Also in captions."""
+    reply = {"reply_to_message": answer(chat=TEAM)}
+    named = [mention(text)] if re.search(r"@GoclawTestBot\b", text) else []
+    found = parsed(said_in(TEAM, text, entities=[*named, *entities], **reply))
+    assert (found.addressed, found.text) == (addressed, kept)
+    captioned = {"photo": PHOTO, "caption": text, "caption_entities": [*named, *entities]}
+    found = parsed(said_in(TEAM, None, **captioned, **reply))
+    assert (found.addressed, found.text) == (addressed, kept)
+    assert parsed(said(text, entities=[*named, *entities])).addressed
 
 
 def test_in_a_private_chat_everything_is_for_the_bot() -> None:
