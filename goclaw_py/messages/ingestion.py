@@ -39,6 +39,7 @@ from goclaw_py.model.messages import (
     Target,
     external_id,
 )
+from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
@@ -360,11 +361,16 @@ class MessageIngestor:
         if not self._is_taken_in(message) and await self._store.amend(row):
             self._amend(message, begun=True)
             return True
-        target = message.target
-        if not await self._store.is_known(target.channel, target.account, message.edits):
+        name = message.target.channel, message.target.account, message.edits
+        before, now = await self._store.last_version(*name, before=row.id), self._clock.now()
+        if before is not None and message.is_same_content(before):
+            # Channels report edits also for what people do not see, such as a link preview.
+            await self._store.settle([row.id], Outcome.COMPLETED, now=now)
+            return True
+        if not await self._store.is_known(*name):
             return False
         entry = HistoryEntry(Role.USER, speakers.edited(message))
-        await self._store.note(row.session, entry, rows=[row.id], now=self._clock.now())
+        await self._store.note(row.session, entry, rows=[row.id], now=now)
         return True
 
     def _is_taken_in(self, edit: InboundMessage) -> bool:

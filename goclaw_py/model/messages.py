@@ -152,6 +152,12 @@ class InboundMessage:
         """The number of characters that an agent reads of it."""
         return len(self.markdown) + len(self.quote)
 
+    def is_same_content(self, other: InboundMessage) -> bool:
+        """Return whether it has the words, the formatting and the files of another version."""
+        return self.markdown == other.markdown and list(map(_file_facts, self.attachments)) == list(
+            map(_file_facts, other.attachments)
+        )
+
     def amended_by(self, edit: InboundMessage) -> InboundMessage:
         """Return it with the content of an edit (SPEC CHAN-6)."""
         return replace(self, **{name: getattr(edit, name) for name in AMENDED})
@@ -160,6 +166,11 @@ class InboundMessage:
     def of_whom(self) -> str:
         """The id of its sender, or of the sender whose task created it."""
         return self.asker or self.sender.id
+
+
+def _file_facts(file: Attachment) -> tuple[object, ...]:
+    """Return what is equal in each delivery of a file; a channel may give it another reference."""
+    return file.kind, file.name, file.mime, file.ref if file.size is None else file.size
 
 
 AMENDED: Final = ("text", "formatted", "attachments", "quote", "quoted_files")

@@ -88,6 +88,31 @@ async def test_a_message_is_found_by_the_id_under_which_it_came_in(world: World)
     assert not await world.b.is_known("console", "default", "100:1")
 
 
+async def test_the_last_version_of_a_message_is_found_by_its_id(world: World) -> None:
+    """CHAN-6: the message itself, also amended, or the newest of its edits before a row."""
+    name = ("telegram", "default", "100:1")
+    assert await world.a.last_version(*name, before=1 << 40) is None
+    rows = await arrive(
+        world,
+        inbox(1),
+        inbox(10),
+        edit_of(message(1), "one", 5),
+        edit_of(message(1), "two", 6),
+        inbox(2),
+    )
+    first, _, one, two, _ = rows
+    for before, text in ((first.id, None), (one.id, "hello"), (two.id, "one"), (1 << 40, "two")):
+        for store in (world.a, world.b):
+            found = await store.last_version(*name, before=before)
+            assert (found and found.text) == text
+    await world.a.amend(one)
+    amended = await world.b.last_version(*name, before=one.id)
+    assert amended is not None
+    assert amended.text == "one"
+    assert await world.b.last_version("telegram", "work", "100:1", before=1 << 40) is None
+    assert await world.b.last_version("telegram", "default", "x\0", before=1 << 40) is None
+
+
 async def test_the_messages_of_a_run_are_found_also_after_its_end(world: World) -> None:
     """OPS-4."""
     rows = await arrive(world, inbox(1), inbox(2), inbox(3))

@@ -231,6 +231,15 @@ class InboxStore(Protocol):
         stored, has ended, or a run has started with it.
         """
 
+    async def last_version(
+        self, channel: str, account: str, external_id: str, *, before: int
+    ) -> InboundMessage | None:
+        """Return the newest version of a message that is stored before a row.
+
+        The message, or the last edit of it; None if neither is stored. The external ids of edits
+        begin with that of the message and a colon (SPEC IO-1).
+        """
+
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         """Return whether a message is stored."""
 

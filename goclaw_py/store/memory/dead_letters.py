@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from datetime import datetime
 
 from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
@@ -38,6 +39,17 @@ class MemoryDeadLetters(MemoryPart):
             # It is brought in as it comes in.
             self._db.end_row(own, Outcome.COMPLETED, None, edit.received_at)
         return True
+
+    async def last_version(
+        self, channel: str, account: str, external_id: str, *, before: int
+    ) -> InboundMessage | None:
+        channel, account, name = storable((channel, account, external_id))
+        versions = [
+            row
+            for key, row in self._db.known.items()
+            if key[:2] == (channel, account) and row.id < before and _is_version(row.message, name)
+        ]
+        return max(versions, key=lambda row: row.id).message if versions else None
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         return storable((channel, account, external_id)) in self._db.known
@@ -99,6 +111,11 @@ class MemoryDeadLetters(MemoryPart):
 
     def _rows(self, ids: Collection[int]) -> Iterable[InboxRecord]:
         return (self._db.inbox[row_id] for row_id in set(ids) if row_id in self._db.inbox)
+
+
+def _is_version(message: InboundMessage, name: str) -> bool:
+    own = message.external_id
+    return own == name or (message.edits == name and own.startswith(f"{name}:"))
 
 
 def _waits(row: InboxRecord) -> bool:

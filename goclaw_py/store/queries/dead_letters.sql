@@ -22,6 +22,31 @@ select id
 from inbox
 where channel = $1 and account = $2 and external_id = $3;
 
+-- name: last_version
+-- Return the newest version of a message before a row: the message, or the last of its edits. Their
+-- ids begin with its id and a colon.
+select version.message
+from (
+    (
+        select id, message
+        from inbox
+        where channel = $1 and account = $2 and external_id = $3
+        offset 0
+    )
+    union all
+    (
+        select id, message
+        from inbox
+        where channel = $1 and account = $2
+          and external_id > $3 || ':' and external_id < $3 || ';'
+          and message ->> 'edits' = $3
+        offset 0
+    )
+) as version
+where version.id < $4
+order by version.id desc
+limit 1;
+
 -- name: ended
 -- Return the newest failed messages before a row that nobody has dismissed.
 select

@@ -18,7 +18,7 @@ from goclaw_py.ports.agent import AgentResult, Emit, MessagePart, RunRequest, Te
 from goclaw_py.runs import speakers
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.agents import Block, Return, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from tests.support.harness import (
@@ -38,7 +38,12 @@ BURSTS = Ways(QueuePolicy(debounce_s=0.8))
 def edit(original: InboundMessage, text: str, **changes: object) -> InboundMessage:
     """A later version of a message."""
     later = message(text, chat=original.target.chat)
-    later = replace(later, message_id=original.message_id, edits=original.external_id)
+    later = replace(
+        later,
+        external_id=f"{original.external_id}:{later.message_id}",
+        message_id=original.message_id,
+        edits=original.external_id,
+    )
     return replace(later, **changes)  # type: ignore[arg-type]  # fields of the class
 
 
@@ -124,6 +129,40 @@ async def test_an_edit_of_an_answered_message_is_noted_and_read_by_the_next_run(
         await gateway.ask("next")
         history = [entry.text for entry in gateway.scripted.requests[1].history]
         assert history == ["one", "re: one", noted("uno")]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+async def test_an_edit_that_changes_nothing_changes_nothing(times: int) -> None:
+    """SPEC CHAN-6: Telegram sends some; of what is answered, works, was edited or is a command."""
+    agent = ScriptedAgent(*[Return(AgentResult(text)) for text in "abc"], Block("d"))
+    photo = Attachment(FileKind.PHOTO, "ref", size=5)
+    async with a_process(agent, AT_ONCE) as gateway:
+        gateway.channel.files["ref"] = b"x"
+        one, command, two = message("one"), message("/help"), replace(message("2"), formatted="*2*")
+        shown, unseen = replace(message("look"), attachments=(photo,)), message("x")
+        await arrive(gateway, one, edit(one, "uno"))
+        for said in (command, two):
+            await arrive(gateway, said)
+        await arrive(gateway, edit(unseen, "@bot hello"), shown)
+        await agent.until_active(1)
+        before = await gateway.said_in_history()
+        again = replace(photo, ref="another reference")
+        for _ in range(times):
+            await arrive(
+                gateway,
+                edit(one, "uno"),
+                edit(command, "/help"),
+                edit(two, "2", formatted="*2*"),
+                edit(unseen, "@bot hello"),
+                edit(shown, "look", attachments=(again,)),
+            )
+        await asyncio.sleep(30)
+        assert await gateway.said_in_history() == before
+        assert len(agent.requests) == 4
+        await arrive(gateway, edit(two, "2"), edit(shown, "look", attachments=()))
+        notes = [text for text in await gateway.said_in_history() if text not in before]
+        assert notes == [noted("2"), noted("look")], "the formatting and the file are gone"
+        agent.release()
 
 
 async def test_an_edit_of_a_message_that_was_never_seen_is_a_message() -> None:

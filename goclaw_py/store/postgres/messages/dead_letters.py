@@ -6,6 +6,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import InboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import (
     ALL_MESSAGES,
@@ -17,7 +18,7 @@ from goclaw_py.ports.store import (
     Notice,
 )
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.messages.message_json import amendment
+from goclaw_py.store.postgres.messages.message_json import amendment, inbound
 from goclaw_py.store.postgres.part import PostgresPart, notify, page_columns
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries
@@ -46,6 +47,13 @@ class PostgresDeadLetters(PostgresPart):
                 _INBOX["settle"], [edit.id], Outcome.COMPLETED, None, edit.received_at, None
             )
         return True
+
+    async def last_version(
+        self, channel: str, account: str, external_id: str, *, before: int
+    ) -> InboundMessage | None:
+        name = storable((channel, account, external_id))
+        row = await self._pool.row(_SQL["last_version"], *name, before)
+        return None if row is None else inbound(row["message"])
 
     async def is_known(self, channel: str, account: str, external_id: str) -> bool:
         found = await self._pool.row(_SQL["is_known"], channel, account, external_id)
