@@ -19,7 +19,7 @@ _log = logging.getLogger("channels.telegram")
 
 _TRIES = 3
 _APART_S = 0.5
-_NAME_EVERY_S = 180.0
+_NAME_EVERY_S = 290.0
 _LAST_S = 2.0
 """Seconds that answers to presses may take at the end."""
 

@@ -18,10 +18,10 @@ from goclaw_py.heartbeat.checklist.checklist import as_item, open_item
 from goclaw_py.heartbeat.mute import mute_end
 from goclaw_py.heartbeat.status_texts import status_lines, why
 from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.chat_commands import TypedCommand
+from goclaw_py.model.chat_commands import TypedCommand, our_command
 from goclaw_py.model.errors import HeartbeatError
 from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.messages import Target
+from goclaw_py.model.messages import InboundMessage, Target
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.model.owners import owner_of
 from goclaw_py.ports.heartbeat import HeartbeatService, NoHeartbeat
@@ -112,7 +112,7 @@ class HeartbeatCommands:
             if act is None:
                 return words.unknown_action(command.action)
             # An item of several lines is still one item.
-            said = command.message if command.action == "add" else command.line
+            said = _item(command, row.message) if command.action == "add" else command.line
             text = said.partition(" ")[2]
         message, rules = row.message, self._policies.rules(row.message.target)
         looks = command.action in _LOOKS and (command.name == "heartbeat" or not command.line)
@@ -216,6 +216,14 @@ class HeartbeatCommands:
         seen.ticked.add(number)
         log.info("checklist_item_completed_in_chat", extra=_facts(asked))
         return words.done(text)
+
+
+def _item(command: TypedCommand, message: InboundMessage) -> str:
+    """Return the words of ``/heartbeat add``, with the addresses behind them."""
+    formatted = our_command(message.formatted)
+    if isinstance(formatted, TypedCommand) and formatted.action == command.action:
+        return formatted.message
+    return command.message
 
 
 def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:

@@ -150,7 +150,7 @@ class InboundMessage:
     @property
     def chars(self) -> int:
         """The number of characters that an agent reads of it."""
-        return len(self.markdown) + len(self.quote)
+        return len(self.formatted or self.text) + len(self.quote)
 
     def is_same_content(self, other: InboundMessage) -> bool:
         """Return whether it has the words, the formatting and the files of another version."""

@@ -52,8 +52,9 @@ def told(message: InboundMessage, text: str) -> str:
     """Return a message with ``text`` for the agent: its speaker, and what it refers to."""
     name = person(message.sender) if message.peer is PeerKind.GROUP and not message.source else ""
     lines: list[str] = []
-    asks = is_blank(text) and message.forwarded_from is None and _refers(message)
+    asks = False
     if message.quote or message.quoted_files or message.quoted_from is not None:
+        asks = is_blank(text) and message.forwarded_from is None and _refers(message)
         lines += _reply(message, name, asks=asks)
         if text and not name and not asks:
             lines.append("")

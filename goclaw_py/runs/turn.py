@@ -136,21 +136,16 @@ class Turn:
     ) -> tuple[MessagePart, ...]:
         """Return what the agent reads of some rows; ``files`` are the files of each row."""
         parts: list[MessagePart] = []
-        for said in _said(rows):
-            for piece in said.pieces:
-                if text := said.told(piece, piece.text):
-                    parts.append(TextPart(text, piece.text, tuple(piece.rows)))
-                parts += [part for row in piece.rows for part in files.get(row, ())]
+        for piece in _pieces(rows):
+            if text := piece.told(piece.text):
+                parts.append(TextPart(text, piece.text, tuple(piece.rows)))
+            parts += [part for row in piece.rows for part in files.get(row, ())]
         return tuple(parts)
 
     def prompt(self) -> str:
         """Return all of it as text, for the history."""
-        spoken = (
-            said.told(piece, piece.with_files(piece.text))
-            for said in _said(self.rows)
-            for piece in said.pieces
-        )
-        return "\n".join(filter(None, [self.background, *spoken]))
+        said = [piece.told(piece.with_files(piece.text)) for piece in _pieces(self.rows)]
+        return "\n".join(filter(None, [self.background, *said]))
 
     def has(self, message: InboundMessage) -> bool:
         """Return whether this message is one of its own."""
@@ -178,63 +173,59 @@ class Turn:
 class _Piece:
     """A text, which the channel may have split, and the files that it stands above.
 
+    ``message`` is the one that it begins, or, unless it ``leads``, the first one of its album.
     ``text`` is Markdown; people see ``words``.
     """
 
+    message: InboundMessage
+    leads: bool
     text: str
     words: str
     rows: list[int]
     files: list[Attachment]
 
+    def told(self, text: str) -> str:
+        """Return ``text`` in place of its own for the agent; only the first one has its speaker."""
+        return (speakers.told if self.leads else speakers.told_further)(self.message, text)
+
     def with_files(self, text: str) -> str:
         """Return a text with placeholders for the files."""
+        if not self.files:
+            return text
         return "\n".join(filter(None, [text, *map(wording.file_name, self.files)]))
-
-
-@dataclass(slots=True)
-class _Said:
-    """What a person said: a message, or an album with its captions."""
-
-    first: InboundMessage
-    pieces: list[_Piece]
-
-    def told(self, piece: _Piece, text: str) -> str:
-        """Return the text of a piece for the agent; only the first one names the speaker."""
-        if piece is self.pieces[0]:
-            return speakers.told(self.first, text)
-        return speakers.told_further(self.first, text)
 
 
 def told(rows: Sequence[InboxRow]) -> list[str]:
     """Return what people said, message by message, with split texts joined."""
-    return [
-        "\n".join(filter(None, [piece.with_files(piece.words) for piece in said.pieces]))
-        for said in _said(rows)
-    ]
+    messages: list[str] = []
+    for piece in _pieces(rows):
+        text = piece.with_files(piece.words)
+        if piece.leads:
+            messages.append(text)
+        else:
+            messages[-1] = "\n".join(filter(None, [messages[-1], text]))
+    return messages
 
 
-def _said(rows: Sequence[InboxRow]) -> list[_Said]:
-    """Return what was said, message by message."""
-    messages: list[_Said] = []
+def _pieces(rows: Sequence[InboxRow]) -> list[_Piece]:
+    """Return what was said, with split texts joined."""
+    pieces: list[_Piece] = []
     before: InboundMessage | None = None
     for row in rows:
         message = row.message
         follows = before is not None and follows_on(before, message)
         if before is not None and before.cut and follows:
-            piece = messages[-1].pieces[-1]
+            piece = pieces[-1]
             piece.text += message.markdown
             piece.words += message.text
             piece.rows.append(row.id)
             piece.files += message.attachments
         else:
-            files = list(message.attachments)
-            piece = _Piece(message.markdown, message.text, [row.id], files)
-            if follows:
-                messages[-1].pieces.append(piece)
-            else:
-                messages.append(_Said(message, [piece]))
+            first, files = pieces[-1].message if follows else message, list(message.attachments)
+            text = message.formatted or message.text
+            pieces.append(_Piece(first, not follows, text, message.text, [row.id], files))
         before = message
-    return messages
+    return pieces
 
 
 def follows_on(before: InboundMessage, message: InboundMessage) -> bool:

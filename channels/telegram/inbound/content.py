@@ -56,6 +56,9 @@ _UNSUPPORTED: dict[str, str] = {
 
 _UNKNOWN = "this kind of message"
 
+_REFERENCES = frozenset(["external_reply", "quote", "reply_to_story"])
+"""Fields of a message that refers to something other than a message of its chat."""
+
 SERVICE = frozenset(
     [
         "boost_added",
@@ -178,6 +181,8 @@ def read_quote(message: Fields, replied: Fields | None) -> tuple[str, tuple[Atta
     Of the text only the selected part, if there is one. What is no text and no file is named in
     square brackets.
     """
+    if replied is None and message.keys().isdisjoint(_REFERENCES):
+        return "", ()
     # From another chat the server tells all but the text.
     content = _quoted(replied or object_or_empty(message.get("external_reply")))
     selected = object_or_empty(message.get("quote"))

@@ -145,15 +145,15 @@ def _text(content: MessageContent, bot: Bot, *, alone: bool) -> str:
 def _formatted(message: Fields, content: MessageContent, text: str, bot: Bot) -> str:
     """Return the text as Markdown; "" if that is ``text``."""
     links = read_links(message) if "reply_markup" in message else ""
+    if not (content.rich or content.entities or links):
+        return ""
     if content.rich:
         is_whole = text == content.text
         markdown = content.rich if is_whole else without_address(content.rich, bot)
-    elif content.entities:
+    else:
         # ``text`` is the whole text without the bot's name at its ends.
         begin = content.text.find(text)
         markdown = content.markdown(begin, begin + len(text)) if begin >= 0 else text
-    else:
-        markdown = text
     markdown = "\n".join(filter(None, [markdown, links]))
     return "" if markdown == text else markdown
 

@@ -348,6 +348,23 @@ async def test_an_item_is_added_with_the_words_that_were_said(chats: Chats) -> N
     assert chats.items == ["every 2h: Look at Ann's CI and tell me"]
 
 
+@pytest.mark.parametrize(
+    ("formatted", "item"),
+    [
+        ("/heartbeat add Read the [news](https://e.org)", "Read the [news](https://e.org)"),
+        ("**/heartbeat add Read the news**", "Read the news"),
+        ("/heartbeat **add Read the news**", "Read the news"),
+    ],
+)
+async def test_an_item_keeps_the_addresses_behind_its_words(
+    chats: Chats, formatted: str, item: str
+) -> None:
+    """SPEC CHAN-6."""
+    row = chats.row("/heartbeat add Read the news")
+    await chats.again(replace(row, message=replace(row.message, formatted=formatted)))
+    assert chats.items == [item]
+
+
 async def test_what_is_no_item_is_refused_with_the_reason(chats: Chats) -> None:
     for text in ("", " \u200b \n"):
         assert await chats.ask(f"/heartbeat add{text}") == words.HOW_ADD

@@ -205,7 +205,7 @@ async def test_a_new_name_of_the_bot_is_known_within_minutes() -> None:
         await asyncio.sleep(1)
         client.bot = replace(client.bot, username="NewBot")
         client.fail("get_me", NotSent("timeout"))
-        await asyncio.sleep(400)
+        await asyncio.sleep(600)
         assert channel.handle == "NewBot"
         client.answers.append([update(5, "@NewBot hello", **group)])
         await asyncio.sleep(40)
