@@ -11,9 +11,18 @@ from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
+from channels.telegram.client import (
+    GENERAL_TOPIC,
+    ROOM_FOR_LINE,
+    TEXT_LIMIT,
+    Bot,
+    BotClient,
+    ChatPlace,
+    Text,
+)
 from channels.telegram.format import plain, render
-from channels.telegram.inbound.reader import CHANNEL, PRESS
+from channels.telegram.identity import key, number_in, numbered
+from channels.telegram.inbound.reader import CHANNEL
 from channels.telegram.lost_drafts import LostDrafts, numbers_between
 from channels.telegram.marks import Marks
 from channels.telegram.menu import publish_commands
@@ -27,6 +36,7 @@ from channels.telegram.sending import (
     place_of,
     place_or_raise,
     stop_button,
+    with_retries,
 )
 from channels.telegram.settings import Streaming, TelegramSettings
 from channels.telegram.updates import Updates
@@ -63,8 +73,7 @@ Connect = Callable[[TelegramSettings], Awaitable[BotClient]]
 _log = logging.getLogger("channels.telegram")
 
 _LONGEST_PAUSE_S = 30.0
-_CLOSE_TRIES = 5
-_CLOSE_APART_S = 2.0
+_CLOSE_WITHIN_S = 2.0
 _REFUSED_FOR_S = 300.0
 """Seconds for which the server must refuse the token before the channel stops."""
 _TOKEN_LOOK_S = 5.0
@@ -109,6 +118,7 @@ class TelegramChannel:
         self._sending = MessageSender(self._open, self._on_sent)
         self._lost = LostDrafts(self._open, self._close_later)
         self._sent_at = LruCache[ChatPlace, float](_MOST_SENT)
+        self._forums = LruCache[int, None](_MOST_SENT)
         self._typing = TypingBoard(self._show_typing, self._sent_at)
         self._marks = Marks(self._react, self._sent_at)
         self._native = NativeDrafts(self._show_draft)
@@ -195,7 +205,7 @@ class TelegramChannel:
         if not bot.reads_groups:
             _log.info("privacy_mode_is_on", extra={"account": self.account})
         self._accepted()
-        updates = Updates(client, bot, self.account)
+        updates = Updates(client, bot, self.account, self._forums)
         menu = asyncio.create_task(publish_commands(client, self.account), name="telegram menu")
         name = asyncio.create_task(updates.follow_name(self._named), name="telegram name")
         try:
@@ -214,16 +224,23 @@ class TelegramChannel:
                 return
 
     async def send(self, message: OutboundMessage) -> str:
-        """Send a message or complete a draft; return the message's number in its chat."""
-        return await self._noting_refusal(self._sending.send(message))
+        """Send a message or complete a draft; return the id of the message."""
+        bot = self._settings.bot_id
+        mine = numbered(bot, message)
+        if message.draft is not None and mine.draft is None and not (mine.text or mine.file):
+            return message.draft  # a draft of another bot, which only that bot could remove
+        return key(bot, await self._noting_refusal(self._sending.send(mine)))
 
     def album(self, file: OutFile) -> str:
         """Return the key: pictures with videos, documents, music; "" for voice messages."""
         return ALBUMS.get(file.kind, "")
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
-        """Send files as an album; return the numbers of its messages in their chat."""
-        return await self._noting_refusal(self._sending.send_album(messages))
+        """Send files as an album; return the ids of its messages."""
+        bot = self._settings.bot_id
+        mine = [numbered(bot, message) for message in messages]
+        numbers = await self._noting_refusal(self._sending.send_album(mine))
+        return [key(bot, number) for number in numbers]
 
     def drafts(self, target: Target, peer: PeerKind) -> bool:
         """Return whether replies are streamed by edits there."""
@@ -238,25 +255,33 @@ class TelegramChannel:
         """
         if self._connecting.locked():
             raise NotSent("the bot is being connected")
-        return await self._noting_refusal(self._sending.post_draft(beginning))
+        bot = self._settings.bot_id
+        posted = self._sending.post_draft(numbered(bot, beginning))
+        return key(bot, await self._noting_refusal(posted))
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
         """Edit the draft."""
-        await self._noting_refusal(self._sending.edit_draft(so_far))
+        mine = numbered(self._settings.bot_id, so_far)
+        await self._noting_refusal(self._sending.edit_draft(mine))
 
     async def find_draft(
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
         """Search a draft by its stop button."""
-        chat, buttons = place_or_raise(target).chat_id, stop_button(lost.run_id)
-        if (number := number_of(lost.id)) is not None:
-            if lost.id in known:
+        bot, chat = self._settings.bot_id, place_or_raise(target).chat_id
+        buttons, ours = stop_button(lost.run_id), [number_in(bot, name) for name in known]
+        if lost.id is not None:
+            found = number_in(bot, lost.id)
+            if found is None or found in ours or (number := number_of(found)) is None:
                 return None
             is_open = await self._noting_refusal(self._lost.is_open((chat, number), buttons))
             return lost.id if is_open else None
-        numbers = numbers_between(number_of(lost.after), number_of(before))
-        number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, known))
-        return None if number is None else str(number)
+        after = number_in(bot, lost.after)
+        if after is None and lost.after is not None:
+            return None  # another bot has posted it
+        numbers = numbers_between(number_of(after), number_of(number_in(bot, before)))
+        number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, ours))
+        return None if number is None else key(bot, number)
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Download a file up to the size limit."""
@@ -282,12 +307,13 @@ class TelegramChannel:
                 self._wait(place, signal)
             case RunStarted(run_id=run, messages=messages):
                 self._typing.begin(run, place)
-                self._marks.begin(place, _numbers(messages))
+                self._marks.begin(place, self._numbers(messages))
             case RunText(run_id=run, text=text):
                 if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
                     self._native.add(run, place, text)
             case ButtonsUsed(message=message):
-                self._close_later(partial(self._remove_buttons, place, message))
+                if (mine := number_in(self._settings.bot_id, message)) is not None:
+                    self._close_later(partial(self._sending.remove_buttons, signal.target, mine))
             case PressAnswered(press=press, text=text):
                 self._close_later(partial(self._answer_press, press, text))
             case RunEnded(run_id=run):
@@ -302,7 +328,7 @@ class TelegramChannel:
         await self._marks.close()
         await self._native.close()
         if self._closing:
-            await asyncio.wait(self._closing, timeout=_CLOSE_APART_S)
+            await asyncio.wait(self._closing, timeout=_CLOSE_WITHIN_S)
         for task in self._closing:
             task.cancel()
         if self._closing:
@@ -401,7 +427,7 @@ class TelegramChannel:
         if not waits.late:
             self._typing.wait(waits.run_id, place)
         if self._settings.reactions:
-            self._marks.wait(place, _numbers(waits.messages), marked=waits.late)
+            self._marks.wait(place, self._numbers(waits.messages), marked=waits.late)
 
     def _on_sent(self, place: ChatPlace) -> None:
         self._sent_at[place] = asyncio.get_running_loop().time()
@@ -409,9 +435,10 @@ class TelegramChannel:
 
     def _end(self, place: ChatPlace, ended: RunEnded) -> None:
         if self._settings.reactions:
-            self._marks.end(place, _numbers(ended.messages), ended.outcome)
-        if ended.draft is not None:
-            self._close_later(self._closer(ended, ended.draft))
+            self._marks.end(place, self._numbers(ended.messages), ended.outcome)
+        draft = number_in(self._settings.bot_id, ended.draft)
+        if draft is not None:
+            self._close_later(self._closer(ended, draft))
 
     def _closer(self, ended: RunEnded, draft: str) -> Callable[[], Awaitable[None]]:
         """Return a call that marks an incomplete draft, or removes one without text."""
@@ -421,30 +448,20 @@ class TelegramChannel:
         mark = texts.cut_draft(ended.outcome)
         return partial(sending.close_draft, target, draft, ended.shown, mark)
 
-    async def _remove_buttons(self, place: ChatPlace, message: str) -> None:
-        if (number := number_of(message)) is not None:
-            await (await self._open()).remove_buttons(place.chat_id, number)
-
     async def _answer_press(self, press: str, text: str) -> None:
-        await (await self._open()).answer_press(press.removeprefix(PRESS), text)
+        number = number_in(self._settings.bot_id, press.partition(":")[2])
+        if number is not None:
+            await (await self._open()).answer_press(number, text)
+
+    def _numbers(self, messages: Sequence[str]) -> list[int]:
+        bot = self._settings.bot_id
+        numbers = [number_of(number_in(bot, message)) for message in messages]
+        return [number for number in numbers if number is not None]
 
     def _close_later(self, close: Callable[[], Awaitable[None]]) -> None:
-        task = asyncio.create_task(self._close(close), name="telegram close")
+        task = asyncio.create_task(with_retries(close), name="telegram close")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-
-    async def _close(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Change a draft for the last time, with some retries."""
-        for _ in range(_CLOSE_TRIES):
-            try:
-                await close()
-            except ChannelError as error:
-                if not error.retryable:
-                    _log.info("message_not_closed", extra={"error": str(error)})
-                    return
-                await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
-            else:
-                return
 
     def _starting(self) -> Outage:
         return Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
@@ -475,6 +492,9 @@ class TelegramChannel:
             return self._client
 
     async def _show_typing(self, place: ChatPlace) -> None:
+        if place.thread_id is None and place.chat_id in self._forums:
+            # Without a topic a forum shows no "typing…"; messages must not name this one.
+            place = ChatPlace(place.chat_id, GENERAL_TOPIC)
         await (await self._open()).send_action(place, "typing")
 
     async def _react(self, chat_id: int, message_id: int, emoji: str) -> None:
@@ -482,7 +502,3 @@ class TelegramChannel:
 
     async def _show_draft(self, place: ChatPlace, number: int, text: Text) -> None:
         await (await self._open()).send_draft(place, number, text)
-
-
-def _numbers(messages: tuple[str, ...]) -> list[int]:
-    return [number for message in messages if (number := number_of(message)) is not None]

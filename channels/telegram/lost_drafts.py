@@ -47,7 +47,7 @@ class LostDrafts:
         """By chat: two concurrent searches would find each other's buttons."""
 
     async def find(
-        self, chat_id: int, numbers: Iterator[int], buttons: Buttons, known: Collection[str]
+        self, chat_id: int, numbers: Iterator[int], buttons: Buttons, known: Collection[str | None]
     ) -> int | None:
         """Return the first of some messages with these buttons. Raises ``ChannelError``."""
         for number in numbers:

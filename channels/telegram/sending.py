@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -24,12 +25,17 @@ from channels.telegram.client import (
     Upload,
 )
 from channels.telegram.format import plain, render
+from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import split_text, well_formed
 from goclaw_py.model.chat_commands import stop_data
 from goclaw_py.model.errors import ChannelError, MaybeSent, Undeliverable
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import FileKind, OutboundMessage, Target
 
+_log = logging.getLogger("channels.telegram")
+
+_CLOSE_TRIES = 5
+_CLOSE_APART_S = 2.0
 _STOP = "⏹ Stop"
 _GROWING = " …"
 _NOTHING_YET = "…"
@@ -62,6 +68,8 @@ class MessageSender:
         self._client = client
         self._shown: OrderedDict[tuple[int, int], tuple[Text, Buttons]] = OrderedDict()
         """The texts of drafts; one that is too long for a message does not change."""
+        self._bare: LruCache[tuple[int, int], None] = LruCache(_DRAFTS)
+        """Messages without buttons, because they were removed or an edit has left them out."""
         self._edits: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def send(self, message: OutboundMessage) -> str:
@@ -142,6 +150,21 @@ class MessageSender:
         place = place_or_raise(target)
         await client.delete_message(place.chat_id, _message_id(draft))
 
+    async def remove_buttons(self, target: Target, message: str) -> None:
+        """Remove the buttons of a message, once. Raises ``ChannelError``.
+
+        A second press, or an edit that shows the result, would be refused as no change.
+        """
+        place, number = place_or_raise(target), number_of(message)
+        if number is None:
+            return
+        key = place.chat_id, number
+        client = await self._client()
+        async with self._edits.setdefault(key, asyncio.Lock()):
+            if key not in self._bare:
+                await client.remove_buttons(*key)
+                self._bare[key] = None
+
     async def _post(
         self, place: ChatPlace, text: Text, reply_to: str | None, buttons: Buttons
     ) -> int:
@@ -176,7 +199,10 @@ class MessageSender:
             self._keep_shown(key, text, buttons)
 
     def _keep_shown(self, message: tuple[int, int], text: Text, buttons: Buttons) -> None:
-        if buttons:  # else it is complete: nothing more is shown in it
+        if not buttons:  # it is complete: nothing more is shown in it
+            self._bare[message] = None
+        else:
+            self._bare.pop(message, None)
             self._shown[message] = text, buttons
             if len(self._shown) > _DRAFTS:
                 self._shown.popitem(last=False)
@@ -195,6 +221,20 @@ class MessageSender:
         upload, caption = _upload(message)
         reply = number_of(message.reply_to)
         return await client.send_file(place, upload, caption=caption, reply_to=reply)
+
+
+async def with_retries(close: Callable[[], Awaitable[None]]) -> None:
+    """Change a message for the last time, with some retries."""
+    for _ in range(_CLOSE_TRIES):
+        try:
+            await close()
+        except ChannelError as error:
+            if not error.retryable:
+                _log.info("message_not_closed", extra={"error": str(error)})
+                return
+            await asyncio.sleep(error.retry_after_s or _CLOSE_APART_S)
+        else:
+            return
 
 
 def _upload(message: OutboundMessage) -> tuple[Upload, Text | None]:

@@ -9,10 +9,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from channels.telegram.client import Bot, BotClient
+from channels.telegram.fields import object_or_empty, whole_number
+from channels.telegram.identity import named
 from channels.telegram.inbound.reader import Malformed, parse_update, press_of, update_id
+from goclaw_py.common.lru import LruCache
 from goclaw_py.model.chat_commands import toast
 from goclaw_py.model.errors import ChannelError
-from goclaw_py.model.messages import Inbound, InboundMessage
+from goclaw_py.model.messages import Inbound, InboundMessage, PeerKind
 from goclaw_py.ports.channel import InboundHandler
 
 _log = logging.getLogger("channels.telegram")
@@ -30,7 +33,15 @@ IsRedelivered = Callable[[int | None, InboundMessage], bool]
 class Updates:
     """Handles the updates of a bot."""
 
-    def __init__(self, client: BotClient, bot: Bot, account: str) -> None:
+    def __init__(
+        self,
+        client: BotClient,
+        bot: Bot,
+        account: str,
+        forums: LruCache[int, None] | None = None,
+    ) -> None:
+        """``forums`` gets the ids of groups with topics that messages come from."""
+        self._forums = forums if forums is not None else LruCache[int, None](1)
         self._client = client
         self._bot = bot
         self._account = account
@@ -87,11 +98,26 @@ class Updates:
                     extra={"account": self._account, "update_id": number, "error": str(error)},
                 )
                 continue
-            if isinstance(told, InboundMessage) and is_redelivered(number, told):
-                told = replace(told, redelivered=True)
+            if isinstance(told, InboundMessage):
+                if told.peer is PeerKind.GROUP:
+                    self._note_forum(update)
+                told = named(self._bot.id, told)
+                if is_redelivered(number, told):
+                    told = replace(told, redelivered=True)
             if told is not None:
                 batch.append(told)
         return batch
+
+    def _note_forum(self, update: object) -> None:
+        message = object_or_empty(object_or_empty(update).get("message"))
+        chat = object_or_empty(message.get("chat"))
+        number = whole_number(chat.get("id"))
+        if number is None:
+            return
+        if chat.get("is_forum") is True:
+            self._forums[number] = None
+        else:
+            self._forums.pop(number, None)
 
     async def _answer(self, press: str, text: str) -> None:
         """Confirm a button press, and show what the button does."""

@@ -74,6 +74,15 @@ def stopped(runs: int, dropped: int, *, already: bool, jobs: int = 0, parts: int
     return f"Stopped {' and '.join(did)}" + (f"{comma} and {waiting}" if waiting else ".")
 
 
+def not_read(words: str, files: int) -> str:
+    """Return what a command has not read: the words behind it and files; "" if nothing."""
+    parts = [f"“{cut_text(words, _SNIPPET)}”"] if words else []
+    parts += ["the file"] if files else []
+    if not parts:
+        return ""
+    return f"I did not read {' and '.join(parts)} behind the command. Send it by itself."
+
+
 def not_yours(names: Sequence[str]) -> str:
     """Return the refusal to stop a task of other people, whose ``names`` are given if known."""
     who = " and ".join(cut_text(name, _SNIPPET) for name in names[:2]) or "someone else"

@@ -16,7 +16,7 @@ from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
 from goclaw_py.messages.job_commands import JobCommands
 from goclaw_py.messages.remote_cancellation import RemoteCanceller
-from goclaw_py.messages.stop_answers import StopAnswers, names_of
+from goclaw_py.messages.stop_answers import StopAnswers, names_of, with_unread
 from goclaw_py.model.chat_commands import (
     AccessButton,
     ApprovalButton,
@@ -144,7 +144,7 @@ class CommandHandlers:
             answer = texts.EMPTY_MESSAGE
         else:
             answer = await self._do(command, row)
-        say = [OutboundMessage(message.target, answer)] if answer else []
+        say = [OutboundMessage(message.target, with_unread(answer, message))] if answer else []
         await self._settle(row, Outcome.COMPLETED, say=say)
 
     async def cover(self, row: InboxRow, reason: Reason) -> None:
@@ -218,7 +218,8 @@ class CommandHandlers:
             for call in turn.calls
             if call.side_effects
         ]
-        answer = OutboundMessage(message.target, texts.undone(turn.prompt, did))
+        undone_text = with_unread(texts.undone(turn.prompt, did), message)
+        answer = OutboundMessage(message.target, undone_text)
         now, node = self._clock.now(), self._node()
         undone = await self._store.undo_turn(
             row.session, turn.run, row=row.id, say=answer, now=now, node=node

@@ -28,7 +28,9 @@ from goclaw_py.model.chat_commands import (
     command_of,
     is_stop_word,
     our_command_of,
+    split_new,
 )
+from goclaw_py.model.command_text import command_head
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import (
@@ -100,7 +102,15 @@ class MessageIngestor:
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.InboundHandler``."""
-        sorted_batch = self._ingress.sort(batch)
+        arrived: list[Inbound] = []
+        for one in batch:
+            # ``/new`` and the message behind it are two (SPEC CMD-5).
+            if isinstance(one, InboundMessage) and command_head(one.text) is not None:
+                handle = self._channels[one.target.channel, one.target.account].handle
+                arrived += split_new(one, handle)
+            else:
+                arrived.append(one)
+        sorted_batch = self._ingress.sort(arrived)
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
             self._canceller.rights.look(message)

@@ -14,6 +14,7 @@ from goclaw_py.chats.name_cache import NameCache
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import first_words, visible_line
+from goclaw_py.model.command_text import command_head
 from goclaw_py.model.display_names import KnownNames, shown_name
 from goclaw_py.model.messages import (
     ChatMigrated,
@@ -293,7 +294,7 @@ class IngressFilter:
     def _note_title(self, message: InboundMessage, result: ClassifiedMessages) -> None:
         """Guess the title of a conversation that has a made name: the first words in it."""
         chat, files = message.target.whole_chat, message.attachments
-        is_said = not (message.source or message.press or message.text.lstrip().startswith("/"))
+        is_said = not (message.source or message.press or command_head(message.text))
         if not (is_made_name(chat.chat) and is_said) or chat in self._names:
             return
         words = visible_line(message.text) or (visible_line(files[0].name) if files else "")

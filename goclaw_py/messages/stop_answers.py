@@ -12,7 +12,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.messages.cancellation import CancelResult, RunCanceller
 from goclaw_py.messages.remote_cancellation import RemoteCanceller
-from goclaw_py.model.chat_commands import StopCommand
+from goclaw_py.model.chat_commands import StopCommand, unread_words
 from goclaw_py.model.errors import ChannelError, StoreUnavailable, TopicGone
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, Target
@@ -31,7 +31,7 @@ class _Did:
     """The result of some stops of a chat.
 
     ``shown``: a draft shows it. ``refused``: there were runs that the sender may not stop, for
-    people with these names, if known.
+    people with these names, if known. ``unread``: what was behind the commands.
     """
 
     runs: int = 0
@@ -41,6 +41,7 @@ class _Did:
     already: bool = False
     shown: bool = False
     refused: tuple[str, ...] | None = None
+    unread: str = ""
 
     def __add__(self, other: _Did) -> _Did:
         return _Did(
@@ -51,6 +52,7 @@ class _Did:
             self.already or other.already,
             self.shown or other.shown,
             _joined(self.refused, other.refused),
+            "\n".join(filter(None, [self.unread, other.unread])),
         )
 
     @property
@@ -58,12 +60,12 @@ class _Did:
         """Return the answer, "" if people see the result already."""
         refusal = "" if self.refused is None else texts.not_yours(self.refused)
         nothing = not (self.runs or self.dropped or self.jobs or self.parts)
-        if nothing and (self.shown or (refusal and not self.already)):
-            return refusal
         did = texts.stopped(
             self.runs, self.dropped, already=self.already, jobs=self.jobs, parts=self.parts
         )
-        return "\n".join(filter(None, [did, refusal]))
+        if nothing and (self.shown or (refusal and not self.already)):
+            did = ""
+        return "\n".join(filter(None, [did, refusal, self.unread]))
 
 
 def _joined(some: tuple[str, ...] | None, more: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -137,6 +139,7 @@ class StopAnswers:
             if stopped.by is not None and more and await rights.is_admin_after_all(message):
                 stopped = await self._stop_spared(chat, stopped, command)
             did = await self._find_out(message, stopped, command, covered)
+            did = replace(did, unread=with_unread("", message))
             self._untold[chat] = self._untold.get(chat, _Did()) + did
         finally:
             self._open[chat] -= 1
@@ -273,6 +276,13 @@ class StopAnswers:
                 await asyncio.sleep(error.retry_after_s or _APART_S)
             else:
                 return
+
+
+def with_unread(answer: str, message: InboundMessage) -> str:
+    """Return the answer to a command, and what came with the command but was not read."""
+    files = 0 if message.press is not None else len(message.attachments)
+    note = texts.not_read(unread_words(message), files)
+    return "\n".join(filter(None, [answer, note]))
 
 
 def names_of(messages: Iterable[InboundMessage]) -> tuple[str, ...]:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from goclaw_py.model.approvals import Decision
+from goclaw_py.model.command_text import (
+    STOP_WORDS,
+    CommandHead,
+    command_head,
+    is_stop_text,
+    visible_word,
+)
 from goclaw_py.model.ids import ApprovalId, OccurrenceId, RunId
 from goclaw_py.model.messages import Button, InboundMessage, PeerKind
 from goclaw_py.model.pairing_codes import AccessVerdict
@@ -183,26 +189,12 @@ MENU: tuple[tuple[str, str], ...] = (
 NAMES: Final = (*(name for name, _ in MENU), "start", "reset")
 """All commands; ``/start`` greets, ``/reset`` is another word for ``/new``."""
 
-_FORM: Final = re.compile(r"\s*/([A-Za-z]+)(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
-"""A command, with the bot's name if given, and punctuation after it."""
-
-# English; German, Dutch, Swedish; French, Spanish, Portuguese, Italian; Polish, Turkish; Russian,
-# Ukrainian; Chinese, Japanese, Korean; Arabic.
-_STOP_TEXT: Final = """
-stop halt abort cancel
-stopp anhalten abbrechen abbruch stoppen annuleren avbryt
-arrête arrete arrêter annuler
-para alto detente cancela cancelar pare parar ferma fermati annulla
-stój przestań anuluj dur durdur iptal
-стоп отмена хватит стій скасувати
-停 停止 取消 止めて やめて ストップ 멈춰 정지 취소 그만
-توقف قف إلغاء
-"""
-_STOP_WORDS: Final = frozenset(_STOP_TEXT.split())
-_LONGEST_WORD: Final = 32
+_START_DATA: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The parameter of a link to the bot. The client sends it behind ``/start``, without showing it."""
+_HEARTBEAT_WORDS: Final = {"on": 1, "off": 1, "now": 1, "why": 1, "show": 1, "done": 2}
+"""The words that ``/heartbeat`` reads, with the action; all of any other."""
 _LONG_NAME: Final = 5
 """In shorter names, one wrong letter makes another word: /shop, /news."""
-_AROUND_WORDS: Final = " \t\r\n.,;:!?…¡。\uff01、"
 
 
 def parse_command(text: str, bot_name: str | None = None) -> Command | None:
@@ -212,19 +204,76 @@ def parse_command(text: str, bot_name: str | None = None) -> Command | None:
     ``/stop@name`` counts only if ``name`` is ``bot_name``, and never while that is None. Unknown
     words are not commands: they are for the agent.
     """
-    match = _FORM.match(text)
-    if match is None:
+    head = command_head(text)
+    if head is None or (head.bot is not None and not _is_name(head.bot, bot_name)):
         return None
-    word, name = match.groups()
-    if name is not None and (bot_name is None or name.casefold() != bot_name.casefold()):
-        return None
-    return _command(word, text[match.end() :])
+    return _command(head, text)
 
 
 def our_command(text: str) -> Command | None:
     """Return the command in a text that is addressed to us, whatever bot it names."""
-    match = _FORM.match(text)
-    return None if match is None else _command(match.group(1), text[match.end() :])
+    head = command_head(text)
+    return None if head is None else _command(head, text)
+
+
+def unread_words(message: InboundMessage) -> str:
+    """Return the words behind a typed command that it does not read, separated by blanks."""
+    head = None if message.press is not None else command_head(message.text)
+    command = None if head is None else _command(head, message.text)
+    if head is None or command is None:
+        return ""
+    words = [word for word in message.text[head.end :].split() if visible_word(word)]
+    if isinstance(command, TypedCommand):
+        del words[: _words_read(command)]
+        if command.name == "start" and _START_DATA.fullmatch(" ".join(words)):
+            return ""
+    return " ".join(words)
+
+
+def _words_read(command: TypedCommand) -> int | None:
+    """Return how many words after it a command reads; None for all."""
+    match command.name:
+        case "timezone" | "mute":
+            return len(command.line.split())
+        case "jobs":
+            return 2
+        case "queue" | "approve":
+            return 1
+        case "heartbeat":
+            return _HEARTBEAT_WORDS.get(command.action)
+        case _:
+            return 0
+
+
+def split_new(message: InboundMessage, bot_name: str | None) -> tuple[InboundMessage, ...]:
+    """Return a message as it is, or ``/new`` and what is behind it, as two messages.
+
+    Both are stored in one transaction, so that the second is the first message of the new
+    conversation also after a crash. It keeps the id, by which edits name it.
+    """
+    head = command_head(message.text)
+    command = None if head is None else command_of(message, bot_name)
+    if head is None or not (isinstance(command, TypedCommand) and command.name == "new"):
+        return (message,)
+    if not command.message and not message.attachments:
+        return (message,)
+    new = replace(
+        message,
+        external_id=f"{message.external_id}:new",
+        text=message.text[: head.end],
+        formatted="",
+        cut=False,
+        attachments=(),
+        quote="",
+        quoted_files=(),
+        quoted_from=None,
+        forwarded_from=None,
+        album=None,
+    )
+    shown = command_head(message.formatted)
+    # Formatting that begins within the command would be cut in two.
+    formatted = "" if shown is None else message.formatted[shown.end :].lstrip()
+    return new, replace(message, text=message.text[head.end :].lstrip(), formatted=formatted)
 
 
 def stop_data(run_id: RunId) -> str:
@@ -309,16 +358,15 @@ def is_stop_word(message: InboundMessage) -> bool:
     """Return whether a message to us consists only of a word such as "stop" (SPEC CMD-2)."""
     if not message.addressed or message.attachments or message.press or message.edits:
         return False
-    word = unicodedata.normalize("NFC", message.text[:_LONGEST_WORD]).strip(_AROUND_WORDS)
-    return len(message.text) <= _LONGEST_WORD and word.casefold() in _STOP_WORDS
+    return is_stop_text(message.text)
 
 
 def _misspelt(message: InboundMessage) -> Misspelt | None:
     """Return the command that a message misspells; a message with other text is for the agent."""
-    found = _FORM.fullmatch(message.text.rstrip()) if message.addressed else None
-    if found is None or message.attachments:
+    head = command_head(message.text) if message.addressed else None
+    if head is None or message.attachments or visible_word(message.text[head.end :]):
         return None
-    word = found[1].lower()
+    word = head.word.lower()
     return next((Misspelt(name) for name in NAMES if _is_near(word, name)), None)
 
 
@@ -355,19 +403,25 @@ def _pressed(data: str) -> Command | None:
 
 def addresses_another_bot(text: str, bot_name: str | None) -> bool:
     """Return whether a text begins with a command that names another bot."""
-    match = _FORM.match(text)
-    if match is None or match.group(2) is None or bot_name is None:
+    head = command_head(text)
+    if head is None or head.bot is None or bot_name is None:
         return False
-    return match.group(2).casefold() != bot_name.casefold()
+    return not _is_name(head.bot, bot_name)
 
 
-def _command(word: str, rest: str) -> Command | None:
-    name = word.lower()
+def _is_name(name: str, bot_name: str | None) -> bool:
+    return bot_name is not None and name.casefold() == bot_name.casefold()
+
+
+def _command(head: CommandHead, text: str) -> Command | None:
+    name, rest = head.word.lower(), text[head.end :]
+    if name in STOP_WORDS or name == "stopall":
+        return StopCommand(everything=name == "stopall")
     if name not in NAMES:
         return None
-    if name in {"stop", "stopall"}:
-        return StopCommand(everything=name == "stopall")
-    line, _, _ = rest.partition("\n")
+    first, _, _ = rest.partition("\n")
+    # What is invisible within a text that the command stores belongs to it, as within an emoji.
+    line, message = visible_word(first), rest if visible_word(rest) else ""
     return TypedCommand(
-        "new" if name == "reset" else name, " ".join(line.split()), " ".join(rest.split())
+        "new" if name == "reset" else name, " ".join(line.split()), " ".join(message.split())
     )

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from channels.telegram import factory as telegram_kind
+from channels.telegram.identity import key
 from channels.telegram.settings import Library
 from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.ports.channel import Channel
@@ -72,7 +73,7 @@ class TelegramRig(Rig):
     def seen(self, chat: Target) -> list[SeenMessage]:
         return [
             SeenMessage(
-                str(one.message_id),
+                key(self.api.world.bot_id, one.message_id),
                 one.text,
                 None if one.file is None else self.api.file(one.file.file_id),
             )
@@ -81,7 +82,7 @@ class TelegramRig(Rig):
         ]
 
     def delete(self, chat: Target, message_id: str) -> None:
-        self.api.delete(int(chat.chat), int(message_id))
+        self.api.delete(int(chat.chat), int(message_id.rpartition(":")[2]))
 
     async def cause(self, trouble: Trouble) -> None:
         match trouble:

@@ -9,21 +9,41 @@ from functools import lru_cache
 from channels.telegram.client import Bot
 from channels.telegram.fields import Fields, list_or_empty, object_or_empty, whole_number
 from goclaw_py.model.chat_commands import our_command
+from goclaw_py.model.command_text import INVISIBLE, command_head
 
-_COMMAND = re.compile(r"\s*/[A-Za-z0-9_]+(?:@([A-Za-z0-9_]+))?[.,;:!?…]*(?=\s|$)")
+_UNSEEN = f"[{INVISIBLE}]*"
+_BLANKS = re.compile(rf"[\s{INVISIBLE}]*")
+_BLANK = re.compile(rf"[\s{INVISIBLE}]")
+_AT = "@\uff20"
+_MARKS = ",:;!\uff01\uff0c\uff1a\uff1b、"
 _BOT = re.compile(r"(?<![A-Za-z0-9_@./])@([A-Za-z0-9_]{1,29}[Bb][Oo][Tt])(?![A-Za-z0-9_])")
 
 
 @lru_cache(maxsize=64)
 def _name(username: str) -> re.Pattern[str]:
     # A name ends where no more of the characters of a name follow: @bot is a prefix of @bot2.
-    return re.compile(rf"(?ai:{re.escape(username)}(?![a-z0-9_]))")
+    letters = _UNSEEN.join(map(re.escape, username))
+    return re.compile(rf"(?ai:{letters}(?![a-z0-9_]))")
+
+
+@lru_cache(maxsize=64)
+def _opening(username: str) -> re.Pattern[str]:
+    """Return a pattern for the name at the beginning of a text, also without ``@``."""
+    return re.compile(rf"[{_AT}]?{_UNSEEN}{_name(username).pattern}")
+
+
+@lru_cache(maxsize=64)
+def _call(username: str) -> re.Pattern[str]:
+    """Return a pattern for ``@name`` with the blanks after it."""
+    return re.compile(rf"[{_AT}]{_UNSEEN}{_name(username).pattern}[\s{INVISIBLE}]*")
 
 
 @lru_cache(maxsize=64)
 def _address(username: str) -> re.Pattern[str]:
     """Return a pattern for ``@name`` with its punctuation and the blanks after it."""
-    return re.compile(rf"@{_name(username).pattern}(?:[,:;!]+(?=\s|$))?\s*")
+    marks = rf"(?:[{_MARKS}{INVISIBLE}]+(?=\s|$))?"
+    name = f"[{_AT}]{_UNSEEN}{_name(username).pattern}"
+    return re.compile(rf"{name}{marks}[\s{INVISIBLE}]*")
 
 
 @lru_cache(maxsize=64)
@@ -37,9 +57,9 @@ def is_addressed(text: str, entities: object, bot: Bot, *, replied: Fields | Non
     ``text`` is cleaned but not changed, so that ``entities`` fit. A command for another bot is not
     for us, even as a reply; a command without a name is, if we know it.
     """
-    command = _COMMAND.match(text)
-    if command is not None and (name := command.group(1)):
-        return _name(bot.username).fullmatch(name) is not None
+    command = command_head(text)
+    if command is not None and command.bot is not None:
+        return _name(bot.username).fullmatch(command.bot) is not None
     if our_command(text) is not None:
         return True
     if _begins_with_name(text, bot) or any(_mentions(text, entities, bot)):
@@ -71,12 +91,11 @@ def without_address(text: str, bot: Bot) -> str:
 
     Within a sentence it is a word. Commands keep their name, which distinguishes bots.
     """
-    if not bot.username or _COMMAND.match(text):
+    if not bot.username or command_head(text) is not None:
         return text
-    begun = text.lstrip()
-    if found := _address(bot.username).match(begun):
+    if found := _address(bot.username).match(begun := _begun(text)):
         text = begun[found.end() :]
-        if _COMMAND.match(text):
+        if command_head(text) is not None:
             return text
     return _without_end(text, bot)
 
@@ -84,19 +103,25 @@ def without_address(text: str, bot: Bot) -> str:
 def _without_end(text: str, bot: Bot) -> str:
     # Not a search for blanks before the name: over a text of nothing but blanks it would take the
     # square of its length.
-    ended = text.rstrip()
-    start = len(ended) - len(bot.username) - 1
-    if start < 0 or not _address(bot.username).fullmatch(ended, start):
+    start = max(map(text.rfind, _AT))
+    if start < 0 or not _call(bot.username).fullmatch(text, start):
         return text
-    rest = ended[:start]
-    if rest and not rest[-1].isspace() and rest[-1] != ",":
+    end = start
+    while end and _BLANK.match(text[end - 1]):
+        end -= 1
+    rest = text[:end]
+    if rest and end == start and not rest.endswith(","):
         return text
-    return rest.rstrip().removesuffix(",").rstrip()
+    return rest.removesuffix(",").rstrip()
 
 
 def _begins_with_name(text: str, bot: Bot) -> bool:
-    begun = text.lstrip().removeprefix("@")
-    return bool(bot.username) and _name(bot.username).match(begun) is not None
+    return bool(bot.username) and _opening(bot.username).match(_begun(text)) is not None
+
+
+def _begun(text: str) -> str:
+    """Return a text without what is invisible before it."""
+    return _BLANKS.sub("", text, count=1)
 
 
 def _mentions(text: str, entities: object, bot: Bot) -> Iterator[bool]:

@@ -95,7 +95,7 @@ async def test_a_chosen_mode_holds_for_the_messages_to_come_until_default_is_cho
         assert await collects(gateway)
         await gateway.ask("/new")
         assert await collects(gateway)
-        answer = await gateway.ask("/queue DEFAULT please")
+        answer = await gateway.ask("/queue DEFAULT")
         assert answer == "Queue mode, as in the settings: queue, messages wait for their turn."
         assert not await collects(gateway)
         assert "from the settings" in await gateway.ask("/queue")

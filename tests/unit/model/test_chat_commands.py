@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +26,11 @@ from goclaw_py.model.chat_commands import (
     our_command,
     our_command_of,
     parse_command,
+    split_new,
     stop_data,
+    unread_words,
 )
+from goclaw_py.model.command_text import visible_word
 from goclaw_py.model.ids import OccurrenceId, RunId
 from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerKind, Sender, Target
 from goclaw_py.testing.clock import START
@@ -69,7 +73,7 @@ def test_stop_is_recognised_in_any_case_with_blanks_and_text_after_it(text: str)
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "stop", "please /stop", "do not\n/stop", "/ stop", "//stop", "/stopp", "/stop.txt"),
+        *("", "stop", "please /stop", "do not\n/stop", "/ stop", "//stop", "/sttop", "/stop.txt"),
         *("/stop,please", "/stop/all", "/stop_all", "/stop2", "/stop@", "/stop@goclaw-bot"),
         *("/unknown", "/\N{LATIN SMALL LETTER LONG S}top", "/stop@other_bot"),
     ],
@@ -92,6 +96,121 @@ def test_a_bare_word_in_many_languages_means_stop(text: str) -> None:
     assert our_command_of(message) == ONE
 
 
+@pytest.mark.parametrize(
+    "text", ["/стоп", "/parar", "/cancel", "/STOPP", "/停止", "/arre\u0302te!", "/रुको", "/قف؟"]
+)
+def test_a_stop_word_with_a_slash_is_stop(text: str) -> None:
+    assert parse_command(text, US) == ONE
+    assert parse_command(f"{text} please", US) == ONE
+    assert parse_command(f"{text}x", US) is None
+
+
+INVISIBLE = (
+    *("\u200b", "\u200d", "\u2060", "\ufeff", "\u200e", "\u202a\u202c", "\u00ad", "\ufe0f"),
+    *("\u180e", "\u2063", "\U000e0001", "\u061c", "\u3164", "\u2800", "\x07"),
+)
+
+
+@pytest.mark.parametrize("unseen", INVISIBLE)
+def test_what_is_invisible_hides_no_command(unseen: str) -> None:
+    """SPEC CMD-2."""
+    for slash, at in (("/", "@"), ("\uff0f", "\uff20")):
+        for text in (
+            f"{unseen}{slash}stop",
+            f" {unseen} {slash}stop{unseen}",
+            f"{slash}{unseen}stop",
+            f"{slash}st{unseen}op {unseen}",
+            f"{slash}stop{unseen}{at}{unseen}goclaw{unseen}_bot{unseen}!",
+            f"{slash}stop{unseen}\nplease",
+        ):
+            assert parse_command(text, US) == ONE, ascii(text)
+            assert not addresses_another_bot(text, US)
+        assert addresses_another_bot(f"{unseen}{slash}stop{at}{unseen}other_bot", US)
+        queue = parse_command(f"{slash}queue{unseen} st{unseen}eer{unseen}", US)
+        assert isinstance(queue, TypedCommand)
+        assert (queue.action, queue.line) == ("steer", "steer")
+    assert is_stop_word(replace(HELLO, text=f"{unseen}st{unseen}op{unseen}!{unseen}"))
+    assert command_of(replace(HELLO, text=f"/stpo{unseen}"), US) == Misspelt("stop")
+
+
+def test_every_format_character_of_unicode_is_invisible() -> None:
+    formats = [chr(n) for n in range(0x110000) if unicodedata.category(chr(n)) == "Cf"]
+    assert formats
+    assert all(visible_word(char) == "" for char in formats)
+
+
+def test_the_keyboard_of_full_width_letters_types_commands_too() -> None:
+    text = "\uff0f\uff53\uff54\uff4f\uff50"
+    assert parse_command(text, US) == ONE
+    assert parse_command(f"{text}\uff01", US) == ONE
+    assert is_stop_word(replace(HELLO, text=text[1:]))
+
+
+def test_an_item_of_the_checklist_keeps_what_joins_its_characters() -> None:
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    command = parse_command(f"/heartbeat\u200b add call {family}", US)
+    assert isinstance(command, TypedCommand)
+    assert command.message == f"add call {family}"
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        *(("/stop", ""), ("/stop now", "now"), ("/stopall\nand  then", "and then"), ("stop", "")),
+        *(("/status please", "please"), ("/help jobs", "jobs"), ("/undo it", "it")),
+        *(("/usage x", "x"), ("/whoami x", "x"), ("/start a b", "a b"), ("/start ref_42-x", "")),
+        *(("/queue steer", ""), ("/queue steer what now?", "what now?"), ("/queue\u200b", "")),
+        *(("/jobs pause 2", ""), ("/jobs pause 2 and 3", "and 3"), ("/jobs\nnow", "")),
+        *(("/heartbeat on", ""), ("/heartbeat now the mail", "the mail")),
+        *(("/heartbeat add a b c", ""), ("/heartbeat done 2 3", "3"), ("/mute 2h", "")),
+        *(
+            ("/mute 2h\nthanks", "thanks"),
+            ("/timezone Europe/Berlin", ""),
+            ("/deny too dear", "too dear"),
+        ),
+        *(("/approve once", ""), ("/approve once ok?", "ok?"), ("/cancel it", "it")),
+        *(("hello there", ""), ("/weather Oslo", ""), ("/new \u200b ", "")),
+    ],
+)
+def test_words_that_a_command_does_not_read_are_known(text: str, unread: str) -> None:
+    """SPEC CMD-5."""
+    assert unread_words(replace(HELLO, text=text)) == unread
+
+
+def test_what_is_behind_new_is_a_message_of_its_own() -> None:
+    """SPEC CMD-5."""
+    photo = Attachment(FileKind.PHOTO, "1")
+    whole = replace(HELLO, text="/NEW@goclaw_bot \u200b what\nis it?", cut=True, quote="that")
+    new, first = split_new(whole, US)
+    assert command_of(new, US) == TypedCommand("new")
+    assert (first.text.strip("\u200b "), first.cut, first.quote) == ("what\nis it?", True, "that")
+    assert (new.external_id, first.external_id) == ("42:1:new", "42:1")
+    assert not new.cut
+    assert unread_words(new) == ""
+    seen = replace(HELLO, text="/reset", attachments=(photo,))
+    assert [part.attachments for part in split_new(seen, None)] == [(), (photo,)]
+    for text in ("/new", "/new \u200b", "/stop x", "hello /new x", "/new@other_bot x"):
+        alone = replace(HELLO, text=text)
+        assert split_new(alone, US) == (alone,)
+    edit = replace(whole, edits="42:1")
+    assert split_new(edit, US) == (edit,)
+
+
+@pytest.mark.parametrize(
+    ("formatted", "rest"),
+    [
+        ("/new read [this](https://e.org)", "read [this](https://e.org)"),
+        ("**/new read this**", ""),
+        ("", ""),
+    ],
+)
+def test_what_is_behind_new_keeps_its_formatting(formatted: str, rest: str) -> None:
+    """SPEC CHAN-6: and the command gets none of it."""
+    new, first = split_new(replace(HELLO, text="/new read this", formatted=formatted), US)
+    assert (new.text, new.markdown) == ("/new", "/new")
+    assert (first.text, first.formatted) == ("read this", rest)
+
+
 def test_the_word_in_anything_longer_means_nothing() -> None:
     stop = replace(HELLO, text="stop")
     for text in ("stop the music", "unstoppable", "!", "", "stop" + "!" * 100):
@@ -104,7 +223,7 @@ def test_the_word_in_anything_longer_means_nothing() -> None:
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        *(("/stpo", "stop"), ("/STP", "stop"), ("/stopp!", "stop"), ("/stopal", "stopall")),
+        *(("/stpo", "stop"), ("/STP", "stop"), ("/sttop!", "stop"), ("/stopal", "stopall")),
         *(("/hlep", "help"), ("/job", "jobs"), ("/stats", "status")),
         ("/hartbeat@goclaw_bot", "heartbeat"),
     ],

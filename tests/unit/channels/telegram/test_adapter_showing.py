@@ -23,7 +23,16 @@ from goclaw_py.model.run_events import (
     RunText,
     RunWaits,
 )
-from tests.unit.channels.telegram.scripted import SETTINGS, ScriptedClient, Shown, logged, over
+from tests.unit.channels.telegram.scripted import (
+    SETTINGS,
+    Notebook,
+    ScriptedClient,
+    Shown,
+    logged,
+    meanwhile,
+    over,
+    update,
+)
 
 ANN = Target("telegram", "default", "7")
 TEAM = Target("telegram", "default", "-1007", "55")
@@ -288,6 +297,47 @@ async def test_buttons_that_are_used_go_away() -> None:
     client = failing("remove_buttons", NotSent("reset"))
     await play(ButtonsUsed(ANN, "12"), ButtonsUsed(ANN, "line-1"), 10, client=client)
     assert client.bare == [(7, 12)]
+
+
+async def test_the_buttons_of_a_message_are_removed_once() -> None:
+    """SPEC CRON-13: a second removal is refused as no change."""
+    client = ScriptedClient()
+    await play(*[ButtonsUsed(ANN, "12")] * 3, 10, ButtonsUsed(ANN, "12"), 10, client=client)
+    assert client.bare == [(7, 12)]
+
+
+async def test_buttons_that_an_edit_has_left_out_are_not_removed_again() -> None:
+    """SPEC CHAN-4: the end of a growing reply, and the result below a question."""
+    client = ScriptedClient()
+    async with over(client) as channel:
+        draft = await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+        done = OutboundMessage(ANN, "one two", run_id=RUN, draft=draft)
+        sending = asyncio.ensure_future(channel.send(done))
+        await asyncio.sleep(0)
+        channel.signal(ButtonsUsed(ANN, draft))
+        assert await sending == draft
+        channel.signal(ButtonsUsed(ANN, draft))
+        await asyncio.sleep(1)
+        assert client.bare == []
+        other = await channel.post_draft(OutboundMessage(ANN, "more", run_id=RUN))
+        channel.signal(ButtonsUsed(ANN, other))
+        await asyncio.sleep(1)
+        assert client.bare == [(7, 102)]
+
+
+async def test_typing_in_a_forum_names_the_general_topic() -> None:
+    """SPEC CHAN-4: without a topic clients show nothing."""
+    chat = {"id": -1007, "type": "supergroup", "title": "Team", "is_forum": True}
+    group = {**chat, "id": -1008, "is_forum": False}
+    client = ScriptedClient([[update(1, "/help", chat=chat), update(2, "/help", chat=group)]])
+    async with over(client) as channel, meanwhile(channel.receive(Notebook())):
+        await asyncio.sleep(1)
+        for number in ("-1007", "-1008"):
+            channel.signal(RunStarted(RunId(number), replace(TEAM, chat=number, thread=None)))
+        channel.signal(RunStarted(RunId("t"), TEAM))
+        await asyncio.sleep(2)
+    places = {shown.place for shown in client.typed}
+    assert places == {ChatPlace(-1007, 1), ChatPlace(-1008), ChatPlace(-1007, 55)}
 
 
 async def test_a_press_is_answered_with_its_result_with_some_tries() -> None:

@@ -232,6 +232,21 @@ def test_any_other_text_stays_as_it_is(text: str) -> None:
     assert parsed(said_in(TEAM, text)).text == text
 
 
+@pytest.mark.parametrize("unseen", ["\u200b", "\u2060", "\ufeff", "\u200e", "\ufe0f", "\u00ad"])
+@pytest.mark.parametrize("at", ["@", "\uff20"])
+def test_what_is_invisible_does_not_hide_the_name(unseen: str, at: str) -> None:
+    """SPEC CMD-2, CHAN-5."""
+    name = f"{unseen}{at}{unseen}Goclaw{unseen}TestBot{unseen}"
+    for text in (f"{name} hello", f" {name},{unseen} hello", f"{name}\uff0c hello"):
+        found = parsed(said_in(TEAM, text))
+        assert (found.text, found.addressed) == ("hello", True), ascii(text)
+    assert parsed(said(f"hello {name}")).text == "hello"
+    assert parsed(said(f"hello, {name} {unseen}")).text == "hello"
+    assert parsed(said(f"{name} /stop")).text == "/stop"
+    assert heard(f"{unseen}\uff0fstop{unseen}{at}{unseen}GoclawTestBot")
+    assert not heard(f"{unseen}/stop{at}PollBot", reply_to_message=answer(chat=TEAM))
+
+
 def test_a_text_that_is_only_the_name_stays_unless_something_came_with_it() -> None:
     assert parsed(said_in(TEAM, "@GoclawTestBot")).text == "@GoclawTestBot"
     assert parsed(said_in(TEAM, "@GoclawTestBot,")).text == "@GoclawTestBot,"
