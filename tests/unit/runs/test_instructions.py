@@ -255,7 +255,7 @@ _PERSON = (
 )
 _OURS = re.compile(
     rf"(?:{_PERSON}):(?: .*)?|\[(?:{_PERSON}) (?:replies to (?:this|your message|{_PERSON})"
-    rf"|asks about (?:this|your message|this message of {_PERSON})"
+    rf"|asks about (?:this|your message|this message of (?:{_PERSON}))"
     rf"|forwarded this from (?:you|{_PERSON}))\]|> .*|  .*",
     re.DOTALL,
 )
