@@ -113,6 +113,14 @@ EXAMPLES = {
         "|a|b|\n|-|-|\n|e\u0301e\u0301|x|\n|cd|y|",
         "<pre>a   b\n──  ─\ne\u0301e\u0301  x\ncd  y</pre>",
     ),
+    "emoji in a table": (
+        "|a|b|\n|-|-|\n|✅|x|\n|❤️|x|\n|👍🏽|x|\n|👨\u200d👩\u200d👧|x|\n|🇩🇪|x|\n|1️⃣|x|\n|☂|x|",
+        "<pre>a   b\n──  ─\n✅  x\n❤️  x\n👍🏽  x\n👨\u200d👩\u200d👧  x\n🇩🇪  x\n1️⃣  x\n☂   x</pre>",
+    ),
+    "lines in a table": (
+        "|a|b|\n|-|--:|\n|c<br>dd|1|\n|e|2<br/>33|",
+        "<pre>a    b\n──  ──\nc    1\ndd\ne    2\n    33</pre>",
+    ),
     "wide table": (
         f"|name|what *it* is||\n|-|-|-|\n|a|{LONG}|`x`|\n|b|||",
         f"<b>name</b>: a\n{WHAT}: {LONG}\n<code>x</code>\n\n<b>name</b>: b\n{WHAT}: —\n—",
