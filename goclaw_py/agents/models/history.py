@@ -19,6 +19,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from goclaw_py.common.text import is_blank
 from goclaw_py.ports.agent import HistoryEntry, Role
 
 FORMAT = "pydantic-ai"
@@ -178,7 +179,7 @@ def drop_blanks(messages: Sequence[ModelMessage]) -> None:
 
 
 def _is_blank(part: object) -> bool:
-    return isinstance(part, TextPart) and not part.content.strip()
+    return isinstance(part, TextPart) and is_blank(part.content)
 
 
 def _is_said(message: ModelMessage) -> bool:

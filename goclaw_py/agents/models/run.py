@@ -43,6 +43,7 @@ from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
+from goclaw_py.common.text import is_blank
 from goclaw_py.delivery import texts
 from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
@@ -229,8 +230,8 @@ class ModelRun:
         else:
             assert run.result is not None
             response = run.result.response
-            if response.finish_reason != "length" and response.text and response.text.strip():
-                return response.text
+            if response.finish_reason != "length" and not is_blank(response.text or ""):
+                return response.text or ""
             # Nothing, or the beginning of it, must not stand for a conversation.
             failure = nothing_said()
         raise failure
@@ -253,7 +254,7 @@ class ModelRun:
             asks = (self._tools.asks(call.tool_call_id) for call in output.approvals)
             raise ApprovalNeeded(tuple(filter(None, asks)))
         messages = run.new_messages()
-        said = self._reply.text if self._reply.text.strip() else ""
+        said = "" if is_blank(self._reply.text) else self._reply.text
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
         last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))

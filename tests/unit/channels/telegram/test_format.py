@@ -143,7 +143,7 @@ def test_markdown_becomes_the_html_of_telegram(markdown: str, html: str | None) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", " \n\t\n", "\u200b", "**\u200b**", "```\n\u200b\n```"]
+    "text", ["", " \n\t\n", "\u200b", "\u2800", "*\u3164*", "**\u200b**", "```\n\u200b\n```"]
 )
 def test_what_nobody_can_see_has_no_part(text: str) -> None:
     assert render(text) == []
