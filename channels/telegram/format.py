@@ -9,7 +9,7 @@ from channels.telegram.formatting.cleaning import cleaned
 from channels.telegram.formatting.markup import PLAIN, TextRun, to_html, to_text
 from channels.telegram.formatting.packing import pack
 from channels.telegram.formatting.reader import read_blocks
-from goclaw_py.common.text import split_text
+from goclaw_py.common.text import is_blank, split_text
 
 _SIGNS = re.compile(
     r"[*_`~\[<&|\\]"
@@ -24,15 +24,15 @@ def render(markdown: str, limit: int = TEXT_LIMIT) -> list[str]:
     """Convert Markdown to parts for ``parse_mode = HTML``.
 
     Each part is complete, has at most ``limit`` (≥ 2) visible UTF-16 units and no more formatting
-    than the server keeps, and is not blank. Any text is accepted; one with more than 40,000
-    characters or very deep nesting is shown as it is.
+    than the server keeps, and is not blank. Any text is accepted; one that is too long or nested
+    too deep is shown as it is.
 
     Source: SPEC CHAN-3.
     """
     text = cleaned(markdown)
     blocks = read_blocks(text) if _SIGNS.search(text) else None
     parts = None if blocks is None else [to_html(part) for part in pack(blocks, limit)]
-    if parts or (parts is not None and not any(map(str.isalnum, text))):
+    if parts or (parts is not None and not any(c.isalnum() and not is_blank(c) for c in text)):
         return parts
     # Some Markdown has words and shows none: in the info line of a fence, in the address of a link
     # that is nowhere. People would wait for an answer that never comes.

@@ -17,6 +17,9 @@ _JOINERS = (_ZERO_WIDTH_JOINER, "\u200c")
 _LONGEST_CHARACTER = 64
 """The longest character in code points; keeps splitting linear."""
 
+_EMPTY_SIGNS = "\u2800\u3164\uffa0\u115f\u1160\u034f\u17b4\u17b5\ufe0e\ufe0f"
+"""Signs without ink: a Braille pattern without dots, fillers of Hangul, selectors of emoji."""
+
 _EMPTY_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
@@ -69,7 +72,10 @@ def error_text(error: BaseException) -> str:
 
 def is_blank(text: str) -> bool:
     """Return whether a text is invisible: only blanks, control and format characters."""
-    return all(char.isspace() or unicodedata.category(char) in ("Cc", "Cf") for char in text)
+    return all(
+        char.isspace() or unicodedata.category(char) in ("Cc", "Cf") or char in _EMPTY_SIGNS
+        for char in text
+    )
 
 
 def count(number: int, one: str, many: str = "") -> str:

@@ -45,8 +45,9 @@ READS_THE_WALL_CLOCK = {
 PURE = {
     "chats": "access_texts",
     "common": (
-        "datetimes dst durations formatting histogram jitter lru markdown rasters redaction "
-        "storable text thoughts time_texts timezones"
+        "datetimes dst durations formatting histogram jitter lru markdown markdown.blocks "
+        "markdown.emphasis markdown.html_tags markdown.literals rasters redaction storable text "
+        "thoughts time_texts timezones"
     ),
     "delivery": "approval_texts help_text ok_token rate_limit texts",
     "heartbeat": (

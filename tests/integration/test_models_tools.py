@@ -421,9 +421,13 @@ async def test_a_model_that_has_done_what_it_was_asked_to_need_not_say_so(
     assert len(server.seen) == 2
 
 
-async def test_a_model_that_neither_says_nor_does_anything_has_failed(agent: ModelAgent) -> None:
+@pytest.mark.parametrize("text", ["", "\u2800", "\u3164\u2800\u200b"])
+async def test_a_model_that_neither_says_nor_does_anything_has_failed(
+    agent: ModelAgent, text: str
+) -> None:
+    """Signs that nobody can see are nothing."""
     with pytest.raises(AgentError) as failure:
-        await agent.run(request("say"), Events())
+        await agent.run(request(f"say {text}"), Events())
     assert failure.value.friendly == "The model gave an empty answer. Please try again."
 
 

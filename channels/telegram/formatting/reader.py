@@ -74,14 +74,12 @@ class _Container:
         gap: The separator of its children.
         indent: The beginning of each of its lines.
         format: ``QUOTE`` or nothing.
-        number: The number of the next item in an ordered list.
         filled: Whether something of it was written.
     """
 
     gap: str
     indent: str
     format: Format
-    number: int | None = None
     filled: bool = False
 
 
@@ -112,15 +110,11 @@ class _Reader:
     def open_list(self, token: Token) -> None:
         outer = self._begin()
         gap = "\n" if self._is_tight(token) else "\n\n"
-        number = int(token.attrs.get("start", 1)) if token.tag == "ol" else None
-        self._containers.append(_Container(gap, outer.indent, outer.format, number))
+        self._containers.append(_Container(gap, outer.indent, outer.format))
 
     def open_item(self, token: Token) -> None:
         outer = self._begin()
-        mark = _BULLET
-        if outer.number is not None:
-            mark = f"{outer.number}{token.markup} "
-            outer.number += 1
+        mark = f"{token.info} " if token.info else _BULLET
         self._marks = (self._marks or outer.indent) + mark
         inner = _Container(outer.gap, outer.indent + _INDENT, outer.format)
         self._containers.append(inner)

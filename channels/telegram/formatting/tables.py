@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import zip_longest
 
 from channels.telegram.formatting.markup import BOLD, QUOTE, Format, TextRun, nested, pre, unstyled
 from channels.telegram.formatting.packing import Block, Flow, Verbatim
@@ -14,6 +15,10 @@ _PHONE_COLUMNS = 34
 """The columns of a line in a fixed-width font on a narrow phone."""
 _GUTTER = "  "
 _DASH = "—"
+_EMOJI_COLUMNS = 2
+_EMOJI_STYLE = "\ufe0f"
+"""Follows a sign of one column that is to be shown as an emoji."""
+_JOINER = "\u200d"
 _MOST_REPEATED = 8_000
 """The most characters for repeated headings of a wide table."""
 
@@ -60,16 +65,37 @@ def _is_linked(run: TextRun) -> bool:
 
 
 def _columns(text: str) -> int:
-    """Return the columns of a text: wide characters have two, accents none."""
-    if text.isascii():
+    """Return the columns of the widest line: wide characters have two, accents none."""
+    if text.isascii() and "\n" not in text:
         return len(text)
-    return sum(_width(char) for char in text)
+    return max(_line_columns(line) for line in text.split("\n"))
+
+
+def _line_columns(line: str) -> int:
+    """Return the columns of a line. What belongs to an emoji adds nothing to its two columns."""
+    columns = last = 0
+    is_joined = False
+    for char in line:
+        width = _width(char)
+        if is_joined or (_is_skin_tone(char) and last == _EMOJI_COLUMNS):
+            width = 0
+        elif char == _EMOJI_STYLE and last == 1:
+            width, last = 1, _EMOJI_COLUMNS
+        elif width:
+            last = width
+        columns += width
+        is_joined = char == _JOINER and last == _EMOJI_COLUMNS
+    return columns
 
 
 def _width(char: str) -> int:
     if unicodedata.category(char) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
+
+
+def _is_skin_tone(char: str) -> bool:
+    return "\U0001f3fb" <= char <= "\U0001f3ff"
 
 
 def _aligned(
@@ -79,11 +105,14 @@ def _aligned(
     gap: TextRun,
     base: Format,
 ) -> Verbatim:
-    lines = [
-        _GUTTER.join(map(_padded, row, widths, aligns)).rstrip()
-        for row in (texts[0], ["─" * width for width in widths], *texts[1:])
-    ]
-    header = "\n".join(lines[:2])
+    lines: list[str] = []
+    header = ""
+    for number, row in enumerate((texts[0], ["─" * width for width in widths], *texts[1:])):
+        # A cell may have several lines.
+        cells = zip_longest(*(text.split("\n") for text in row), fillvalue="")
+        lines += [_GUTTER.join(map(_padded, line, widths, aligns)).rstrip() for line in cells]
+        if number == 1:
+            header = "\n".join(lines)
     return Verbatim("\n".join(lines), nested(base, pre("")), gap, header)
 
 

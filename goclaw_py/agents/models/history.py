@@ -24,7 +24,7 @@ from pydantic_ai.messages import (
 )
 
 from goclaw_py.common.storable import storable
-from goclaw_py.common.text import well_formed_json
+from goclaw_py.common.text import is_blank, well_formed_json
 from goclaw_py.common.thoughts import separate
 from goclaw_py.ports.agent import HistoryEntry, Role
 
@@ -246,7 +246,7 @@ def drop_blanks(messages: Sequence[ModelMessage]) -> None:
 
 
 def _is_blank(part: object) -> bool:
-    return isinstance(part, TextPart) and not part.content.strip()
+    return isinstance(part, TextPart) and is_blank(part.content)
 
 
 def is_said(message: ModelMessage) -> bool:

@@ -55,6 +55,7 @@ from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.agents.models.transport import MORE_TRIES, more_tries
+from goclaw_py.common.text import is_blank
 from goclaw_py.delivery import texts
 from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
@@ -246,8 +247,8 @@ class ModelRun:
         else:
             assert run.result is not None
             response = run.result.response
-            if response.finish_reason != "length" and response.text and response.text.strip():
-                return response.text
+            if response.finish_reason != "length" and not is_blank(response.text or ""):
+                return response.text or ""
             # Nothing, or the beginning of it, must not stand for a conversation.
             failure = nothing_said()
         raise failure
@@ -276,7 +277,7 @@ class ModelRun:
         if last.finish_reason == "length":
             self._reply.add_paragraph(texts.ANSWER_CUT)
             self._emit(RunNoted(RunNote.ANSWER_CUT))
-        said = self._reply.text if self._reply.text.strip() else ""
+        said = "" if is_blank(self._reply.text) else self._reply.text
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
         if not said and self._reply.is_cut:

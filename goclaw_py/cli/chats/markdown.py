@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from io import StringIO
-from typing import Final
+from typing import ClassVar, Final
 
-from rich.console import Console
-from rich.markdown import Markdown
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import ListElement, ListItem, Markdown
+from rich.segment import Segment
 
 from goclaw_py.cli.chats.transcript import DIM, NORMAL, file_line
 from goclaw_py.cli.output import plain
+from goclaw_py.common.markdown import Token, make_parser, parse
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import (
@@ -28,17 +30,85 @@ _DRAFT_CHARS: Final = 4000
 """Only the end of a draft is shown, so that a long one is not formatted again and again."""
 
 
+class _Item(ListItem):
+    """An item with its number as written."""
+
+    def __init__(self, number: str) -> None:
+        super().__init__()
+        self.number = number
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> _Item:  # noqa: ARG003  Rich's signature
+        return cls(token.info)
+
+
+class _List(ListElement):
+    """A list whose numbers are not counted."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        items = [item for item in self.items if isinstance(item, _Item)]
+        width = max((len(item.number) for item in items), default=0)
+        if not width:
+            yield from super().__rich_console__(console, options)
+            return
+        style = console.get_style("markdown.item.number", default="none")
+        inner = options.update(width=max(options.max_width - width - 2, 1))
+        for item in items:
+            mark = f" {item.number.rjust(width)} "
+            for line in console.render_lines(item.elements, inner, style=item.style):
+                yield Segment(mark, style)
+                yield from line
+                yield Segment("\n")
+                mark = " " * len(mark)
+
+
+class _Markdown(Markdown):
+    """What the reader of all channels has parsed, in Rich's layout."""
+
+    elements: ClassVar = {
+        **Markdown.elements,
+        "bullet_list_open": _List,
+        "ordered_list_open": _List,
+        "list_item_open": _Item,
+    }
+
+    def __init__(self, tokens: list[Token]) -> None:
+        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
+        self.parsed = tokens
+
+
 def formatted(text: str, columns: int) -> str:
     """Return Markdown as text with colours. Line breaks stay, as people see them in other chats."""
-    markdown = Markdown(plain(text), code_theme="ansi_dark", hyperlinks=False)
-    for token in markdown.parsed:
-        for child in token.children or ():
-            if child.type == "softbreak":
-                child.type = "hardbreak"
+    text = plain(text)
+    tokens = parse(_parser, text)
+    if tokens is None:
+        return text
+    for token in tokens:
+        if token.children:
+            token.children = [_shown(child) for child in token.children if not _is_bare(child)]
     shown = StringIO()
-    Console(file=shown, width=columns, force_terminal=True).print(markdown)
+    Console(file=shown, width=columns, force_terminal=True).print(_Markdown(tokens))
     # Rich fills each line with blanks; a narrower window would wrap them.
     return "\n".join(line.rstrip() for line in shown.getvalue().strip("\n").split("\n"))
+
+
+def _shown(token: Token) -> Token:
+    if token.type == "softbreak":
+        token.type = "hardbreak"
+    return token
+
+
+def _is_bare(token: Token) -> bool:
+    """Return whether a token begins or ends a link whose words are its address."""
+    return token.markup == "autolink"
+
+
+def _any_address(url: str) -> bool:  # noqa: ARG001  the library's signature
+    """Accept any address: each is shown, and none can be clicked."""
+    return True
+
+
+_parser = make_parser(_any_address)
 
 
 def draft_lines(text: str, columns: int) -> list[str]:

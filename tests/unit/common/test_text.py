@@ -50,6 +50,14 @@ def test_the_length_is_that_of_the_utf16_encoding(text: str) -> None:
     assert utf16_len(text) == units(text)
 
 
+@pytest.mark.parametrize(("text", "blank"), [
+    ("", True), (" \n\u200b\u00a0", True), ("\u2800", True), ("\u3164 \u3164", True),
+    ("\ufe0f", True), ("\u2801", False), ("가", False), ("❤\ufe0f", False), ("a\u2800", False),
+])  # fmt: skip
+def test_a_text_of_signs_that_nobody_can_see_is_blank(text: str, blank: bool) -> None:
+    assert is_blank(text) is blank
+
+
 @given(texts, st.integers(2, 60))
 @example("😀" * 40, 3)
 @example("\u0301" * 200, 5)

@@ -35,6 +35,7 @@ def html_of(markdown: str) -> Markup:
 
 def _render(tokens: list[Token]) -> Markup:
     left = _MOST_CODE
+    numbers: list[int] = []
     for token in tokens:
         if token.type == "fence":
             left -= len(token.content)
@@ -42,6 +43,7 @@ def _render(tokens: list[Token]) -> Markup:
                 token.info = ""
         # The policy of the pages allows no styles in elements.
         token.attrs.pop("style", None)
+        _number(token, numbers)
         if token.type in ("heading_open", "heading_close"):
             # The headings of a message are none of the page.
             token.tag = "p"
@@ -52,9 +54,28 @@ def _render(tokens: list[Token]) -> Markup:
                 inner.attrSet("rel", "noopener noreferrer")
                 inner.attrSet("target", "_blank")
     html = _parser.renderer.render(tokens, _parser.options, {})
+    # Pages keep line feeds, so a line break must not have one too.
+    html = html.replace("<br />\n", "<br />")
     # Text and attributes are escaped, so these are elements. A wide table scrolls by itself.
     html = html.replace("<table>", _TABLE).replace("</table>", "</table></div>").strip()
     return Markup(html)  # noqa: S704
+
+
+def _number(token: Token, numbers: list[int]) -> None:
+    """Give an item its number if HTML would count another one; ``numbers`` are the next ones."""
+    match token.type:
+        case "ordered_list_open":
+            numbers.append(int(token.attrs.get("start", 1)))
+        case "ordered_list_close":
+            numbers.pop()
+        case "list_item_open" if token.info:
+            number = int(token.info[:-1])
+            if token.info != f"{number}.":
+                # HTML has neither zeros nor brackets: the style sheet writes the number.
+                token.attrs["data-number"] = token.info
+            elif number != numbers[-1]:
+                token.attrs["value"] = number
+            numbers[-1] = number + 1
 
 
 def _is_safe(url: str) -> bool:

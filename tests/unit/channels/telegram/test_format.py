@@ -25,7 +25,7 @@ WHAT = "<b>what <i>it</i> is</b>"
 EXAMPLES = {
     "plain text": ("Hello, world.", "Hello, world."),
     "signs of HTML": ("1 < 2 & 3 > 2 \"x\" 'y'", "1 &lt; 2 &amp; 3 &gt; 2 \"x\" 'y'"),
-    "HTML is no markup": ("<b>x</b> &lt;", "&lt;b&gt;x&lt;/b&gt; &lt;"),
+    "most HTML is no markup": ("<q>x</q> &lt;", "&lt;q&gt;x&lt;/q&gt; &lt;"),
     "a block of HTML": ("<div>\nx\n</div>", "&lt;div&gt;\nx\n&lt;/div&gt;"),
     "bold": ("a **b** c", "a <b>b</b> c"),
     "italic": ("*a* _b_", "<i>a</i> <i>b</i>"),
@@ -92,7 +92,7 @@ EXAMPLES = {
     "bare link": ("<http://a.b>", '<a href="http://a.b">http://a.b</a>'),
     "link without words": ("[](http://a.b)", '<a href="http://a.b">http://a.b</a>'),
     "address without words": ("[](a.md)", "a.md"),
-    "mail": ("[me](mailto:a@b.c) <d@e.f>", "me (a@b.c) d@e.f"),
+    "mail": ("[me](mailto:a@b.c) <d@e.f>", "me (a@b.c) &lt;d@e.f&gt;"),
     "relative link": ("[a](docs/b.md)", "a (docs/b.md)"),
     "link to itself": ("[a.md](a.md)", "a.md"),
     "dangerous link": ("[a](javascript:b)", "a (javascript:b)"),
@@ -112,6 +112,14 @@ EXAMPLES = {
     "accents in a table": (
         "|a|b|\n|-|-|\n|e\u0301e\u0301|x|\n|cd|y|",
         "<pre>a   b\n──  ─\ne\u0301e\u0301  x\ncd  y</pre>",
+    ),
+    "emoji in a table": (
+        "|a|b|\n|-|-|\n|✅|x|\n|❤️|x|\n|👍🏽|x|\n|👨\u200d👩\u200d👧|x|\n|🇩🇪|x|\n|1️⃣|x|\n|☂|x|",
+        "<pre>a   b\n──  ─\n✅  x\n❤️  x\n👍🏽  x\n👨\u200d👩\u200d👧  x\n🇩🇪  x\n1️⃣  x\n☂   x</pre>",
+    ),
+    "lines in a table": (
+        "|a|b|\n|-|--:|\n|c<br>dd|1|\n|e|2<br/>33|",
+        "<pre>a    b\n──  ──\nc    1\ndd\ne    2\n    33</pre>",
     ),
     "wide table": (
         f"|name|what *it* is||\n|-|-|-|\n|a|{LONG}|`x`|\n|b|||",
@@ -134,7 +142,9 @@ def test_markdown_becomes_the_html_of_telegram(markdown: str, html: str | None) 
     assert all(shown(part) for part in render(markdown))
 
 
-@pytest.mark.parametrize("text", ["", " \n\t\n", "\u200b", "**\u200b**", "```\n\u200b\n```"])
+@pytest.mark.parametrize(
+    "text", ["", " \n\t\n", "\u200b", "\u2800", "*\u3164*", "**\u200b**", "```\n\u200b\n```"]
+)
 def test_what_nobody_can_see_has_no_part(text: str) -> None:
     assert render(text) == []
 

@@ -1,0 +1,126 @@
+"""Parses Markdown with markdown-it, for all channels.
+
+CommonMark with tables and strikethrough, with rules of its own for chats: signs that mean
+themselves stay (``literals``, ``emphasis``, ``blocks``), and a few HTML tags are markup
+(``html_tags``). markdown-it is linear in the length of a text, but each level of nesting multiplies
+its work and text below its limit is lost, so deeply nested texts are not parsed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline, autolink, link
+from markdown_it.token import Token
+
+from goclaw_py.common.markdown import blocks
+from goclaw_py.common.markdown.emphasis import emphasis
+from goclaw_py.common.markdown.html_tags import html_tag
+from goclaw_py.common.markdown.literals import backslash, text
+
+__all__ = ["Token", "make_parser", "parse"]
+
+_LONGEST = 32_000
+"""The longest text to parse at once; a longer one is parsed in pieces."""
+_LONGEST_OF_ALL = 200_000
+"""A longer one would block the event loop for seconds, and is shown as it is."""
+_MOST_CELLS = 20_000
+"""The most table cells; markdown-it adds those that a row lacks."""
+_DEEPEST = 16
+"""The deepest nesting; a list takes two levels."""
+_OF_DELIMITERS = "-|: \t>*+0123456789.)"
+"""The characters of a table's delimiter row, in lists and quotes too."""
+_CALL = re.compile(r"\[[^\[\]\n]*\]\(\s*(<?[^()\s]*)")
+"""An index and a call, or a link; its group is the address."""
+_ADDRESS = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}://|(?:mailto|tel|tg):)")
+_ENDS_PARAGRAPH = ["paragraph", "reference", "blockquote"]
+
+
+def make_parser(accepts: Callable[[str], bool]) -> MarkdownIt:
+    """Create a parser. What links to an address that it does not accept stays text."""
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
+    parser.enable("table").disable(["html_block", "html_inline"])
+    block, inline = parser.block.ruler, parser.inline.ruler
+    block.at("hr", blocks.horizontal_rule, {"alt": [*_ENDS_PARAGRAPH, "list"]})
+    block.at("list", blocks.items, {"alt": _ENDS_PARAGRAPH})
+    block.at("lheading", blocks.underlined)
+    block.at("reference", blocks.definition)
+    inline.at("text", text)
+    inline.at("escape", backslash)
+    inline.at("emphasis", emphasis)
+    inline.at("link", _link)
+    inline.at("autolink", _autolink)
+    inline.before("autolink", "html_tag", html_tag)
+    parser.inline.ruler2.enable("strikethrough")
+    parser.validateLink = accepts  # type: ignore[assignment,method-assign]  # made for that
+    return parser
+
+
+def parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
+    """Parse a text without lone surrogates and control characters.
+
+    None if it is too long or nested too deep: it is then shown as it is. ``info`` of an item of an
+    ordered list is its number as people see it.
+    """
+    if len(markdown) <= _LONGEST:
+        return _parse(parser, markdown)
+    if len(markdown) > _LONGEST_OF_ALL:
+        return None
+    tokens: list[Token] = []
+    for piece in blocks.pieces(markdown, _LONGEST):
+        if len(piece) > _LONGEST or (parsed := _parse(parser, piece)) is None:
+            return None
+        tokens += parsed
+    return tokens
+
+
+def _parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
+    if _cells(markdown) > _MOST_CELLS:
+        return None
+    tokens = parser.parse(markdown)
+    is_numbered = False
+    for token in tokens:
+        if token.nesting > 0:
+            if token.level >= _DEEPEST - 1:
+                return None
+            is_numbered = is_numbered or token.tag == "ol"
+    if is_numbered:
+        blocks.number_items(tokens)
+    return tokens
+
+
+def _cells(markdown: str) -> int:
+    """Return an upper bound of the table cells in a text."""
+    lines = markdown.split("\n")
+    columns = [0 if line.strip(_OF_DELIMITERS) else line.count("|") + 1 for line in lines]
+    if len(lines) * max(columns) <= _MOST_CELLS:
+        return 0
+    total = widest = 0
+    for line, width in zip(lines, columns, strict=True):
+        # A blank line ends a table, in a quote too.
+        widest = max(widest, width) if line.strip("> \t") else 0
+        total += widest
+    return total
+
+
+def _link(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
+    """Parse a link; ``handlers[name](event)`` and ``[0-9](abc)`` are none."""
+    if state.src[state.pos] != "[":
+        return False
+    if found := _CALL.match(state.src, state.pos, state.posMax):
+        address = found[1]
+        is_call = state.pos > 0 and _is_code(state.src[state.pos - 1])
+        if not any(char in address for char in (":/" if is_call else ":/.#<")):
+            return False
+    return link(state, silent)
+
+
+def _autolink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
+    """Parse an address in brackets; ``<std::vector>`` and ``ssh <user@host>`` stay as written."""
+    return _ADDRESS.match(state.src, state.pos) is not None and autolink(state, silent)
+
+
+def _is_code(before: str) -> bool:
+    return before.isascii() and (before.isalnum() or before in "_)]")

@@ -1,0 +1,112 @@
+"""Rules for blocks: what begins like a list, a heading or a definition, and is none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from markdown_it.rules_block import StateBlock, hr, lheading, list_block, reference
+from markdown_it.token import Token
+
+_CRON = re.compile(r"\*(?:[ \t]+[\d*/,?LW#-]+){4,6}(?=[ \t]|$)")
+"""A cron expression that begins with a star, which would be a rule or nested lists."""
+_LEAST_UNDERLINE = 3
+_DEFINITION = re.compile(r"[ ]{0,3}\[([^\[\]]+)\]:\s*(?:<?(?:[A-Za-z][A-Za-z0-9+.-]*:|[/#.]))")
+_LABEL = re.compile(r"\[([^\[\]]{1,300})\](?!:)")
+
+
+def horizontal_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse a rule. The cron expression of every minute is none."""
+    return not _is_cron(state, start) and hr(state, start, end, silent)
+
+
+def items(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse a list. A cron expression is none."""
+    return not _is_cron(state, start) and list_block(state, start, end, silent)
+
+
+def _is_cron(state: StateBlock, line: int) -> bool:
+    begin = state.bMarks[line] + state.tShift[line]
+    if not state.src.startswith("*", begin):
+        return False
+    text = state.src[begin : state.eMarks[line]]
+    return text.count("*") > 1 and _CRON.match(text) is not None
+
+
+def underlined(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse an underlined heading. One sign is no line, but an equals sign or a minus."""
+    before, parent = len(state.tokens), state.parentType
+    if not lheading(state, start, end, silent):
+        return False
+    line = state.line - 1
+    underline = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+    if len(underline.strip()) >= _LEAST_UNDERLINE:
+        return True
+    del state.tokens[before:]
+    state.line, state.parentType = start, parent
+    return False
+
+
+def definition(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse the definition of a link, which is not shown, if the text has such a link."""
+    found = _DEFINITION.match(state.src, state.bMarks[start] + state.tShift[start])
+    if found is None:
+        return False
+    used = state.env.get("labels")
+    if used is None:
+        used = {_normal(label) for label in _LABEL.findall(state.src)}
+        state.env["labels"] = used
+    return _normal(found[1]) in used and reference(state, start, end, silent)
+
+
+def _normal(label: str) -> str:
+    return " ".join(label.split()).casefold()
+
+
+def number_items(tokens: Sequence[Token]) -> None:
+    """Set ``info`` of the items of ordered lists to the numbers as people see them.
+
+    They stay as written; only one number that all items have counts on.
+    """
+    lists: list[list[Token]] = []
+    for token in tokens:
+        match token.type:
+            case "ordered_list_open" | "bullet_list_open":
+                lists.append([])
+            case "list_item_open" if token.info:
+                lists[-1].append(token)
+            case "ordered_list_close" | "bullet_list_close":
+                numbered = lists.pop()
+                if len({item.info for item in numbered}) == 1:
+                    first = numbered[0].info
+                    for count, item in enumerate(numbered[1:], 1):
+                        item.info = str(int(first) + count).rjust(len(first), "0")
+                for item in numbered:
+                    item.info += item.markup
+
+
+def pieces(markdown: str, limit: int) -> Iterator[str]:
+    """Split a long text between blocks, each piece at most ``limit`` characters if it can be.
+
+    Never within code between fences, a table, or an item of several lines.
+    """
+    begin = place = 0
+    cut = better = 0
+    fence = ""
+    was_blank = True
+    for line in markdown.splitlines(keepends=True):
+        words = line.strip()
+        if place - begin + len(line) > limit and max(cut, better) > begin:
+            end = better if better - begin > limit // 4 else cut
+            yield markdown[begin:end]
+            begin = end
+        is_first = was_blank or not ("|" in line or words.startswith(">") or not words.strip("=-"))
+        if not fence and words and not line[0].isspace() and is_first:
+            cut = place
+            if was_blank and not words[0].isdigit() and words[0] not in "-*+":
+                better = place
+        if words.startswith(("```", "~~~")) and (not fence or words.startswith(fence)):
+            fence = "" if fence else words[:3]
+        was_blank = not words
+        place += len(line)
+    yield markdown[begin:]
