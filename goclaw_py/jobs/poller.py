@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -13,6 +14,8 @@ from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import JobStore
 from goclaw_py.scheduled_work.poller import WorkPoller
+
+log = logging.getLogger(__name__)
 
 _CROWD = 20
 """From this number on, jobs that are due together are claimed early."""
@@ -46,6 +49,18 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         self._size = size
         self._lead = _NO_LEAD
         """How long before their time the next jobs are claimed."""
+
+    async def replan(self, now: datetime) -> None:
+        """See ``WorkPoller``."""
+        after, count = "", 0
+        while found := await self._store.jobs_ahead(now=now, after=after):
+            for job in found:
+                at = self._executions.replanned(job, now)
+                if at is not None:
+                    count += await self._store.replan_job(job, at)
+            after = found[-1].id
+        if count:
+            log.warning("jobs_replanned", extra={"jobs": count})
 
     async def prepare(self) -> None:
         """Claim occurrences that wait for a session which this node owns or can take (CRON-10).
