@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -472,8 +473,13 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     def freed(self, held: JobExecution) -> None:
         """Start occurrences for which there is room now, in order."""
         del held
-        for waiting in tuple(self._line.values()):
-            if self._has_room(waiting):
-                del self._line[waiting.id]
-                self.start(waiting)
+        if self._line:
+            # Counted once: hundreds may wait, and looking at all for each takes the square of that.
+            begun = Counter(o.claimed.job.spec.agent for o in self._held.values() if o.has_begun)
+            for waiting in tuple(self._line.values()):
+                agent, most = waiting.claimed.job.spec.agent, waiting.policy.max_per_agent
+                if most is None or begun[agent] - waiting.has_begun < most:
+                    begun[agent] += not waiting.has_begun
+                    del self._line[waiting.id]
+                    self.start(waiting)
         self._freed()

@@ -25,6 +25,7 @@ _MOST_LEAD = timedelta(seconds=5)
 _TOGETHER = timedelta(seconds=0.1)
 _NO_LEAD = timedelta()
 _MOST_AT_ONCE = 1000
+_FEW = 20
 _MESSAGES = 100
 
 
@@ -49,6 +50,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         self._size = size
         self._lead = _NO_LEAD
         """How long before their time the next jobs are claimed."""
+        self._many = _FEW
 
     async def replan(self, now: datetime) -> None:
         """See ``WorkPoller``."""
@@ -78,11 +80,13 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
 
     async def _claim_startable(self) -> Sequence[OccurrenceClaim]:
         room, node, now = self.room(), self._executions.node(), self._clock.now()
-        wanted = room if room > 0 else _MESSAGES
+        # Creating ids costs time, so only as many are created as are probably due.
+        wanted = min(room if room > 0 else _MESSAGES, self._many)
         ids = [OccurrenceId(new_id(self._clock)) for _ in range(wanted)]
         claimed = await self._store.claim_due(
             node, now=now, ids=ids, until=now + self._lead, messages_only=room <= 0
         )
+        self._many = _MOST_AT_ONCE if len(claimed) == wanted else _FEW
         return await self._executions.startable(claimed, node) if claimed else claimed
 
     async def next_due(self) -> datetime | None:
@@ -101,6 +105,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
             return due_at - _MOST_LEAD
         crowd = await self._store.crowd(until=due_at + _TOGETHER, most=_MOST_AT_ONCE)
         if crowd >= _CROWD:
+            self._many = _MOST_AT_ONCE
             self._lead = min(min(crowd, max(self.room(), 0)) * _EACH, _MOST_LEAD)
         return due_at - self._lead
 
