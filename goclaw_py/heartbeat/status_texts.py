@@ -58,6 +58,7 @@ BY_SETTINGS: Final = (
 )
 _ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 _ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
+IS_OFF: Final = f"The heartbeat is off. {_ON}"
 _BUSY: Final = "someone is talking to the agent"
 _UNMUTE: Final = "/mute off or goclaw heartbeat mute off"
 
