@@ -90,8 +90,10 @@ async def check_parts(settings: Settings) -> None:
         parts.hooks  # noqa: B018
         gateway_config(settings, parts, MemoryStore(), SystemClock())
     finally:
-        for part in (*parts.channels.values(), *parts.agents.values()):
-            await part.close()
+        for channel in parts.channels.values():
+            await channel.close()
+        for agent in parts.agents.values():
+            await agent.close()
 
 
 async def check_imports(settings: Settings) -> list[tuple[str, str]]:
