@@ -26,10 +26,22 @@ from goclaw_py import (
     RunNow,
     StartedNow,
 )
-from goclaw_py.jobs.execution_models import OUTPUT_BYTES
-from goclaw_py.model.errors import AgentError, UnknownJob
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution import JobExecution
+from goclaw_py.jobs.execution_models import OUTPUT_BYTES, OccurrenceStatus
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import parse_interval
+from goclaw_py.jobs.work_items import WorkItems
+from goclaw_py.model.errors import AgentError, BadInterval, UnknownJob
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.store import NewWork
+from goclaw_py.scheduled_work.models import Attempt
+from goclaw_py.sources import TableSource
+from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.jobs import after, at, every
+from tests.unit.jobs.occurring import PLAIN, a_job, claimed
 from tests.unit.jobs.service_parts import (
     Script,
     ends,
@@ -417,3 +429,59 @@ async def test_a_job_that_waits_longer_on_purpose_goes_on_waiting() -> None:
     async with started(Script(), database) as jobs:
         await asyncio.sleep(5)
         assert (await jobs.get("job")).next_run_at == before
+
+
+@pytest.mark.parametrize(("takes_s", "have_ended"), [(5, True), (50, False)])
+async def test_it_is_known_whether_it_runs_and_whether_all_has_ended(
+    takes_s: float, have_ended: bool
+) -> None:
+    """CRON-21."""
+    jobs = service(handler=Script([takes(takes_s)]))
+    assert not jobs.is_running()
+    await jobs.start()
+    assert jobs.is_running()
+    await jobs.add("job", at(10))
+    await asyncio.sleep(11)
+    assert await jobs.stop(20) is have_ended
+    assert not jobs.is_running()
+    assert await jobs.stop() is True
+
+
+@pytest.mark.parametrize("text", ["5x", "", "-5m", "x" * 100, "99999999d"])
+def test_a_bad_interval_carries_what_was_given(text: str) -> None:
+    with pytest.raises(BadInterval) as caught:
+        parse_interval(text)
+    assert caught.value.interval == text
+
+
+async def test_a_profile_without_a_zone_has_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CRON-17: Halo's jobs go by the clock on the wall."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    async with started(Script(), profile=PROFILES["halo"]) as jobs:
+        job = await jobs.add("job", Cron("40 8 * * *"))
+        other = await jobs.add("other", Cron("40 8 * * *"), zone="UTC")
+    assert (job.spec.zone, other.spec.zone) == ("Asia/Kolkata", "UTC")
+
+
+@pytest.mark.parametrize(("attempt", "text"), [
+    (Attempt(Outcome.COMPLETED, text="fixed"), "fixed"),
+    (Attempt(Outcome.FAILED, text="half", friendly="It failed.", error="401: no key"),
+     "It failed.\n\n401: no key"),
+    (Attempt(Outcome.FAILED, friendly="401: no key", error="401: no key"), "401: no key"),
+])  # fmt: skip
+async def test_a_work_item_is_reported_with_the_cause(attempt: Attempt, text: str) -> None:
+    """CRON-18: not with what an agent had said before it failed."""
+    store = MemoryStore()
+    source = TableSource(store, LoopClock(), "q", forgotten_after=timedelta(days=1))
+    await store.add_work(NewWork("q", "title"), now=START)
+    job = a_job(source="q")
+    held = JobExecution(claimed(job), PLAIN, node=NodeId("n"))
+    items = WorkItems({"q": source})
+    await items.take(held)
+    ok = attempt.outcome is Outcome.COMPLETED
+    end = Finish(OccurrenceStatus.OK if ok else OccurrenceStatus.FAILED)
+    await items.finish(held, end, attempt)
+    (item,) = await store.work()
+    assert item.outcome == text
