@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import timedelta
 
 from goclaw_py.agents import program_loop
@@ -28,6 +29,20 @@ from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.child_runs import NestingLimits
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.sources import TableSource
+
+
+def gateway_config(
+    settings: Settings, parts: Parts, store: WorkStore, clock: Clock
+) -> tuple[RunScheduler, GatewayDependencies]:
+    """Return all that the settings say of a gateway. Raises ``SettingError``.
+
+    ``goclaw run`` builds its gateway from it, ``goclaw config check`` only builds it.
+    """
+    return scheduler(settings), replace(
+        gateway_dependencies(settings, parts),
+        jobs=job_setup(settings, store, clock),
+        heartbeats=heartbeat_setup(settings),
+    )
 
 
 def gateway_dependencies(settings: Settings, parts: Parts) -> GatewayDependencies:

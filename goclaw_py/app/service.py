@@ -16,7 +16,7 @@ from goclaw_py.app.apply_settings import SettingsApplier
 from goclaw_py.app.banner import banner
 from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
-from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
+from goclaw_py.app.gateway_config import gateway_config
 from goclaw_py.app.listeners import WebListener
 from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.loop import end, unless
@@ -93,11 +93,10 @@ class Service:
             on_lost=self._on_lost,
             state=self._state,
         )
-        jobs, heartbeat_runs = job_setup(settings, store, clock), heartbeat_setup(settings)
         metrics = Metrics({name for name, _ in parts.channels}, settings.agents)
-        deps = replace(gateway_dependencies(settings, parts), spans=spans, meter=metrics)
-        deps = replace(deps, jobs=jobs, heartbeats=heartbeat_runs, live=self._cluster.live)
-        self._container = container = Container(store, clock, scheduler(settings), deps, self._node)
+        scheduler, deps = gateway_config(settings, parts, store, clock)
+        deps = replace(deps, spans=spans, meter=metrics, live=self._cluster.live)
+        self._container = container = Container(store, clock, scheduler, deps, self._node)
         self._cluster.connect(container.canceller.release_former)
         self._applier = SettingsApplier(settings, deps, container)
         self._live_settings = live = LiveSettings(

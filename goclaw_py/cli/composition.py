@@ -76,20 +76,24 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
 
 
 async def check_parts(settings: Settings) -> None:
-    """Construct every channel and agent to validate their settings, without using the network.
+    """Build all that a gateway is made of, as ``goclaw run`` does, to validate the settings.
 
-    Raises ``SettingError`` for a setting that only they can validate, and ``HookConflict`` for
-    webhooks that collide.
+    Starts nothing and does not use the network. Raises ``SettingError`` for a setting that only a
+    part can validate, and ``HookConflict`` for webhooks that collide.
     """
-    from goclaw_py.app.parts import build_agents, build_channels  # noqa: PLC0415
-    from goclaw_py.web.hooks import collect_hooks  # noqa: PLC0415
+    from goclaw_py.app.gateway_config import gateway_config  # noqa: PLC0415
+    from goclaw_py.app.parts import build_parts  # noqa: PLC0415
+    from goclaw_py.store.memory import MemoryStore  # noqa: PLC0415
 
-    channels = build_channels(settings)
-    collect_hooks(channels.values())
-    for channel in channels.values():
-        await channel.close()
-    for agent in build_agents(settings).values():
-        await agent.close()
+    parts = build_parts(settings)
+    try:
+        parts.hooks  # noqa: B018
+        gateway_config(settings, parts, MemoryStore(), SystemClock())
+    finally:
+        for channel in parts.channels.values():
+            await channel.close()
+        for agent in parts.agents.values():
+            await agent.close()
 
 
 async def check_imports(settings: Settings) -> list[tuple[str, str]]:

@@ -99,5 +99,5 @@ def _too_long(shown: str) -> BadInterval:
 
 
 def _bad(shown: str, reason: str) -> BadInterval:
-    shown = shown if len(shown) <= 40 else shown[:40] + "…"
-    return BadInterval(f"invalid interval {shown!r}: {reason}", reason)
+    short = shown if len(shown) <= 40 else shown[:40] + "…"
+    return BadInterval(f"invalid interval {short!r}: {reason}", reason, shown)

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
-from pathlib import Path
 from typing import Final
 
 from goclaw_py.common.jitter import heartbeat_offset
-from goclaw_py.common.timezones import zone
 from goclaw_py.config.heartbeat import HeartbeatRunBudget, HeartbeatSettings, laid_over
 from goclaw_py.config.models import Settings
 from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
@@ -19,8 +17,9 @@ from goclaw_py.heartbeat.decisions import HeartbeatPolicy, HeartbeatTarget, Last
 from goclaw_py.heartbeat.models import HeartbeatConfig
 from goclaw_py.heartbeat.target import parse_heartbeat_target
 from goclaw_py.jobs.policy import PROFILES, Profile, policy_with
+from goclaw_py.machine_zone import machine_zone
 from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import BadHours, UnknownZone
+from goclaw_py.model.errors import BadHours
 from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName
 from goclaw_py.model.messages import Target
 from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
@@ -49,39 +48,6 @@ def job_profile(settings: Settings, env: Mapping[str, str] | None = None) -> Pro
         lane=settings.lanes[CRON_LANE].size,
         shutdown_wait_s=settings.shutdown.wait_s,
     )
-
-
-def machine_zone(env: Mapping[str, str], folder: Path = Path("/etc")) -> str:
-    """Return the IANA name of this machine's time zone, ``UTC`` if it cannot be found.
-
-    It is taken from ``TZ``, then ``localtime``, then ``timezone`` in ``folder``.
-    """
-    for name in _named(env, folder):
-        try:
-            zone(name)
-        except UnknownZone:
-            continue
-        return name
-    return UTC
-
-
-def _named(env: Mapping[str, str], folder: Path) -> Iterator[str]:
-    # TZ may be a file with a colon before it. Values like ``<+03>-3`` have no zone name.
-    yield _name_in(env.get("TZ", "").strip().removeprefix(":"))
-    link = folder / "localtime"
-    if link.is_symlink():
-        # The link itself first: its final target may have the name of another place.
-        yield _name_in(str(link.readlink()))
-        yield _name_in(str(link.resolve()))
-    try:
-        yield (folder / "timezone").read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return
-
-
-def _name_in(path: str) -> str:
-    name = path.rpartition("zoneinfo/")[2]
-    return name.removeprefix("posix/").removeprefix("right/")
 
 
 # ---------------------------------------------------------------------------- heartbeat

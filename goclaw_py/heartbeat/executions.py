@@ -179,7 +179,7 @@ class HeartbeatExecutions(
 
         A recent decision is not repeated.
         """
-        if held.looked_at is not None and self._clock.now() - held.looked_at <= _FRESH:
+        if held.looked_at is not None and abs(self._clock.now() - held.looked_at) <= _FRESH:
             return True
         heartbeat = await self._as_it_stands(held.claimed.heartbeat)
         return isinstance(await self._look(held, heartbeat), AskAgent)

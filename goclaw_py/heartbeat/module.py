@@ -97,7 +97,10 @@ class HeartbeatModule:
             store, clock, node, policies, checks, freed=self._freed
         )
         self.runs = HeartbeatRunExecutor(store, clock, by, setup.run_timeout_s)
-        self.loop = HeartbeatPoller(store, clock, tuple(policies), self.heartbeat_runs, self.wake)
+        plans = tuple(setup.plans.values())
+        self.loop = HeartbeatPoller(
+            store, clock, tuple(policies), plans, self.heartbeat_runs, self.wake
+        )
         self._problems: dict[AgentName, str] = {}
         self._untold: Sequence[Undelivered] = ()
 

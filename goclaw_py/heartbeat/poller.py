@@ -11,7 +11,7 @@ from typing import Final
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.heartbeat.executions import HeartbeatExecutions
-from goclaw_py.heartbeat.models import HeartbeatClaim
+from goclaw_py.heartbeat.models import HeartbeatClaim, HeartbeatConfig
 from goclaw_py.model.ids import AgentName, HeartbeatRunId
 from goclaw_py.model.outcomes import HeartbeatRunKind
 from goclaw_py.ports.clock import Clock
@@ -50,6 +50,7 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
 
     Args:
         agents: The agents of this process.
+        plans: What the settings say of their heartbeats.
         wake: Set when a heartbeat was changed, or when a heartbeat run has ended.
     """
 
@@ -58,17 +59,24 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
         store: HeartbeatStore,
         clock: Clock,
         agents: Sequence[AgentName],
+        plans: Sequence[HeartbeatConfig],
         executions: HeartbeatExecutions,
         wake: WakeEvent,
     ) -> None:
         super().__init__("heartbeats", clock, executions, wake)
         self._store = store
         self._agents = agents
+        self._plans = plans
         self._due_at: datetime | None = None
         """The time that it waits for; a claim finds out about changes since."""
         self._many = _FEW
         """Creating ids costs time, so only as many are created as are probably due: usually one."""
         self.limit = WakeLimit()
+
+    async def replan(self, now: datetime) -> None:
+        """See ``WorkPoller``."""
+        self._due_at = None
+        await self._store.replan_heartbeats(self._plans, now=now)
 
     async def prepare(self) -> None:
         """See ``WorkPoller``."""

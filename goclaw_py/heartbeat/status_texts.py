@@ -58,6 +58,7 @@ BY_SETTINGS: Final = (
 )
 _ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
 _ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
+IS_OFF: Final = f"The heartbeat is off. {_ON}"
 _BUSY: Final = "someone is talking to the agent"
 _UNMUTE: Final = "/mute off or goclaw heartbeat mute off"
 
@@ -210,6 +211,8 @@ def _current(view: HeartbeatView) -> str:
     latest = view.heartbeat.next_at
     bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"
     due = named(heartbeat_run.due_at, zone, view.now)
+    if latest is not None and latest <= view.now:
+        return f"The run that was due {due} has waited: {cause}. It starts now."
     return f"The run that was due {due} is waiting: {cause}. It starts when that is over{bound}."
 
 
@@ -225,27 +228,30 @@ def _next(view: HeartbeatView) -> str:
     due = heartbeat.next_at
     if due is None:
         return "No run is planned yet. A gateway plans the first one when it starts: goclaw run."
+    if due <= now and view.current is not None:
+        if view.current.status is HeartbeatRunStatus.DEFERRED:
+            return ""  # The one that waits is this one too.
+        return f"The next run was due {named(due, policy.zone, now)}; it starts after this one."
     if now - due > _LATE:
         return (
             f"The next run was due {named(due, policy.zone, now)}, but no gateway has started it. "
             "Is a gateway running? Start one with: goclaw run."
         )
-    muted = heartbeat.muted_until
-    silent_until = muted if muted is not None and muted > now else now
-    if silent_until <= due and (policy.hours is None or policy.hours.holds(due)):
+    start = max(due, now)
+    is_muted = heartbeat.muted_until is not None and heartbeat.muted_until > start
+    if not is_muted and (policy.hours is None or policy.hours.holds(start)):
         return f"The next run is due {_when(due, view)}."
-    return _after_silence(view, due, silent_until, heartbeat.interval)
+    return _after_silence(view, due, heartbeat.interval)
 
 
-def _after_silence(
-    view: HeartbeatView, due: datetime, silent_until: datetime, interval: timedelta
-) -> str:
+def _after_silence(view: HeartbeatView, due: datetime, interval: timedelta) -> str:
     """Return the next run that will not be skipped, and why the runs before it will be."""
-    policy, causes = view.policy, []
-    if silent_until > due:
-        until = named(silent_until, policy.zone, view.now)
+    policy, causes, first = view.policy, [], _from(due, max(due, view.now), interval)
+    muted = view.heartbeat.muted_until
+    if muted is not None and muted > max(due, view.now):
+        until = named(muted, policy.zone, view.now)
         causes.append(f"it is muted until {until} (unmute: {_UNMUTE})")
-    first = _from(due, max(due, silent_until), interval)
+        first = _from(due, muted, interval)
     if policy.hours is not None and not policy.hours.holds(first):
         causes.append(f"its active hours are {policy.hours}")
     spoken = first if policy.hours is None else _within(policy.hours, first, interval)

@@ -157,7 +157,11 @@ def _changed_state(job: Job, change: JobChange, by: Requester, *, rescheduled: b
         raise BadJob("state", "the job has finished; it was disabled after failures")
     if job.state is JobState.DISABLED and by.maker is Maker.MODEL:
         # Else a model would undo what stops jobs that fail for ever (SPEC CRON-8).
-        raise BadJob("state", "the job was disabled after failures; give it a new schedule")
+        raise BadJob(
+            "state",
+            "the job was disabled after failures; give it a new schedule, not the same one, or ask "
+            "the user to resume it: /jobs resume NUMBER",
+        )
     return state
 
 

@@ -23,6 +23,7 @@ from goclaw_py.jobs.execution_models import (
 from goclaw_py.jobs.models import Job, JobState, Notify
 from goclaw_py.jobs.policy import Busy, History, JobPolicy, Misfire, OnShort, RetryOn
 from goclaw_py.jobs.schedule import At, Every, Ran, Timing, coalesced, next_run_at
+from goclaw_py.jobs.schedule import replanned as replanned_timing
 from goclaw_py.jobs.schedule import spaced as spaced_timing
 from goclaw_py.model.errors import BadSchedule, TooFrequent
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -242,9 +243,33 @@ def _after_run(
         soon = _grid_after(past.now, policy.error_retry_s)
         return soon if regular is None else min(regular, soon)
     if regular is not None and failures and policy.backoff_s:
-        delay_s = policy.backoff_s[min(failures, len(policy.backoff_s)) - 1]
-        return max(regular, past.now + timedelta(seconds=delay_s))
+        return max(regular, past.now + timedelta(seconds=_backoff_s(policy, failures)))
     return regular
+
+
+def replanned(job: Job, base: JobPolicy, *, now: datetime) -> datetime | None:
+    """Return the next run of a waiting job if a clock that was ahead has planned it (CRON-4).
+
+    None if the planned one is right. A job that was delayed may be further ahead than its interval.
+    """
+    policy, timing, due_at = job.policy(base), job.timing(base), job.next_run_at
+    every = timing.schedule
+    has_begun = job.last_run_at is not None or job.created_at > now
+    if due_at is None or (isinstance(every, Every) and every.origin is not None and not has_begun):
+        return None
+    earliest = now
+    if job.failures and policy.backoff_s:
+        earliest += timedelta(seconds=_backoff_s(policy, job.failures))
+    is_delayed = job.last_status == OccurrenceStatus.SKIPPED and policy.on_busy is Busy.DELAY
+    delay = timedelta(seconds=policy.busy_delay_s) if is_delayed else timedelta()
+    if due_at <= max(earliest, now + delay):
+        return None
+    at = replanned_timing(timing, due_at, now=now)
+    return None if at is None or max(at, earliest) >= due_at else max(at, earliest)
+
+
+def _backoff_s(policy: JobPolicy, failures: int) -> float:
+    return policy.backoff_s[min(failures, len(policy.backoff_s)) - 1]
 
 
 def _over(job: Job, status: OccurrenceStatus) -> JobState:

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.text import cut_bytes
 from goclaw_py.delivery import texts
-from goclaw_py.jobs.decisions import Finish, after, begin, settled
+from goclaw_py.jobs.decisions import Finish, after, begin, replanned, settled
 from goclaw_py.jobs.execution import EndReport, JobExecution, JobHandler, JobRunStore
 from goclaw_py.jobs.execution_models import (
     OUTPUT_BYTES,
@@ -27,7 +28,7 @@ from goclaw_py.jobs.execution_models import (
     OccurrenceStatus,
     Why,
 )
-from goclaw_py.jobs.models import JobState
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.policy import JobPolicy, Misfire
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, SessionKey
@@ -103,6 +104,15 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             for held in self._held.values()
         )
 
+    def replanned(self, job: Job, now: datetime) -> datetime | None:
+        """Return the next run of a waiting job if a clock that was ahead has planned it."""
+        try:
+            return replanned(job, self._base, now=now)
+        except Exception:
+            # A boundary: a job that this release cannot make out must not stop the others.
+            log.exception("job_unreadable", extra={"job": job.id})
+            return None
+
     async def is_wanted(self, held: JobExecution) -> bool:
         """Return whether its job is still active and due at its time (SPEC CRON-11).
 
@@ -110,7 +120,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         """
         now = self._clock.now()
         # Before its time `withdraw` looks, at all of a crowd together.
-        if held.early or held.claimed.manual or now - (held.looked_at or now) < _SURE_FOR:
+        if held.early or held.claimed.manual or abs(now - (held.looked_at or now)) < _SURE_FOR:
             return not held.withdrawn
         gone = await retry_until_available(lambda: self._store.withdrawn([held.id]))
         held.looked_at = now
@@ -470,8 +480,13 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     def freed(self, held: JobExecution) -> None:
         """Start occurrences for which there is room now, in order."""
         del held
-        for waiting in tuple(self._line.values()):
-            if self._has_room(waiting):
-                del self._line[waiting.id]
-                self.start(waiting)
+        if self._line:
+            # Counted once: hundreds may wait, and looking at all for each takes the square of that.
+            begun = Counter(o.claimed.job.spec.agent for o in self._held.values() if o.has_begun)
+            for waiting in tuple(self._line.values()):
+                agent, most = waiting.claimed.job.spec.agent, waiting.policy.max_per_agent
+                if most is None or begun[agent] - waiting.has_begun < most:
+                    begun[agent] += not waiting.has_begun
+                    del self._line[waiting.id]
+                    self.start(waiting)
         self._freed()

@@ -18,6 +18,7 @@ from goclaw_py.jobs.execution import EndReport, JobExecution
 from goclaw_py.jobs.execution_models import (
     ENDED_BADLY,
     JobUpdate,
+    OccurrenceClaim,
     OccurrenceStatus,
     UnreportedOccurrence,
     Why,
@@ -81,7 +82,8 @@ class JobNotifications:
             return await self._result(held, attempt)
         if end.status not in ENDED_BADLY:
             return EndReport()
-        told = tells_failure(job, failures_with(held.claimed))
+        # A manual run is none of the failures in a row.
+        told = tells_failure(job, 0 if held.claimed.manual else failures_with(held.claimed))
         has_effects = end.why is Why.EFFECTS
         if end.status is OccurrenceStatus.LOST and not has_effects:
             calls = await self._cut_calls(held)
@@ -155,10 +157,25 @@ class JobNotifications:
         else:
             once = told is Recipients.TARGET or end.status is OccurrenceStatus.LOST
             write = texts.job_failed if once else texts.job_failed_thrice
-            again = None if update is None else update.next_run_at
+            state, again = await self._ahead(held.claimed, update)
             due = await self._due(job, held.claimed.due_at, [target])
-            text = write(title, due, why, again)
+            text = write(title, due, why, again, state)
         return tuple(self._messages(target, text, held.run))
+
+    async def _ahead(
+        self, claimed: OccurrenceClaim, update: JobUpdate | None
+    ) -> tuple[JobState, datetime | None]:
+        """Return the state and next run of a job after an occurrence: a manual one keeps them.
+
+        A change during the run takes precedence (CRON-11). Raises ``StoreUnavailable``.
+        """
+        job = await self._store.job(claimed.job.id)
+        if job is None:
+            return JobState.COMPLETED, None
+        is_changed = job.revision != claimed.job.revision
+        if update is None or (is_changed and job.next_run_at != claimed.due_at):
+            return job.state, job.next_run_at
+        return job.state if is_changed else update.state, update.next_run_at
 
     async def _due(self, job: Job, at: datetime, told: Sequence[Target]) -> texts.DueTimeText:
         """Return when a job was due, in the zone of its own chat if only that chat is notified.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -14,6 +15,8 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import JobStore
 from goclaw_py.scheduled_work.poller import WorkPoller
 
+log = logging.getLogger(__name__)
+
 _CROWD = 20
 """From this number on, jobs that are due together are claimed early."""
 _EACH = timedelta(seconds=0.005)
@@ -22,6 +25,7 @@ _MOST_LEAD = timedelta(seconds=5)
 _TOGETHER = timedelta(seconds=0.1)
 _NO_LEAD = timedelta()
 _MOST_AT_ONCE = 1000
+_FEW = 20
 _MESSAGES = 100
 
 
@@ -46,6 +50,19 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         self._size = size
         self._lead = _NO_LEAD
         """How long before their time the next jobs are claimed."""
+        self._many = _FEW
+
+    async def replan(self, now: datetime) -> None:
+        """See ``WorkPoller``."""
+        after, count = "", 0
+        while found := await self._store.jobs_ahead(now=now, after=after):
+            for job in found:
+                at = self._executions.replanned(job, now)
+                if at is not None:
+                    count += await self._store.replan_job(job, at)
+            after = found[-1].id
+        if count:
+            log.warning("jobs_replanned", extra={"jobs": count})
 
     async def prepare(self) -> None:
         """Claim occurrences that wait for a session which this node owns or can take (CRON-10).
@@ -63,11 +80,13 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
 
     async def _claim_startable(self) -> Sequence[OccurrenceClaim]:
         room, node, now = self.room(), self._executions.node(), self._clock.now()
-        wanted = room if room > 0 else _MESSAGES
+        # Creating ids costs time, so only as many are created as are probably due.
+        wanted = min(room if room > 0 else _MESSAGES, self._many)
         ids = [OccurrenceId(new_id(self._clock)) for _ in range(wanted)]
         claimed = await self._store.claim_due(
             node, now=now, ids=ids, until=now + self._lead, messages_only=room <= 0
         )
+        self._many = _MOST_AT_ONCE if len(claimed) == wanted else _FEW
         return await self._executions.startable(claimed, node) if claimed else claimed
 
     async def next_due(self) -> datetime | None:
@@ -86,6 +105,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
             return due_at - _MOST_LEAD
         crowd = await self._store.crowd(until=due_at + _TOGETHER, most=_MOST_AT_ONCE)
         if crowd >= _CROWD:
+            self._many = _MOST_AT_ONCE
             self._lead = min(min(crowd, max(self.room(), 0)) * _EACH, _MOST_LEAD)
         return due_at - self._lead
 

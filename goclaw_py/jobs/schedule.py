@@ -31,6 +31,10 @@ _END: Final = datetime(9000, 1, 1, tzinfo=UTC)
 """Intervals end here, like the calendar."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NONE: Final = timedelta()
+_MOST_REPEATED: Final = timedelta(hours=3)
+"""Debian cron's limit: a clock that goes back further was set, so all times count again."""
+_STEP: Final = timedelta(minutes=1)
+"""A clock that goes back less repeats nothing, as if it had stood still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,20 +189,69 @@ def next_run_at(timing: Timing, ran: Ran) -> datetime | None:
     """Return the next run after one that has ended; None if there is none.
 
     Strictly after ``ran.ended_at``, except for an ``every`` job anchored at its start whose run
-    took longer than its interval: that is due at ``ran.ended_at``. If clocks went back during a
-    run, times before that are not due again.
+    took longer than its interval: that is due at ``ran.ended_at``. If the clock went back during
+    the run, it is no further ahead than one interval; see ``replanned``.
     """
     match timing.schedule:
         case At():
             return None
         case Every(interval) if timing.anchor is Anchor.START and ran.started_at is not None:
-            due = _jittered(timing, ran.started_at + interval)
+            due = _jittered(timing, min(ran.started_at, ran.ended_at) + interval)
             return _until(timing, max(due, ran.ended_at))
         case Every(interval) if timing.anchor is not Anchor.GRID:
             # What never began has no start to count from.
             return _until(timing, _jittered(timing, ran.ended_at + interval))
         case _:
-            return _next(timing, max(ran.ended_at, ran.due_at))
+            timing = _begun(timing, ran.ended_at)
+            is_over = ran.due_at - ran.ended_at <= _not_repeated(timing)
+            return _next(timing, max(ran.ended_at, ran.due_at) if is_over else ran.ended_at)
+
+
+def replanned(timing: Timing, due_at: datetime, *, now: datetime) -> datetime | None:
+    """Return the next run if ``due_at`` was computed by a clock that was ahead; None: it is right.
+
+    A schedule whose times are at least three hours apart does not repeat them when the clock goes
+    back by up to three hours, unless it is a wildcard (docs/cron-rules.md, R8).
+    """
+    match timing.schedule:
+        case At():
+            return None
+        case Every(interval) if timing.anchor is not Anchor.GRID:
+            latest = now + interval * (1 + timing.jitter) + stagger_of(timing)
+            again = _until(timing, _jittered(timing, now + interval)) if due_at > latest else None
+        case _:
+            timing = _begun(timing, now)
+            missing = _next(timing, now + _not_repeated(timing))
+            again = None
+            if missing is not None and missing < due_at:
+                again = _next(timing, now)
+    return again if again is not None and again < due_at else None
+
+
+def _not_repeated(timing: Timing) -> timedelta:
+    """Return by how much a clock may go back before times of a job that are over come again."""
+    match timing.schedule:
+        case Every(interval):
+            return min(interval, _STEP)
+        case Cron(expression):
+            cron = parse(expression)
+            gap = cron.least_gap()
+            is_rare = gap >= _MOST_REPEATED and not cron.wildcard
+            return _MOST_REPEATED if is_rare else min(gap, _STEP)
+        case _:
+            return _NONE
+
+
+def _begun(timing: Timing, now: datetime) -> Timing:
+    """Return the timing of a job that has begun, with points of its grid before ``now``.
+
+    Its origin is ahead only if the clock went back.
+    """
+    every = timing.schedule
+    if not isinstance(every, Every) or every.origin is None or every.origin <= now:
+        return timing
+    gone = -((now - every.origin) // every.interval)
+    return replace(timing, schedule=replace(every, origin=every.origin - gone * every.interval))
 
 
 def upcoming(timing: Timing, *, after: datetime, count: int) -> list[datetime]:

@@ -131,14 +131,26 @@ def undelivered(title: str, place: str, why: str, text: str, due: DueTimeText) -
 # ---------------------------------------------------------------------------- failures
 
 
-def job_failed(title: str, due: DueTimeText, reason: str, next_try: datetime | None) -> str:
+def job_failed(
+    title: str,
+    due: DueTimeText,
+    reason: str,
+    next_try: datetime | None,
+    state: JobState = JobState.ACTIVE,
+) -> str:
     """Return the notice about a run that failed after its last retry (SPEC CRON-13)."""
-    return f"⚠️ “{_title(title)}”, due {due}, failed: {_reason(reason, next_try, due)}"
+    return f"⚠️ “{_title(title)}”, due {due}, failed: {_reason(reason, next_try, due, state)}"
 
 
-def job_failed_thrice(title: str, due: DueTimeText, reason: str, next_try: datetime | None) -> str:
+def job_failed_thrice(
+    title: str,
+    due: DueTimeText,
+    reason: str,
+    next_try: datetime | None,
+    state: JobState = JobState.ACTIVE,
+) -> str:
     """Return the notice to owners about a job without notices of single failures (SPEC CRON-13)."""
-    why = _reason(reason, next_try, due)
+    why = _reason(reason, next_try, due, state)
     return f"⚠️ “{_title(title)}” has failed three times in a row, last {due}: {why}"
 
 
@@ -154,8 +166,13 @@ def job_disabled(title: str, failures: int, reason: str) -> str:
     )
 
 
-def _reason(reason: str, next_try: datetime | None, due: DueTimeText) -> str:
-    again = "It will not run again." if next_try is None else f"Next run: {due.when(next_try)}."
+def _reason(reason: str, next_try: datetime | None, due: DueTimeText, state: JobState) -> str:
+    again = "It will not run again."
+    if state is JobState.PAUSED or state is JobState.DISABLED:
+        again = f"The job is {state}."
+    elif state is JobState.ACTIVE and next_try is not None:
+        # A job that came due during a manual run runs right after it.
+        again = f"Next run: {due.when(next_try) if next_try >= due.now else 'now'}."
     return f"{_sentence(reason)} {again}"
 
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from goclaw_py.common.text import cut_text
 from goclaw_py.jobs.decisions import Finish
 from goclaw_py.jobs.execution import JobExecution
 from goclaw_py.jobs.execution_models import OccurrenceStatus
@@ -16,6 +17,7 @@ from goclaw_py.scheduled_work.models import Attempt
 log = logging.getLogger(__name__)
 
 _TELL_S = 60.0
+_CAUSE_CHARS = 500
 
 
 class NoWork(Exception):
@@ -52,8 +54,9 @@ class WorkItems:
         try:
             async with asyncio.timeout(_TELL_S):
                 if end.status in (OccurrenceStatus.OK, OccurrenceStatus.FAILED):
-                    text = attempt.text or attempt.friendly
-                    await source.done(item, ok=end.status is OccurrenceStatus.OK, text=text)
+                    ok = end.status is OccurrenceStatus.OK
+                    text = attempt.text if ok else _cause(attempt)
+                    await source.done(item, ok=ok, text=text)
                 else:
                     await source.give_back(item, end.status.value)
         except (WorkSourceError, TimeoutError) as error:
@@ -61,3 +64,11 @@ class WorkItems:
         except Exception:
             # A boundary: a source may be anybody's.
             log.exception("work_source_failed", extra={"item": item.id})
+
+
+def _cause(attempt: Attempt) -> str:
+    """Return why a run failed: the sentence for people, which often says little, and the error."""
+    error = cut_text(attempt.error, _CAUSE_CHARS)
+    if error and error not in attempt.friendly:
+        return f"{attempt.friendly}\n\n{error}".strip()
+    return attempt.friendly

@@ -360,7 +360,11 @@ class PastMoment(BadMoment):
 
 
 class BadInterval(BadSchedule):
-    """Not an interval, or one that is out of range."""
+    """Not an interval, or one that is out of range. ``interval`` is the input, as text."""
+
+    def __init__(self, message: str, reason: str = "", interval: str = "") -> None:
+        super().__init__(message, reason)
+        self.interval = interval
 
 
 class UnknownZone(BadSchedule):

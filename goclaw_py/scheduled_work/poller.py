@@ -6,7 +6,7 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from goclaw_py.common.wakeup import WakeEvent
@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 LOOK_S: Final = 1.0
 _UNSURE_S = 60.0
+_WENT_BACK: Final = timedelta(seconds=1)
 _OTHERS_S = 0.05
 
 _E = TypeVar("_E", bound="ExecutionEngine[Any, Any, Any, Any]")
@@ -41,6 +42,8 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
         self._closing = False
         self._is_unsure = False
         self._unsure_until = 0.0
+        self._looked_at: datetime | None = None
+        """The time of the last look; None: due times are to be checked before the next one."""
         self.look_s = LOOK_S
         """The polling interval in seconds; notices are only hints (SPEC DB-3)."""
 
@@ -69,6 +72,12 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
 
         Raises ``StoreUnavailable`` and ``Fenced``.
         """
+        now = self._clock.now()
+        if self._looked_at is None or now < self._looked_at - _WENT_BACK:
+            # Planned by another clock, or before this one was set back (SPEC CRON-4, HB-1).
+            self._looked_at = None
+            await self.replan(now)
+        self._looked_at = now
         await self.prepare()
         while True:
             due_at = await self.next_due()
@@ -81,6 +90,13 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
                 # Others are claiming these right now, or it is not ours.
                 return _OTHERS_S if self.has_room() else self.look_s
             self._executions.take(claimed)
+
+    @abstractmethod
+    async def replan(self, now: datetime) -> None:
+        """Compute due times again that are further ahead than the schedule allows at ``now``.
+
+        Called at the start, and when the clock has gone back. Raises ``StoreUnavailable``.
+        """
 
     async def prepare(self) -> None:
         """Called before each look."""

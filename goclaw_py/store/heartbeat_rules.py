@@ -103,6 +103,24 @@ def _is_beyond(heartbeat: Heartbeat, next_at: datetime, now: datetime) -> bool:
     return next_at > max(heartbeat.anchor, now + heartbeat.interval)
 
 
+def replanned(known: Heartbeat, plan: HeartbeatConfig, now: datetime) -> Heartbeat:
+    """Return a heartbeat without times that only a clock which was ahead can have stored."""
+    interval, anchor = known.interval, known.anchor
+    if interval is not None and anchor is not None and anchor > now + plan.offset:
+        # The points of the grid stay, and begin earlier.
+        known = replace(known, anchor=anchor - (anchor - now) // interval * interval)
+    timed = _timed(
+        replace(
+            known,
+            began_at=None if known.began_at is None else min(known.began_at, now),
+            wake_at=None if known.wake_at is None else min(known.wake_at, now),
+        ),
+        known.next_at,
+        now,
+    )
+    return timed if known.next_at is not None else replace(timed, next_at=None)
+
+
 def woken(known: Heartbeat, kind: HeartbeatRunKind, now: datetime) -> Heartbeat:
     """Return a heartbeat with a wake requested; a waiting wake is kept."""
     if known.wake_at is not None:

@@ -83,6 +83,38 @@ async def test_a_heartbeat_that_comes_back_on_takes_the_next_point(world: World)
         assert (await planned(world.a, now=now)).next_at == next_at
 
 
+def a_plan(agent: AgentName) -> HeartbeatConfig:
+    return HeartbeatConfig(agent, HALF_HOUR, OFFSET)
+
+
+async def test_times_of_a_clock_that_was_ahead_are_replaced(world: World) -> None:
+    """HB-1: the points of the grid stay; what is within an interval is right."""
+    await planned(world.a, ANNA, BERT, CLEO, now=at(7200))
+    await planned(world.a, BERT, interval=None)
+    claimed = await claim_one(world.a, ANNA, now=at(7201))
+    end = replace(ended(claimed), done=("mail",))
+    await world.a.end_heartbeat_run(end, node=A)
+    await world.a.wake_heartbeat(ANNA, HeartbeatRunKind.EVENT, now=at(7300))
+    await world.a.replan_heartbeats([*map(a_plan, (ANNA, BERT, NEVER))], now=at(50))
+    anna = await running_heartbeat(world.b, ANNA)
+    assert (anna.next_at, anna.began_at, anna.wake_at) == (at(1800), at(50), at(50))
+    assert (await running_heartbeat(world.b, BERT)).next_at is None
+    assert (await running_heartbeat(world.b, CLEO)).next_at == at(7200)
+    assert (await world.b.look(ANNA, spent_since=T0)).done == {"mail": at(50)}
+    assert [one.due_at for one in await claim(world.a, ANNA, now=at(1800))] == [at(1800)]
+    later = await running_heartbeat(world.b, ANNA)
+    await world.a.replan_heartbeats([a_plan(ANNA)], now=at(1800))
+    assert await running_heartbeat(world.b, ANNA) == later
+
+
+async def test_what_was_released_by_a_clock_that_was_ahead_is_due_at_once(world: World) -> None:
+    await planned(world.a, now=at(7200))
+    claimed = await claim_one(world.a, now=at(7200))
+    await world.a.release_heartbeats([claimed.id], node=A)
+    await world.a.replan_heartbeats([a_plan(AGENT)], now=at(5))
+    assert await world.a.next_heartbeat_due([AGENT]) == at(5)
+
+
 async def test_plans_for_some_agents_leave_the_others_alone(world: World) -> None:
     await planned(world.a, ANNA)
     await planned(world.a, BERT, interval=HOUR, now=at(9))

@@ -22,6 +22,7 @@ from goclaw_py.jobs.execution_models import (
 from goclaw_py.jobs.execution_models import OccurrenceStatus as Status
 from goclaw_py.jobs.job_json import job_json
 from goclaw_py.jobs.models import Job, JobState
+from goclaw_py.jobs.schedule import At, Cron
 from goclaw_py.model.errors import Fenced, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
 from goclaw_py.model.outcomes import Outcome
@@ -30,6 +31,7 @@ from goclaw_py.ports.store import Notice
 from tests.support.store_jobs import (
     OWNER,
     a_job,
+    a_spec,
     added,
     by_hand,
     claim,
@@ -103,6 +105,48 @@ async def test_the_next_time_is_that_of_the_first_active_idle_job(world: World) 
     assert await world.b.next_job_due() == at(9)
     await world.a.delete_job(JobId("job-later"), forget=False)
     assert await world.b.next_job_due() is None
+
+
+async def test_jobs_that_a_clock_which_was_ahead_may_have_planned(world: World) -> None:
+    """CRON-4: idle repeating ones beyond their interval, or changed or run at a time ahead."""
+    daily = replace(a_spec("ran"), schedule=Cron("0 9 * * *"))
+    jobs = await added(
+        world.a,
+        a_job("within", due_at=at(3600)),
+        a_job("beyond", due_at=at(3601)),
+        a_job("due", due_at=T0),
+        a_job("never", due_at=None),
+        replace(a_job("edited", due_at=at(60)), updated_at=at(1)),
+        replace(a_job("off", due_at=at(9999)), state=JobState.PAUSED),
+        a_job("once", due_at=at(9999), spec=replace(a_spec("once"), schedule=At(at(9999)))),
+        a_job("ran", due_at=at(-9), spec=daily),
+    )
+    (ran_last,) = await claim(world.a, now=at(-9))
+    await world.a.end_occurrence(ended(ran_last, now=at(30), update=JobUpdate(at(86_400))), node=A)
+    found = await world.b.jobs_ahead(now=T0)
+    assert [job.spec.slug for job in found] == ["beyond", "edited", "ran"]
+    assert await world.b.jobs_ahead(now=T0, after="job-beyond") == found[1:]
+    assert [job.spec.slug for job in await world.b.jobs_ahead(now=at(1))] == ["ran"]
+    assert await world.b.replan_job(found[0], at(7))
+    assert await kept(world.a, jobs[1]) == replace(jobs[1], next_run_at=at(7))
+    # It was changed since, or is claimed.
+    assert not await world.b.replan_job(found[0], at(8))
+    assert not await world.b.replan_job(replace(found[1], revision=9), at(8))
+
+
+async def test_a_job_that_is_planned_again_leaves_no_released_occurrence_open(
+    world: World,
+) -> None:
+    """CRON-11."""
+    (job,) = await added(world.a, a_job("tea", due_at=at(60)))
+    claimed = await claim_one(world.a, now=at(60))
+    assert not await world.a.replan_job(job, at(30)), "it runs"
+    await world.a.give_back([claimed.id], node=A, status=Status.INTERRUPTED)
+    assert await world.a.replan_job(job, at(30))
+    assert (await row_of(world.b, claimed)).finished_at is not None
+    (again,) = await claim(world.a, now=at(30))
+    assert again.due_at == at(30)
+    assert again.id != claimed.id
 
 
 async def test_what_is_due_is_claimed_the_longest_due_first(world: World) -> None:

@@ -48,13 +48,15 @@ from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 
-MOST_RUNS = 250_000
-"""A simulation ends after this many runs, which take a few minutes.
+MOST_RUNS = 10_000
+"""A simulation ends after this many runs, which take some seconds.
 
-Skipped heartbeat runs do not count; see ``MOST_HEARTBEAT_RUNS``.
+Skipped occurrences of jobs count too, skipped heartbeat runs do not: see ``MOST_HEARTBEAT_RUNS``.
 """
 
 MOST_DAYS = 3_660
+_FEW_DAYS = 3
+"""Up to this many days, progress is reported in hours."""
 _LONGEST_S = MOST_DAYS * 86_400.0
 
 
@@ -270,7 +272,9 @@ class _Simulation:
         if kind != SessionKind.MAIN:
             # Nothing is sent, so no chat must be looked up.
             target = TargetKind.NONE
-        spec = replace(spec, target=target, source="")
+        # Nobody reads their log, and to keep it costs as much as to run them.
+        policy = {**spec.policy, "history_keep": 1}
+        spec = replace(spec, target=target, source="", policy=policy)
         return replace(job, spec=spec, running=None)
 
     def _takes(self, job: Job) -> float:
@@ -346,7 +350,9 @@ async def _until_full(container: Container, store: _Watched, days: int, tell: Te
 
 async def _tell(tell: Tell, days: int) -> None:
     """Report the progress until cancelled."""
-    for day in range(days + 1):
-        tell(ProgressStep("simulating", day, days, "days"))
-        await asyncio.sleep(timedelta(days=1).total_seconds())
+    for hour in range(24 * days + 1):
+        if hour % 24 == 0 or days <= _FEW_DAYS:
+            step = (hour, 24 * days, "hours") if days <= _FEW_DAYS else (hour // 24, days, "days")
+            tell(ProgressStep("simulating", *step))
+        await asyncio.sleep(timedelta(hours=1).total_seconds())
     await asyncio.get_running_loop().create_future()

@@ -17,7 +17,7 @@ import orjson
 import yaml
 
 from goclaw_py.jobs.job_json import spec_of
-from goclaw_py.jobs.models import OPERATOR, Prompt
+from goclaw_py.jobs.models import OPERATOR, Prompt, TargetKind
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval, schedule_of
 from goclaw_py.model.errors import BadInterval, BadJob, BadSchedule, JobError
@@ -223,6 +223,8 @@ def _cacos(given: Mapping[str, object], path: Path) -> Definition:
         payload=Prompt(prompt, model),
         slug=slug,
         zone=zone,
+        # Its results are in its session, as in caco.
+        target=TargetKind.NONE,
         policy={"session": "fresh" if session.get("persistSession") is False else "job"},
         next_run_at=_next_run(path.with_name(_LAST_RUN)),
     )

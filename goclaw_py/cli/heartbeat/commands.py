@@ -84,6 +84,10 @@ def run(
     async def ask(control: Control) -> _Ran:
         service = control.heartbeats
         name = await words.chosen(service, agent)
+        heartbeat = (await service.view(name)).heartbeat
+        if not heartbeat.is_on:
+            # Nothing would come of it, so nothing is started or waited for.
+            return _Ran(None, None, heartbeat)
         begun = await service.run_now(name)
         heartbeat_run = await _ended(service, begun, patience)
         is_off = heartbeat_run is not None and heartbeat_run.skip is Skip.DISABLED
@@ -109,10 +113,11 @@ def _dry_run(ctx: typer.Context, agent: str | None, *, as_json: bool) -> None:
 class _Ran:
     """How a manual heartbeat run began, and its last known state.
 
-    ``heartbeat`` is set if the run was skipped because the heartbeat is off.
+    ``heartbeat`` is set if the run was skipped because the heartbeat is off; ``begun`` is None if
+    no run was started because of that.
     """
 
-    begun: HeartbeatStarted | NoHeartbeat
+    begun: HeartbeatStarted | NoHeartbeat | None
     heartbeat_run: HeartbeatRun | None
     heartbeat: Heartbeat | None
 
@@ -140,7 +145,9 @@ async def _ended(
 
 def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
     begun, heartbeat_run = ran.begun, ran.heartbeat_run
-    if not isinstance(begun, HeartbeatStarted):
+    if begun is None:
+        _say_off(ran.heartbeat, as_json=as_json)
+    elif not isinstance(begun, HeartbeatStarted):
         _refuse(begun, as_json=as_json)
     elif heartbeat_run is None:
         if as_json:
@@ -152,6 +159,15 @@ def _say(ran: _Ran, *, waited: bool, as_json: bool) -> None:
             raise typer.Exit(ExitCode.FAILED)
     else:
         _say_heartbeat_run(heartbeat_run, ran.heartbeat, as_json=as_json)
+
+
+def _say_off(heartbeat: Heartbeat | None, *, as_json: bool) -> None:
+    if as_json:
+        show_json(dict[str, str], {"status": "skipped:disabled"})
+    else:
+        is_set_off = heartbeat is not None and heartbeat.interval is None
+        typer.echo(BY_SETTINGS if is_set_off else said.IS_OFF)
+    raise typer.Exit(ExitCode.FAILED)
 
 
 def _refuse(refused: NoHeartbeat, *, as_json: bool) -> None:

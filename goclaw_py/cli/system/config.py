@@ -13,7 +13,7 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
-from goclaw_py.model.errors import SettingError
+from goclaw_py.model.errors import GoclawError
 
 if TYPE_CHECKING:
     from goclaw_py.ports.control import Control
@@ -259,7 +259,7 @@ def check(
     from goclaw_py.cli import composition  # noqa: PLC0415
     from goclaw_py.config import SettingErrors, load  # noqa: PLC0415
 
-    errors: tuple[SettingError, ...] = ()
+    errors: tuple[GoclawError, ...] = ()
     name = "the defaults"
     try:
         settings = load(file or cli(ctx).config)
@@ -267,7 +267,7 @@ def check(
         waited_for(composition.check_parts(settings))
     except SettingErrors as several:
         errors = several.errors
-    except SettingError as error:
+    except GoclawError as error:
         errors = (error,)
     if as_json:
         lines = [str(each) for each in errors]

@@ -20,7 +20,7 @@ _MOST_TIMES: Final = 6
 
 
 def in_words(cron: CronExpression) -> str:
-    """Return words such as ``at 09:00 on Monday to Friday``, else ``cron 5 4 1-7 * 1``.
+    """Return words such as ``at 09:00 on Monday to Friday``, else ``cron 5 4 */2 * 1``.
 
     The words are complete: two expressions with the same words fire at the same times, except for
     clock changes.
@@ -73,7 +73,7 @@ def _days(cron: CronExpression) -> str | None:
     if not fields.day.star and not fields.weekday.star:
         # One of them is enough (R3); all days are more than any others.
         if of_month and of_week:
-            return None
+            return _either(of_month, of_week, cron)
         of_month = of_week = ""
     if of_month and of_week:
         return None
@@ -89,6 +89,15 @@ def _days(cron: CronExpression) -> str | None:
     if of_week:
         return f"{of_week} of {months}" if fields.weekday.nth else f"{of_week} in {months}"
     return f"every day in {months}"
+
+
+def _either(of_month: str, of_week: str, cron: CronExpression) -> str:
+    """Return words for days that match by their date or by their weekday, which many misread."""
+    if len(cron.fields.month.numbers) == 12:
+        on_week = f"{of_week} of every month" if cron.fields.weekday.nth else of_week
+        return f"{of_month} of every month, and also {on_week}"
+    months = _listed(_MONTHS[number - 1] for number in sorted(cron.fields.month.numbers))
+    return f"{of_month}, and also {of_week}, of {months}"
 
 
 def _of_month(days: Values) -> str:

@@ -84,6 +84,9 @@ _KINDS: Final = (
 _TERM: Final = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]+))?", re.ASCII)
 _NTH: Final = re.compile(r"(\w+)#([1-5])", re.ASCII)
 _LAST_WEEKDAY: Final = re.compile(r"([0-7]|[a-z]{3})l", re.ASCII)
+_ZONED: Final = re.compile(r"((?:cron_)?tz=\S*)")
+_COMMENT: Final = re.compile(r"\s#.*")
+_PARTED: Final = re.compile(r"\w+\s+,\s*\w+|\w+,\s+\w+")
 _INTERVAL: Final = re.compile(r"(?:@?every )?[0-9]+ ?[smhd]")
 _STEPPED: Final = re.compile(r"([0-9]+|[a-z]{3})/([0-9]+)")
 _DRAWN: Final = re.compile(r"[rh](?:\(.*|/.*)?")
@@ -122,6 +125,14 @@ class _Reader:
         plain = self._expression.strip(" \t\r\n").lower()
         if not plain:
             raise self._bad("it is empty", f"write {_SHAPE}, such as 0 9 * * 1-5")
+        if zone := _ZONED.match(plain):
+            said = "give the zone with --tz, or as the zone of the job"
+            raise self._bad(f"it begins with {zone[1]}", said)
+        if "#" in plain and (comment := _COMMENT.search(plain)):
+            raise self._bad(f"it has the comment {comment[0].strip()[:40]!r}", "leave it out")
+        if parted := _PARTED.search(plain):
+            reason = f"there is a blank beside the comma of {parted[0][:40]!r}"
+            raise self._bad(reason, "leave the blank out")
         if strange := re.search(r"[^\t -~]", plain):
             raise self._bad(f"it has the character {strange[0]!r}", "write plain ASCII and blanks")
         if plain.startswith("@"):

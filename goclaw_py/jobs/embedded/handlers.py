@@ -175,8 +175,10 @@ class Handlers(JobHandler):
 
     # ------------------------------------------------------------------ the end
 
-    async def close(self, wait_s: float) -> None:
+    async def close(self, wait_s: float) -> bool:
         """Start no more, let handlers end for some seconds, then cancel the others.
+
+        Returns whether all ended by themselves, with their results stored.
 
         A handler that ignores its cancellation is abandoned after ``UNWIND_S``, and so is a result
         that cannot be stored: the database does not know their results, so they run again.
@@ -184,10 +186,12 @@ class Handlers(JobHandler):
         self.open = False
         self._cancel(_Phase.WAITS)
         await self._ended(wait_s)
+        have_ended = not any(not task.done() for task in self._works)
         self._cancel(_Phase.WAITS, _Phase.WORKS)
         await self._ended(UNWIND_S)
         self._cancel(*_Phase)
         await self._ended(0)
+        return have_ended
 
     def abandon(self) -> None:
         """Cancel all handlers and store nothing: their occurrences belong to another node."""

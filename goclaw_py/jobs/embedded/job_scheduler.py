@@ -20,7 +20,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
@@ -37,6 +39,7 @@ from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile
 from goclaw_py.jobs.poller import JobPoller
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.jobs.service import GatewayJobService, JobServiceStore
+from goclaw_py.machine_zone import machine_zone
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import NodeId
 from goclaw_py.ports.clock import Clock
@@ -97,6 +100,8 @@ class JobScheduler:
         self._cluster = Membership(
             store, clock, release, on_recovery=lambda _: wake.call(), on_lost=self._on_lost
         )
+        if not profile.zone:
+            profile = replace(profile, zone=machine_zone(os.environ))
         rules = JobCreationRules(profile, most=max_jobs, limits_operators=True)
         self._handlers = Handlers(clock, concurrency)
         self._service = GatewayJobService(store, clock, rules, self._handlers)
@@ -209,8 +214,14 @@ class JobScheduler:
         for duty in (*self._cluster.duties(), self._loop.run):
             self._duties.append(asyncio.create_task(_lasting(duty)))
 
-    async def stop(self, wait_s: float = 30.0) -> None:
+    def is_running(self) -> bool:
+        """Return whether due jobs run: it was started, and not stopped since."""
+        return self._handlers.open
+
+    async def stop(self, wait_s: float = 30.0) -> bool:
         """Start no more jobs, wait for handlers, cancel the others and release their jobs.
+
+        Returns whether all handlers ended by themselves; False if some had to be cancelled.
 
         Released jobs run again: immediately in another process, otherwise at the next start. A
         second call with 0 ends the wait. Raises ``RuntimeError`` in a handler.
@@ -221,19 +232,20 @@ class JobScheduler:
             raise RuntimeError("a handler cannot stop the service that would wait for it")
         self._begun = True
         self._loop.close()
-        await asyncio.gather(
+        _, have_ended = await asyncio.gather(
             _at_most(UNWIND_S, self._occurrences.close()), self._handlers.close(wait_s)
         )
         for duty in self._duties:
             duty.cancel()
         await asyncio.gather(*self._duties, return_exceptions=True)
         if not self._duties:
-            return
+            return have_ended
         self._duties.clear()
         try:
             await self._cluster.leave()
         except StoreError as error:
             log.warning("lease_not_released", extra={"error": str(error)})
+        return have_ended
 
     async def __aenter__(self) -> Self:
         """Return the scheduler, not started."""

@@ -45,6 +45,7 @@ from goclaw_py.ports.store.inbox import (
 )
 from goclaw_py.ports.store.incidents import Incident, IncidentStore
 from goclaw_py.ports.store.jobs import (
+    AHEAD_AT_ONCE,
     MOST_COUNTED,
     JobPage,
     JobQuery,
@@ -100,6 +101,7 @@ from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkS
 from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
+    "AHEAD_AT_ONCE",
     "ALL_MESSAGES",
     "ALL_RUNS",
     "ALL_SESSIONS",

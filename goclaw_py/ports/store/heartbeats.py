@@ -60,6 +60,13 @@ class HeartbeatStore(Protocol):
         If a request is waiting already, that one keeps its time and kind.
         """
 
+    async def replan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
+        """Replace times that only a clock which was ahead of ``now`` can have stored.
+
+        ``next_at`` becomes the next point of the grid if it is further ahead than the interval. The
+        last run, a waiting wake and the last checks of checklist items are not after ``now``.
+        """
+
     # ---------------------------------------------------------------- claims
 
     async def next_heartbeat_due(

@@ -24,6 +24,9 @@ MOST_COUNTED: Final = 10_000
 """The largest number of jobs that a search counts, so that its time has a limit."""
 
 
+AHEAD_AT_ONCE: Final = 200
+
+
 @dataclass(frozen=True, slots=True)
 class JobQuery:
     """Selects jobs; a field that is None or empty selects all.
@@ -117,6 +120,21 @@ class JobStore(Protocol):
 
     async def next_job_due(self) -> datetime | None:
         """Return the earliest due time of anything to claim; it may be in the past."""
+
+    async def jobs_ahead(self, *, now: datetime, after: str = "") -> list[Job]:
+        """Return repeating jobs whose next run a clock that was ahead may have planned.
+
+        They are active, idle and due after ``now``, and have an interval that ends earlier, or were
+        changed or ran at a time that is ahead as well. By id, from the one that follows ``after``
+        on, and at most ``AHEAD_AT_ONCE``; none that cannot be read.
+        """
+
+    async def replan_job(self, job: Job, next_run_at: datetime) -> bool:
+        """Plan a waiting job for another time, without counting a change by people.
+
+        Returns False and changes nothing if it was changed or claimed since it was read. A released
+        occurrence ends, as in ``change_job``.
+        """
 
     async def crowd(self, *, until: datetime, most: int) -> int:
         """Count the active jobs without a run that are due by ``until``, up to ``most``."""

@@ -22,12 +22,19 @@ for update;
 -- Writes what people and settings say of locked heartbeats.
 update heartbeats as h
 set interval_us = n.interval_us, anchor = n.anchor, next_at = n.next_at, wake_at = n.wake_at,
-    wake_kind = n.wake_kind, switched = n.switched, muted_until = n.muted_until
+    wake_kind = n.wake_kind, switched = n.switched, muted_until = n.muted_until,
+    began_at = n.began_at
 from unnest(
     $1::text[], $2::bigint[], $3::timestamptz[], $4::timestamptz[], $5::timestamptz[], $6::text[],
-    $7::boolean[], $8::timestamptz[]
-) as n (agent, interval_us, anchor, next_at, wake_at, wake_kind, switched, muted_until)
+    $7::boolean[], $8::timestamptz[], $9::timestamptz[]
+) as n (agent, interval_us, anchor, next_at, wake_at, wake_kind, switched, muted_until, began_at)
 where h.agent = n.agent and h.agent = any ($1::text[]);
+
+-- name: replan_items
+-- Lets no checklist item of some agents be checked after $2, which is now.
+update heartbeat_items
+set done_at = $2
+where agent = any ($1::text[]) and done_at > $2;
 
 -- name: list
 -- Heartbeats of some agents, or all, by name.

@@ -20,6 +20,35 @@ from (
     limit $2
 ) as due;
 
+-- name: ahead
+-- Repeating jobs that are due after $1 although their interval ends earlier, or that were changed or
+-- ran at a time which is after $1: a clock that was ahead has planned them. By id, after $2. The limit
+-- inside lets it look at each job by the index, whatever the statistics say.
+select j.*
+from cron_jobs as j
+where j.state = 'active' and j.running is null and j.next_run_at > $1 and j.kind <> 'at' and j.id > $2
+  and (
+      j.updated_at > $1 or j.last_run_at > $1
+      or j.kind = 'every' and j.next_run_at > $1
+          + (j.spec -> 'schedule' ->> 'every_ms')::bigint * interval '1 millisecond'
+      or (
+          select l.finished_at > $1
+          from job_runs as l
+          where l.job = j.id
+          order by l.scheduled_at desc, l.id desc
+          limit 1
+      )
+  )
+order by j.id
+limit $3;
+
+-- name: replan
+-- Plans a locked job for another time, if it is as it was read.
+update cron_jobs
+set next_run_at = $4
+where id = $1 and revision = $2 and next_run_at = $3 and state = 'active' and running is null
+returning id;
+
 -- name: withdrawn
 -- Those of claimed occurrences whose job is gone, is not active, or has another time.
 select l.id

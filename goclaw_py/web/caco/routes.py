@@ -16,7 +16,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from goclaw_py.jobs.models import OPERATOR, SLUG, Job, JobState, Payload, Prompt
+from goclaw_py.jobs.models import (
+    OPERATOR,
+    SLUG,
+    Job,
+    JobState,
+    JobTarget,
+    Payload,
+    Prompt,
+    TargetKind,
+)
 from goclaw_py.jobs.policy import SessionKind
 from goclaw_py.jobs.view_texts import kind_and_text
 from goclaw_py.model.errors import (
@@ -29,8 +38,10 @@ from goclaw_py.model.errors import (
     UnknownJob,
 )
 from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.owners import Maker
 from goclaw_py.model.session_keys import job_of
+from goclaw_py.model.targets import TARGET_FORM, parse_target
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
 from goclaw_py.ports.store import JobQuery, Session
@@ -58,6 +69,9 @@ from goclaw_py.web.content import NOT_JSON, is_json
 
 BY: Final = Requester(owner=OPERATOR, maker=Maker.OPERATOR)
 EVERYBODY: Final = Requester(owner=None, maker=Maker.OPERATOR)
+
+_Given = tuple[JobTarget, PeerKind]
+"""A target, and whether it is a direct chat or a group."""
 
 Slug = Annotated[str, Path(examples=["daily-standup"])]
 KeyPath = Annotated[str, Path(min_length=1, max_length=512)]
@@ -141,12 +155,14 @@ def _changing(api: APIRouter, control: Control) -> None:
     async def put(slug: Slug, body: PutBody) -> Response:
         """Create or replace a schedule.
 
-        For an existing one, missing ``enabled``, ``sessionConfig`` and time zone stay as they are.
+        For an existing one, missing ``enabled``, ``sessionConfig``, ``target`` and time zone stay
+        as they are. A new one without ``target`` keeps its results in its session.
         """
         service = control.jobs
         _same(slug, body)
         prompt = _prompt(body.prompt if body.prompt is not None else service.profile.default_prompt)
-        after, created = await _put(service, slug, body.model_copy(update={"prompt": prompt}))
+        whole, target = body.model_copy(update={"prompt": prompt}), await _target(control, body)
+        after, created = await _put(service, slug, whole, target)
         return _answer(Put(slug=slug, next_run=moment(after.next_run_at), created=created))
 
     @api.patch("/{slug}", response_model=ScheduleView)
@@ -155,7 +171,8 @@ def _changing(api: APIRouter, control: Control) -> None:
         service = control.jobs
         _same(slug, body)
         before = await _found(service, slug)
-        after = await service.edit(before.id, _change(service, before, body), BY)
+        change = _change(service, before, body, await _target(control, body))
+        after = await service.edit(before.id, change, BY)
         return _answer(view_of(after, service.profile))
 
     @api.delete("/{slug}", response_model=Deleted)
@@ -203,17 +220,35 @@ def message_routes(control: Control) -> APIRouter:
     return api
 
 
-async def _put(service: JobService, slug: str, body: PutBody) -> tuple[Job, bool]:
+async def _put(
+    service: JobService, slug: str, body: PutBody, target: _Given | None
+) -> tuple[Job, bool]:
     """Return the job for a body, and whether it was created. Raises ``JobError``."""
     try:
         before = await _found(service, slug)
     except UnknownJob:
         try:
-            return await service.create(_draft(service, slug, body), BY), True
+            return await service.create(_draft(service, slug, body, target), BY), True
         except SlugTaken:
             # Another request has made it meanwhile.
             before = await _found(service, slug)
-    return await service.edit(before.id, _change(service, before, body), BY), False
+    return await service.edit(before.id, _change(service, before, body, target), BY), False
+
+
+async def _target(control: Control, body: PatchBody) -> _Given | None:
+    """Return the target that a body gives, with the kind of its chat. Raises ``Wrong``."""
+    text = body.target
+    if text is None:
+        return None
+    if text in tuple(TargetKind):
+        return TargetKind(text), PeerKind.DIRECT
+    target = parse_target(text)
+    if target is None:
+        raise Wrong(f"target: must be last, none, or {TARGET_FORM}")
+    place = (target.channel, target.account, target.chat)
+    known = await control.chats()
+    peers = (chat.peer for chat in known if (chat.channel, chat.account, chat.chat) == place)
+    return target, next(peers, PeerKind.DIRECT)
 
 
 async def _found(service: JobService, slug: str) -> Job:
@@ -243,7 +278,8 @@ def _prompt(text: str | None) -> str:
     return text
 
 
-def _draft(service: JobService, slug: str, body: PutBody) -> JobDraft:
+def _draft(service: JobService, slug: str, body: PutBody, given: _Given | None) -> JobDraft:
+    target, peer = given or (TargetKind.NONE, PeerKind.DIRECT)
     config = body.session_config or SessionConfig()
     policy: dict[str, object] = {}
     if config.persist_session is not None:
@@ -254,14 +290,18 @@ def _draft(service: JobService, slug: str, body: PutBody) -> JobDraft:
         payload=Prompt(_prompt(body.prompt), config.model or ""),
         slug=slug,
         zone=body.schedule.timezone or "",
+        target=target,
+        peer=peer,
         policy=policy,
         paused=body.enabled is False,
     )
 
 
-def _change(service: JobService, job: Job, body: PatchBody) -> JobChange:
+def _change(service: JobService, job: Job, body: PatchBody, given: _Given | None) -> JobChange:
     """Return the change for an edit of a job."""
     change = JobChange(payload=_payload(job, body))
+    if given is not None:
+        change = replace(change, target=given[0], peer=given[1])
     if body.schedule is not None:
         least_s = job.policy(service.profile.policy).min_interval_s
         change = replace(change, schedule=schedule_from(body.schedule, least_s))

@@ -22,22 +22,29 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from goclaw_py.jobs.cron.parser import MAX_CHARS
+from goclaw_py.jobs.execution_models import UNTOLD
 from goclaw_py.jobs.models import (
     MAX_TEXT_CHARS,
     Job,
     JobState,
     Prompt,
+    TargetKind,
     session_for,
 )
 from goclaw_py.jobs.policy import Profile, SessionKind
 from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
 from goclaw_py.jobs.view_texts import kind_and_text
+from goclaw_py.model.targets import TARGET_FORM, target_text
 from goclaw_py.web.caco.texts import SCHEDULE_REQUIRED, least_interval
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _MINUTE_MS: Final = 60_000
 _MAX_MS: Final = MAX_INTERVAL // _MILLISECOND
-_RESULTS: Final[Mapping[str, str]] = {"ok": "success", "failed": "error"}
+_RESULTS: Final[Mapping[str, str]] = {
+    "ok": "success",
+    "failed": "error",
+    **dict.fromkeys(UNTOLD, "success"),
+}
 
 _BODY: Final[dict[str, Any]] = {
     "slug": "daily-standup",
@@ -48,18 +55,29 @@ _BODY: Final[dict[str, Any]] = {
 }
 _VIEW: Final[dict[str, Any]] = {
     **_BODY,
+    "target": "none",
     "payload": "prompt",
     "state": "active",
     "lastRun": "2026-01-29T08:00:15.123Z",
     "lastResult": "success",
     "lastError": None,
+    "deliveryError": None,
     "sessionId": "agent:main:cron:019c0000-0000-7000-8000-000000000000",
     "nextRun": "2026-01-30T08:00:00.000Z",
 }
 
 
 _SHOWN_ONLY: Final = frozenset(
-    {"payload", "state", "lastRun", "lastResult", "lastError", "sessionId", "nextRun"}
+    {
+        "payload",
+        "state",
+        "lastRun",
+        "lastResult",
+        "lastError",
+        "deliveryError",
+        "sessionId",
+        "nextRun",
+    }
 )
 """Keys of GET that cannot be set."""
 
@@ -156,6 +174,10 @@ class PatchBody(StrictBody):
     enabled: StrictBool | None = None
     schedule: AnySchedule | None = None
     session_config: SessionConfig | None = None
+    target: Annotated[
+        str | None,
+        Field(max_length=512, description=f"where its results go: none, last, or {TARGET_FORM}"),
+    ] = None
 
 
 class PutBody(PatchBody):
@@ -181,7 +203,8 @@ class ScheduleView(Wire):
     """A schedule with its state.
 
     ``payload`` is the kind of ``prompt``: a prompt, a message that is sent as it is, or a command.
-    ``lastResult``: ``success``, ``error``, or another word for the end of the last run.
+    ``lastResult``: ``success``, ``error``, or another word for the end of the last run. A run whose
+    result reached nobody is a ``success``; ``deliveryError`` then says why.
     ``sessionId`` is null if each run has its own session.
     """
 
@@ -193,10 +216,12 @@ class ScheduleView(Wire):
     enabled: bool
     schedule: ScheduleShape
     session_config: SessionConfig
+    target: str
     state: JobState
     last_run: str | None
     last_result: str | None
     last_error: str | None
+    delivery_error: str | None
     session_id: str | None
     next_run: str | None
 
@@ -327,6 +352,8 @@ def view_of(job: Job, profile: Profile) -> ScheduleView:
     policy = job.policy(profile.policy)
     model = payload.model if isinstance(payload, Prompt) else ""
     kind, text = kind_and_text(payload)
+    target = job.spec.target
+    undelivered = job.last_status in UNTOLD
     return ScheduleView(
         slug=job.spec.slug,
         prompt=text,
@@ -336,10 +363,12 @@ def view_of(job: Job, profile: Profile) -> ScheduleView:
         session_config=SessionConfig(
             model=model or None, persist_session=policy.session is not SessionKind.FRESH
         ),
+        target=target.value if isinstance(target, TargetKind) else target_text(target),
         state=job.state,
         last_run=moment(job.last_run_at),
         last_result=_RESULTS.get(job.last_status, job.last_status) or None,
-        last_error=job.last_error or None,
+        last_error=None if undelivered else job.last_error or None,
+        delivery_error=job.last_error or job.last_status if undelivered else None,
         session_id=session_for(job, policy, None),
         next_run=moment(job.next_run_at),
     )

@@ -331,3 +331,15 @@ def test_what_services_warn_of_is_not_logged_meanwhile(
     log.warning("afterwards")
     ours = [r.getMessage() for r in caplog.records if r.name.startswith("goclaw_py")]
     assert ours == ["a bug", "real", "afterwards"]
+
+
+def test_a_day_ends_soon_and_shows_how_far_it_is(tmp_path: Path) -> None:
+    """SPEC OPS-6: after a limited number of runs; not "0 of 1 days" all the time."""
+    assert simulation.MOST_RUNS <= 10_000
+    played = case(tmp_path)
+    played.add(HOURLY)
+    steps: list[ProgressStep] = []
+    given = SimulationInput(played.jobs, played.assumed)
+    simulate(played.settings, given, since=SINCE, days=1, tell=steps.append)
+    assert [step.done for step in steps][:24] == list(range(24))
+    assert {(step.total, step.unit) for step in steps} == {(24, "hours")}

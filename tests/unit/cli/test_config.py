@@ -170,3 +170,35 @@ def test_without_a_database_nothing_is_set(goclaw: Shell) -> None:
     got = goclaw("config", "set", "lanes.main.size", "5")
     assert got.code == 3
     assert "there is no database" in got.err
+
+
+# ---------------------------------------------------------------------- what run would refuse
+
+TOOLS = "[agents.main.tools]\n"
+
+
+@pytest.mark.parametrize(("text", "key"), [
+    (f'{TOOLS}send_to = ["*"]', "agents.main.tools.send_to"),
+    (f'{TOOLS}send_to = ["telegram:5"]', "agents.main.tools.send_to"),
+    (f'{TOOLS}allow = ["shell_please"]', "agents.main.tools.allow"),
+    (f'{TOOLS}allow = ["send_message"]', "agents.main.tools.allow"),
+    (f'{TOOLS}deny = ["shell_please"]', "agents.main.tools.deny"),
+    (f'{TOOLS}delegates = ["main"]', "agents.main.tools.delegates"),
+    ('[channels.console]\nagent = "nobody"', "channels.console"),
+    ('[channels.console.chats.5]\nagent = "nobody"', "channels.console"),
+    ('[channels.pigeon]\nagent = "main"', "channels.pigeon"),
+    ('[heartbeat]\nmodel = "openai:gpt-4o"', "heartbeat.model"),
+    ('[agents.main]\nmodel = "python:no.such:loop"', "agents.main.model"),
+    ('[agents.main]\nmodel = "command"', "agents.main.command.run"),
+    ('[sources.bugs]\nkind = "github"\nrepo = "a/b"', "sources.bugs"),
+    ('[sources.bugs]\nkind = "github"\nrepo = "a/b"\ntoken_file = "/nowhere"', "sources.bugs"),
+])  # fmt: skip
+def test_what_a_gateway_would_refuse_is_an_error(goclaw: Shell, text: str, key: str) -> None:
+    """SPEC OPS-1: the check builds everything that ``goclaw run`` builds."""
+    file = goclaw.home / "goclaw.toml"
+    file.write_text(text + "\n")
+    got = goclaw("config", "check")
+    assert (got.code, got.out) == (2, "")
+    assert key in got.err
+    found = json.loads(goclaw("config", "check", "--json").out)
+    assert (found["ok"], len(found["errors"])) == (False, 1)

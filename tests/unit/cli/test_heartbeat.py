@@ -230,6 +230,23 @@ def test_what_the_settings_switch_off_stays_off(goclaw: Shell, hand: FakeHeartbe
     assert goclaw("heartbeat", "auto").code == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--no-wait"], ["--json"]])
+def test_a_run_by_hand_of_a_heartbeat_that_is_off_is_refused_at_once(
+    goclaw: Shell, hand: FakeHeartbeats, options: list[str]
+) -> None:
+    """SPEC HB-11: nothing is started or waited for."""
+    switched_off_by_the_settings(hand)
+    got = goclaw("heartbeat", "run", *options)
+    said = '"skipped:disabled"' if options == ["--json"] else BY_SETTINGS
+    assert (got.code, got.err, said in got.out) == (1, "", True)
+    assert ("run_now", MAIN) not in hand.calls
+    seen = hand.views[MAIN]
+    hand.views[MAIN] = replace(
+        seen, heartbeat=replace(seen.heartbeat, interval=timedelta(hours=1), switched=False)
+    )
+    assert ("heartbeat on" in goclaw("heartbeat", "run").out) is True
+
+
 def test_what_people_switched_off_can_be_switched_on(goclaw: Shell, hand: FakeHeartbeats) -> None:
     hand.coming = came_to(S.SKIPPED, Skip.DISABLED)
     assert "goclaw heartbeat on" in goclaw("heartbeat", "run").out

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import Settings, job_profile
-from goclaw_py.config.policies import machine_zone
 from goclaw_py.config.scheduler import SchedulerSettings
 from goclaw_py.jobs.policy import (
     PROFILES,
@@ -26,6 +25,7 @@ from goclaw_py.jobs.policy import (
     RetryOn,
     SessionKind,
 )
+from goclaw_py.machine_zone import machine_zone
 from tests.unit.config.loading import refused, settings
 
 

@@ -44,6 +44,14 @@ BROKEN = Fail(OSError("no disk"))
 STREAMED = Stream(("HEART", "BEAT_OK ", "all is well"), every_s=5)
 
 
+@pytest.mark.parametrize("reply", ["NO_REPLY", " NO_REPLY\n"])
+async def test_no_reply_alone_is_silence(reply: str) -> None:
+    """SPEC HB-6: as in a job; with anything beside it, it is an alert."""
+    async with beating(reply, f"The disk is full. {reply}") as gateway:
+        first, second = await until_ended(gateway, 2)
+        assert (first.outcome, second.outcome) == ("ok", "alerted")
+
+
 @pytest.mark.parametrize("step", ["**HEARTBEAT_OK**", STREAMED], ids=["at once", "streamed"])
 async def test_a_heartbeat_run_that_finds_nothing_is_silent(step: str | Step) -> None:
     """SPEC HB-6: no message, no draft, no sign of life."""

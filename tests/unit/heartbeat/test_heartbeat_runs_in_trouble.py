@@ -327,3 +327,18 @@ async def test_all_that_is_due_at_once_is_claimed_at_once() -> None:
     assert {row.outcome for row in rows} == {"skipped:quiet_hours"}
     assert len(rows) == 251
     assert all(row.claimed_at - row.due_at < timedelta(seconds=0.1) for row in rows)
+
+
+@pytest.mark.parametrize("back", [timedelta(hours=1), timedelta(days=2000)])
+async def test_a_clock_that_goes_back_stops_no_heart(back: timedelta) -> None:
+    """HB-1: neither the grid, nor wakes, nor items with an interval wait for the old time."""
+    checklist = "- every 10m: look at the disk\n"
+    async with beating(spoken_by=None, checklist=checklist) as gateway:
+        await until_ended(gateway, 2)
+        gateway.clock.put_forward(-back)
+        service = gateway.container.heartbeats.service
+        await service.add_event(MAIN_AGENT, "the backup has failed", wake=True)
+        await asyncio.sleep(40)
+        assert len(asked(gateway)) == 2, "a wake waits 30 s, not for the old time"
+        await asyncio.sleep(610 + EVERY.total_seconds())
+        assert any("disk" in one.prompt for one in asked(gateway)[2:])

@@ -233,9 +233,40 @@ def test_no_earlier_heartbeat_run_would_have_been_heard(
     ({"current": heartbeat_run(S.DEFERRED, detail="the gateway was stopped"), "next_at": None},
      ("The run that was due today 08:30 (Europe/Berlin) is waiting: the gateway was stopped. It "
       "starts when that is over.")),
+    # They came due meanwhile.
+    ({"current": heartbeat_run(S.RUNNING, claimed_at=NINE - HALF), "next_at": NINE - HALF / 2},
+     ("A heartbeat run has been in progress since today 08:30 (Europe/Berlin). The next run was "
+      "due today 08:45 (Europe/Berlin); it starts after this one.")),
+    ({"current": heartbeat_run(S.DEFERRED), "next_at": NINE - timedelta(seconds=1)},
+     ("The run that was due today 08:30 (Europe/Berlin) has waited: someone is talking to the "
+      "agent. It starts now.")),
+    ({"current": None, "next_at": NINE - timedelta(seconds=1)},
+     "The next run is due today 08:59:59 (Europe/Berlin), now."),
 ])  # fmt: skip
 def test_a_heartbeat_run_at_work_or_waiting_is_told_of(facts: dict[str, Any], words: str) -> None:
     assert why(view(**facts))[1].startswith(words)
+
+
+@given(
+    late_s=st.integers(-4000, 4_000_000),
+    current=st.sampled_from([None, S.RUNNING, S.DEFERRED]),
+    muted_s=st.none() | st.integers(-4000, 0),
+    hours=st.none() | st.just(DAY) | st.just(NIGHT),
+)
+def test_nothing_is_muted_that_nobody_has_muted(
+    late_s: int, current: S | None, muted_s: int | None, hours: ActiveHours | None
+) -> None:
+    """Nor has no gateway started what waits for a run in progress."""
+    line = why(
+        view(
+            next_at=NINE - timedelta(seconds=late_s),
+            current=None if current is None else heartbeat_run(current),
+            muted_until=None if muted_s is None else NINE + timedelta(seconds=muted_s),
+            hours=hours,
+        )
+    )[1]
+    assert "muted" not in line
+    assert current is None or "Is a gateway running?" not in line
 
 
 @pytest.mark.parametrize(("facts", "words"), [

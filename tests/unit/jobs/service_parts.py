@@ -91,7 +91,7 @@ def service(
 ) -> JobScheduler:
     """A service in virtual time that was not started."""
     store = store if isinstance(store, MemoryStore) else MemoryStore(store)
-    jobs = JobScheduler(store, clock=LoopClock(), **options)
+    jobs = JobScheduler(store, **{"clock": LoopClock(), **options})
     jobs.on_due(handler or Script())
     return jobs
 

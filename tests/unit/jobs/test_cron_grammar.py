@@ -182,7 +182,7 @@ DAY = timedelta(days=1)
     ("0 9 1 * 0-6", "at 09:00 every day"), ("*/7 * * * *", "cron */7 * * * *"),
     ("*/7 * * * * *", "cron */7 * * * * *"), ("* 9 * * * *", "cron * 9 * * * *"),
     ("*/10 0 9 * * *", "cron */10 0 9 * * *"), ("15 */2 * * *", "cron 15 */2 * * *"),
-    ("30  * * * * *", "cron 30 * * * * *"), ("5 4 1-7 * 1", "cron 5 4 1-7 * 1"),
+    ("30  * * * * *", "cron 30 * * * * *"), ("5 4 */7 * 1", "cron 5 4 */7 * 1"),
     ("5 4 */2 * 1", "cron 5 4 */2 * 1"),
 ])  # fmt: skip
 def test_common_shapes_have_words_and_others_their_expression(expression: str, words: str) -> None:
@@ -222,3 +222,34 @@ def test_expressions_with_the_same_words_fire_at_the_same_times() -> None:
                 fires = (cron.fields.minute.numbers, cron.fields.hour.numbers, in_year)
                 assert meant.setdefault(words, fires) == fires, words
     assert len(meant) > 150
+
+
+@pytest.mark.parametrize(("expression", "reason", "hint"), [
+    ("CRON_TZ=Europe/Berlin 0 9 * * *", "it begins with cron_tz=europe/berlin", "--tz"),
+    ("TZ=UTC 0 9 * * *", "it begins with tz=utc", "--tz"),
+    ("0 9 * * * # daily", "it has the comment '# daily'", "leave it out"),
+    ("0 9 * * 1#2 # second", "it has the comment '# second'", "leave it out"),
+    ("@daily # at night", "it has the comment '# at night'", "leave it out"),
+    ("0 9 * * 1, 3", "there is a blank beside the comma of '1, 3'", "leave the blank out"),
+    ("0 9 1 , 2 * *", "there is a blank beside the comma of '1 , 2'", "leave the blank out"),
+    ("0 0 9 * * mon, wed", "there is a blank beside the comma of 'mon, wed'", "leave the blank"),
+])  # fmt: skip
+def test_what_people_write_beside_the_fields_is_named(
+    expression: str, reason: str, hint: str
+) -> None:
+    with pytest.raises(BadCron) as caught:
+        parse(expression)
+    assert reason in str(caught.value)
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(("expression", "words"), [
+    ("0 9 1-3 * MON", "at 09:00 on days 1, 2 and 3 of every month, and also on Monday"),
+    ("0 9 1 * 5#3",
+     "at 09:00 on day 1 of every month, and also on the third Friday of every month"),
+    ("0 9 1 1 MON", "at 09:00 on day 1, and also on Monday, of January"),
+    ("0 9 L * MON-FRI", "at 09:00 on the last day of every month, and also on Monday to Friday"),
+])  # fmt: skip
+def test_days_of_which_one_is_enough_are_said_in_words(expression: str, words: str) -> None:
+    """R3: most people read it as "both"."""
+    assert in_words(parse(expression)) == words

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -16,17 +17,31 @@ from goclaw_py import (
     At,
     Cron,
     Due,
+    Every,
     JobChange,
     JobScheduler,
     JobState,
+    MemoryDatabase,
     Prompt,
     RunNow,
     StartedNow,
 )
-from goclaw_py.jobs.execution_models import OUTPUT_BYTES
-from goclaw_py.model.errors import AgentError, UnknownJob
-from goclaw_py.testing.clock import START
+from goclaw_py.jobs.decisions import Finish
+from goclaw_py.jobs.execution import JobExecution
+from goclaw_py.jobs.execution_models import OUTPUT_BYTES, OccurrenceStatus
+from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.schedule import parse_interval
+from goclaw_py.jobs.work_items import WorkItems
+from goclaw_py.model.errors import AgentError, BadInterval, UnknownJob
+from goclaw_py.model.ids import NodeId
+from goclaw_py.model.outcomes import Outcome
+from goclaw_py.ports.store import NewWork
+from goclaw_py.scheduled_work.models import Attempt
+from goclaw_py.sources import TableSource
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.clock import START, LoopClock
 from tests.support.jobs import after, at, every
+from tests.unit.jobs.occurring import PLAIN, a_job, claimed
 from tests.unit.jobs.service_parts import (
     Script,
     ends,
@@ -337,3 +352,136 @@ async def test_the_log_is_the_newest_first_and_as_long_as_asked_for() -> None:
         await asyncio.sleep(301)
         assert [row.output for row in await jobs.run_log("job")] == ["4", "3", "2"]
         assert [row.output for row in await jobs.run_log("job", limit=1)] == ["4"]
+
+
+GRID = {"anchor": "grid"}
+
+
+@pytest.mark.parametrize(("schedule", "policy", "apart_s"), [
+    (every(10), {}, 11), (every(10), {"anchor": "start"}, 10), (every(10), GRID, 10),
+    (every(600), {}, 601), (every(600), GRID, 600),
+    (Cron("* * * * *"), {}, 60), (Cron("*/10 * * * *"), {}, 600),
+    (Cron("0,20,40 3-5 * * *"), {}, 1200),
+])  # fmt: skip
+@pytest.mark.parametrize("runs", [False, True], ids=["waits", "runs"])
+@pytest.mark.parametrize("back_s", [3600, 86_400 * 30])
+async def test_a_clock_that_goes_back_silences_no_job(
+    schedule: Every | Cron, policy: dict[str, object], apart_s: float, runs: bool, back_s: int
+) -> None:
+    """CRON-4: it waits no longer than an interval, also if its run saw both times."""
+    script = Script([takes(1)] * 9)
+    clock = LoopClock()
+    async with started(script, clock=clock) as jobs:
+        await jobs.add("job", schedule, policy=policy)
+        while len(script.at) < 3 if runs else len(script.ended) < 3:
+            await asyncio.sleep(0.1)
+        clock.put_forward(-timedelta(seconds=back_s))
+        begins = asyncio.get_running_loop().time()
+        while len(script.at) < 5:
+            await asyncio.sleep(0.1)
+            assert asyncio.get_running_loop().time() < begins + 2 * apart_s + 3
+    gaps = [later - earlier for earlier, later in pairwise(script.at[1:])]
+    assert min(gaps) > min(apart_s, 60) - 2
+
+
+async def test_a_clock_that_goes_back_while_nothing_runs_silences_no_job() -> None:
+    """CRON-4: restored machines and other database servers have other times."""
+    database, script = MemoryDatabase(), Script()
+    ahead = LoopClock(START + timedelta(days=9))
+    async with started(script, database, clock=ahead) as jobs:
+        await jobs.add("each", every(60))
+        await jobs.add("daily", Cron("5 3 * * *"))
+        await jobs.add("once", At(START + timedelta(days=10)))
+        await asyncio.sleep(2 * 86_400)
+    script.begun.clear()
+    async with started(script, database, clock=LoopClock(START - timedelta(days=2))) as jobs:
+        await asyncio.sleep(120)
+        assert set(script.slugs()) == {"each", "daily"}
+
+
+async def test_a_step_of_the_clock_repeats_nothing() -> None:
+    """CRON-4: a daily job does not run twice a day because of a step of three hours."""
+    script, clock = Script(), LoopClock()
+    async with started(script, clock=clock) as jobs:
+        await jobs.add("minute", Cron("* * * * *"))
+        await jobs.add("daily", Cron("10 3 * * *"))
+        await asyncio.sleep(400)
+        begun = script.slugs()
+        assert begun.count("daily") == 1
+        clock.put_forward(-timedelta(seconds=30))
+        await asyncio.sleep(60)
+        assert script.slugs() == [*begun, "minute"]
+        clock.put_forward(-timedelta(hours=3))
+        await asyncio.sleep(86_000)
+        assert script.slugs().count("daily") == 1
+
+
+async def test_a_job_that_waits_longer_on_purpose_goes_on_waiting() -> None:
+    """CRON-4: backoff and delays are further ahead than an interval, and stay."""
+    database = MemoryDatabase()
+    policy = {"backoff_s": [600]}
+    async with started(Script([fails(ValueError("no"))]), database) as jobs:
+        await jobs.add("job", every(10), policy=policy)
+        await asyncio.sleep(20)
+        before = (await jobs.get("job")).next_run_at
+        assert before is not None
+        assert before > after(600)
+    async with started(Script(), database) as jobs:
+        await asyncio.sleep(5)
+        assert (await jobs.get("job")).next_run_at == before
+
+
+@pytest.mark.parametrize(("takes_s", "have_ended"), [(5, True), (50, False)])
+async def test_it_is_known_whether_it_runs_and_whether_all_has_ended(
+    takes_s: float, have_ended: bool
+) -> None:
+    """CRON-21."""
+    jobs = service(handler=Script([takes(takes_s)]))
+    assert not jobs.is_running()
+    await jobs.start()
+    assert jobs.is_running()
+    await jobs.add("job", at(10))
+    await asyncio.sleep(11)
+    assert await jobs.stop(20) is have_ended
+    assert not jobs.is_running()
+    assert await jobs.stop() is True
+
+
+@pytest.mark.parametrize("text", ["5x", "", "-5m", "x" * 100, "99999999d"])
+def test_a_bad_interval_carries_what_was_given(text: str) -> None:
+    with pytest.raises(BadInterval) as caught:
+        parse_interval(text)
+    assert caught.value.interval == text
+
+
+async def test_a_profile_without_a_zone_has_that_of_the_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """CRON-17: Halo's jobs go by the clock on the wall."""
+    monkeypatch.setenv("TZ", "Asia/Kolkata")
+    async with started(Script(), profile=PROFILES["halo"]) as jobs:
+        job = await jobs.add("job", Cron("40 8 * * *"))
+        other = await jobs.add("other", Cron("40 8 * * *"), zone="UTC")
+    assert (job.spec.zone, other.spec.zone) == ("Asia/Kolkata", "UTC")
+
+
+@pytest.mark.parametrize(("attempt", "text"), [
+    (Attempt(Outcome.COMPLETED, text="fixed"), "fixed"),
+    (Attempt(Outcome.FAILED, text="half", friendly="It failed.", error="401: no key"),
+     "It failed.\n\n401: no key"),
+    (Attempt(Outcome.FAILED, friendly="401: no key", error="401: no key"), "401: no key"),
+])  # fmt: skip
+async def test_a_work_item_is_reported_with_the_cause(attempt: Attempt, text: str) -> None:
+    """CRON-18: not with what an agent had said before it failed."""
+    store = MemoryStore()
+    source = TableSource(store, LoopClock(), "q", forgotten_after=timedelta(days=1))
+    await store.add_work(NewWork("q", "title"), now=START)
+    job = a_job(source="q")
+    held = JobExecution(claimed(job), PLAIN, node=NodeId("n"))
+    items = WorkItems({"q": source})
+    await items.take(held)
+    ok = attempt.outcome is Outcome.COMPLETED
+    end = Finish(OccurrenceStatus.OK if ok else OccurrenceStatus.FAILED)
+    await items.finish(held, end, attempt)
+    (item,) = await store.work()
+    assert item.outcome == text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -261,3 +262,69 @@ async def test_a_job_that_was_resumed_during_its_run_goes_on_with_one_failure() 
         now = await stored(gateway, job)
         assert (now.state, now.failures) == (JobState.ACTIVE, 1)
         assert "unless someone has changed it in the meantime" in told(gateway, "ann")[-1]
+
+
+async def paused_meanwhile(gateway: GatewayProcess, job: Job) -> None:
+    await service(gateway).edit(job.id, JobChange(state=JobState.PAUSED), OPERATOR)
+
+
+async def deleted_meanwhile(gateway: GatewayProcess, job: Job) -> None:
+    await service(gateway).delete(job.id, OPERATOR)
+
+
+async def rescheduled_meanwhile(gateway: GatewayProcess, job: Job) -> None:
+    await service(gateway).edit(job.id, JobChange(schedule=every(7200)), OPERATOR)
+
+
+async def renamed_meanwhile(gateway: GatewayProcess, job: Job) -> None:
+    await service(gateway).edit(job.id, JobChange(name="new"), OPERATOR)
+
+
+@pytest.mark.parametrize("manual", [False, True])
+@pytest.mark.parametrize(("schedule", "change", "runs", "scheduled", "by_hand"), [
+    (every(3600), None, None, "Next run", "Next run"),
+    (every(3600), None, 1, "It will not run again.", "Next run"),
+    (every(3600), renamed_meanwhile, None, "Next run", "Next run"),
+    (every(3600), rescheduled_meanwhile, None, "Next run", "Next run"),
+    (every(3600), paused_meanwhile, None, "The job is paused.", "The job is paused."),
+    (every(3600), deleted_meanwhile, None, "It will not run again.", "It will not run again."),
+    (at(3600), None, None, "It will not run again.", "Next run"),
+])  # fmt: skip
+async def test_a_failure_is_told_with_the_next_run_of_the_job(
+    schedule: Schedule,
+    change: Callable[[GatewayProcess, Job], Awaitable[None]] | None,
+    runs: int | None,
+    scheduled: str,
+    by_hand: str,
+    manual: bool,
+) -> None:
+    """SPEC CRON-11, CRON-13: a manual run changes neither state nor next run."""
+    agent = ScriptedAgent(otherwise=lambda _: Fail(BROKEN, 60))
+    async with a_process(agent) as gateway:
+        draft = replace(Wanted(schedule, target=ANN).draft(), max_runs=runs)
+        job = await service(gateway).create(draft, OPERATOR)
+        if manual:
+            await service(gateway).run_now(job.id, OPERATOR)
+        await until(lambda: bool(agent.active), within_s=4000)
+        if change is not None:
+            await change(gateway, job)
+        await until(lambda: bool(told(gateway, "ann")))
+        (line,) = told(gateway, "ann")
+        assert (by_hand if manual else scheduled) in line
+        after = await gateway.store.job(job.id)
+        ahead = None if after is None else after.next_run_at
+        assert ("Next run: " in line) == (ahead is not None)
+        if ahead is not None:
+            assert f"{ahead:%H:%M}" in line
+
+
+async def test_a_manual_failure_is_not_the_third_in_a_row() -> None:
+    """SPEC CRON-11, CRON-13."""
+    async with a_process(broken()) as gateway:
+        await gateway.ask("hello", chat="ann")
+        job = await make(gateway, wanted(every(600), ANN, Notify.CONDITIONAL, retries=0))
+        await asyncio.sleep(1300)
+        assert (await stored(gateway, job)).failures == 2
+        await service(gateway).run_now(job.id, OPERATOR)
+        await asyncio.sleep(60)
+        assert not any("three times" in text for text in gateway.channel.texts())

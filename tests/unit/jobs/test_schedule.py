@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from goclaw_py.jobs.schedule import (
     interval_text,
     next_run_at,
     parse_interval,
+    replanned,
     schedule_json,
     schedule_of,
     spaced,
@@ -269,9 +271,17 @@ ENDS = {"not_after": NOW + 30 * MINUTE}
     # What came due during a run is left out.
     (ON_GRID, Ran(NOW, NOW, NOW + 3 * HOUR + MINUTE), NOW + 4 * HOUR),
     (utc(CALENDAR), Ran(NOW, NOW, NOW + 3 * HOUR + MINUTE), NOW + 4 * HOUR),
-    # A clock that was set back brings no time again.
-    (ON_GRID, Ran(NOW, NOW, NOW - HOUR), NOW + HOUR),
-    (utc(CALENDAR), Ran(NOW, NOW, NOW - HOUR), NOW + HOUR),
+    # If the clock was set back, it is no further ahead than one interval.
+    (utc(HOURLY), Ran(NOW, NOW, NOW - HOUR), NOW),
+    (utc(HOURLY, **START), Ran(NOW, NOW, NOW - 5 * HOUR), NOW - 4 * HOUR),
+    (ON_GRID, Ran(NOW, NOW, NOW - HOUR), NOW),
+    (ON_GRID, Ran(NOW, NOW, NOW - 2.5 * HOUR), NOW - 2 * HOUR),
+    (utc(CALENDAR), Ran(NOW, NOW, NOW - HOUR), NOW),
+    # A small step brings no time again, and three hours none of a rare job.
+    (ON_GRID, Ran(NOW, NOW, NOW - MINUTE), NOW + HOUR),
+    (utc(CALENDAR), Ran(NOW, NOW, NOW - MINUTE), NOW + HOUR),
+    (utc(Cron("0 8 * * *")), Ran(NOW, NOW, NOW - 3 * HOUR), NOW + 24 * HOUR),
+    (utc(Cron("0 8 * * *")), Ran(NOW, NOW, NOW - 4 * HOUR), NOW),
     # After its end a job does not run.
     (utc(HOURLY, **ENDS), Ran(NOW, NOW, NOW + MINUTE), None),
     (utc(HOURLY, **ENDS, **START), Ran(NOW, NOW, NOW + MINUTE), None),
@@ -279,6 +289,50 @@ ENDS = {"not_after": NOW + 30 * MINUTE}
 ])  # fmt: skip
 def test_when_a_job_runs_next(timing: Timing, over: Ran, following: datetime | None) -> None:
     assert next_run_at(timing, over) == following
+
+
+JITTER = {"jitter": 0.1, "stagger": True, "spread": JobId("j")}
+AT_EIGHT = utc(Cron("0 8 * * *"))
+
+
+@pytest.mark.parametrize(("timing", "due_at", "again"), [
+    # The clock is now that far behind the one that planned these.
+    (utc(HOURLY), NOW + 2 * HOUR, NOW + HOUR),
+    (utc(HOURLY, **START), NOW + 400 * HOUR, NOW + HOUR),
+    (ON_GRID, NOW + 2 * HOUR, NOW + HOUR),
+    (utc(Every(HOUR, NOW + 5.5 * HOUR), anchor=Anchor.GRID), NOW + 6.5 * HOUR, NOW + HOUR / 2),
+    (utc(Cron("*/5 * * * *")), NOW + HOUR, NOW + 5 * MINUTE),
+    (utc(Cron("0 * * * *")), NOW + 2 * HOUR, NOW + HOUR),
+    (utc(Cron("0 */6 * * *")), NOW + 10 * HOUR, NOW + 4 * HOUR),
+    (AT_EIGHT, NOW + 30 * 24 * HOUR, NOW + 24 * HOUR),
+    (utc(Cron("*/5 8 * * *")), NOW + 24 * HOUR, NOW + 5 * MINUTE),
+    # These are right.
+    (utc(At(NOW + 9 * HOUR)), NOW + 9 * HOUR, None),
+    (utc(HOURLY), NOW + HOUR, None),
+    (utc(HOURLY, **JITTER), NOW + HOUR + 5 * MINUTE, None),
+    (ON_GRID, NOW + HOUR, None),
+    (AT_EIGHT, NOW + 24 * HOUR, None),
+    (utc(Cron("5 0 1 * *")), NOW + 26 * 24 * HOUR + 16 * HOUR + 5 * MINUTE, None),
+    # A step of seconds repeats nothing, and three hours nothing that is rare.
+    (utc(Cron("* * * * *")), NOW + 2 * MINUTE, None),
+    (utc(Cron("0 9 * * *")), NOW + 25 * HOUR, None),
+    (utc(Cron("0 11 * * *")), NOW + 27 * HOUR, None),
+    (utc(Cron("1 11 * * *")), NOW + 27 * HOUR + MINUTE, NOW + 3 * HOUR + MINUTE),
+])  # fmt: skip
+def test_what_a_clock_that_was_ahead_has_planned_is_computed_again(
+    timing: Timing, due_at: datetime, again: datetime | None
+) -> None:
+    """SPEC CRON-4: no further ahead than one interval."""
+    assert replanned(timing, due_at, now=NOW) == again
+
+
+@pytest.mark.parametrize("expression", ["* * * * *", "0 */6 * * *", "0 9 * * 1-5", "0 0 1 1 *"])
+@pytest.mark.parametrize("jittered", [{}, JITTER])
+def test_what_this_clock_has_planned_stays(expression: str, jittered: dict[str, Any]) -> None:
+    timing = utc(Cron(expression), **jittered)
+    due_at = first_run_at(timing, now=NOW)
+    while_waiting = (NOW + (due_at - NOW) * part / 10 for part in range(10))
+    assert {replanned(timing, due_at, now=now) for now in while_waiting} == {None}
 
 
 @pytest.mark.parametrize(("timing", "after", "found"), [

@@ -141,6 +141,20 @@ def test_a_failure_is_told_on_one_line_with_job_time_reason_and_next_try() -> No
     )
 
 
+@pytest.mark.parametrize(("state", "next_try", "said"), [
+    (JobState.ACTIVE, NINE - timedelta(minutes=1), "Next run: now."),
+    (JobState.ACTIVE, None, "It will not run again."),
+    (JobState.PAUSED, None, "The job is paused."),
+    (JobState.DISABLED, None, "The job is disabled."),
+    # It may be known when it would be due if its limit was lifted.
+    (JobState.COMPLETED, NINE + timedelta(days=1), "It will not run again."),
+])  # fmt: skip
+def test_a_failure_is_told_with_what_the_job_does_then(
+    state: JobState, next_try: datetime | None, said: str
+) -> None:
+    assert texts.job_failed("tea", due(), "no", next_try, state).endswith(f" {said}")
+
+
 @given(title=st.text(), reason=st.text(), again=st.booleans())
 def test_what_went_wrong_is_told_on_one_short_line(title: str, reason: str, again: bool) -> None:
     next_try = NINE if again else None

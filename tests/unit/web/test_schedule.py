@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 
-from goclaw_py.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
+from goclaw_py.jobs.models import (
+    FixedMessage,
+    Job,
+    JobState,
+    JobTarget,
+    Payload,
+    Program,
+    Prompt,
+    TargetKind,
+)
 from goclaw_py.jobs.policy import PROFILES
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.ids import Owner
+from goclaw_py.model.messages import Target
 from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
 from goclaw_py.web.caco.texts import least_interval
+from goclaw_py.web.caco.wire import view_of
 from tests.support.apps import lend_api
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs
 from tests.unit.web.fakes import FakeControl
@@ -98,8 +110,9 @@ async def test_a_schedule_is_made_shown_and_deleted() -> None:
         "schedule": DAILY
         | {"intervalMinutes": None, "everyMs": None, "at": None, "timezone": "UTC"},
         "sessionConfig": {"model": None, "persistSession": True},
+        "target": "none",
         "state": "active",
-        **dict.fromkeys(("lastRun", "lastResult", "lastError")),
+        **dict.fromkeys(("lastRun", "lastResult", "lastError", "deliveryError")),
         "sessionId": f"agent:main:cron:{(await api.job('daily-standup')).id}",
         "nextRun": "2026-01-03T09:00:00.000Z",
     }
@@ -108,6 +121,51 @@ async def test_a_schedule_is_made_shown_and_deleted() -> None:
     assert await api("GET", "") == (200, [])
     unknown = (404, "Schedule not found: daily-standup")
     assert await api.error("DELETE", "/daily-standup") == unknown
+
+
+GROUP = Target("telegram", "work", "-100", "7")
+
+
+@pytest.mark.parametrize(("text", "target"), [
+    ("none", TargetKind.NONE), ("last", TargetKind.LAST), ("telegram.work:-100:7", GROUP),
+])  # fmt: skip
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_results_go_where_the_body_says(
+    text: str, target: JobTarget, method: str, api: Api
+) -> None:
+    """SPEC CRON-19: without one they stay in the session; a missing one stays as it is."""
+    assert (await api.job()).spec.target is TargetKind.NONE
+    await api("PUT", "/y", BODY | {"target": text})
+    assert (await api.job("y")).spec.target == target
+    await api("PUT", "/y", BODY)
+    assert (await api("GET", "/y"))[1]["target"] == text
+    assert (await api(method, "/x", BODY | {"target": text}))[0] == 200
+    assert (await api.job()).spec.target == target
+
+
+async def test_a_target_that_is_none_is_refused(api: Api) -> None:
+    said = "target: must be last, none, or channel[.account]:chat[:thread], such as telegram:12345"
+    assert await api.error("PATCH", "/x", {"target": "Ann"}) == (400, said)
+
+
+@pytest.mark.parametrize(("status", "result", "error", "undelivered"), [
+    ("ok", "success", None, None),
+    ("failed", "error", "why", None),
+    ("timed_out", "timed_out", "why", None),
+    # Whether a run went well does not depend on whether its result reached somebody.
+    ("no_route", "success", None, "why"),
+    ("undelivered", "success", None, "why"),
+])  # fmt: skip
+async def test_the_result_of_a_run_and_its_delivery_are_separate(
+    status: str, result: str, error: str | None, undelivered: str | None, api: Api
+) -> None:
+    job = replace(await api.job(), last_status=status, last_error="" if status == "ok" else "why")
+    shown = view_of(job, PROFILES["caco"])
+    assert (shown.last_result, shown.last_error, shown.delivery_error) == (
+        result,
+        error,
+        undelivered,
+    )
 
 
 @pytest.mark.parametrize(("schedule", "meant", "shown"), [

@@ -41,6 +41,13 @@ class MemoryHeartbeats(MemoryPart):
         for plan in plans:
             self._put_heartbeat(heartbeat_rules.planned(self._heartbeat(plan.agent), plan, now))
 
+    async def replan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
+        by_agent = {plan.agent: plan for plan in storable(tuple(plans))}
+        for known in self._of_agents(by_agent):
+            self._put_heartbeat(heartbeat_rules.replanned(known, by_agent[known.agent], now))
+            items = self._db.heartbeat_runs.items[known.agent]
+            items.update({key: min(done_at, now) for key, done_at in items.items()})
+
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
         known = self._db.heartbeat_runs.heartbeats
         wanted = known if agents is None else set(storable(tuple(agents))) & known.keys()

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import islice
 from math import ceil
 
 from goclaw_py.jobs.execution_models import (
@@ -21,14 +22,21 @@ from goclaw_py.jobs.execution_models import (
     Why,
 )
 from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.schedule import schedule_json
+from goclaw_py.jobs.schedule import At, Every, schedule_json
 from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.run_steps import ResponseStep
-from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
+from goclaw_py.ports.store import (
+    AHEAD_AT_ONCE,
+    MOST_COUNTED,
+    JobPage,
+    JobQuery,
+    Notice,
+    OutboxState,
+)
 from goclaw_py.store import job_reading, job_rules, rules
 from goclaw_py.store.memory.approvals import stop_questions
 from goclaw_py.store.memory.claims import check_holder, end_left, end_occurrence, let_go
@@ -141,6 +149,39 @@ class MemoryJobs(MemoryPart):
     async def next_job_due(self) -> datetime | None:
         job = self._db.cron.first()
         return None if job is None else job.next_run_at
+
+    async def jobs_ahead(self, *, now: datetime, after: str = "") -> list[Job]:
+        ids = sorted(one for one in self._db.cron.jobs if one > after)
+        found = (self._db.cron.jobs[one] for one in ids)
+        ahead = (job for job in found if self._may_be_ahead(job, now))
+        return list(islice((job for job in ahead if job_reading.flaw(job) is None), AHEAD_AT_ONCE))
+
+    def _may_be_ahead(self, job: Job, now: datetime) -> bool:
+        due_at, schedule = job.next_run_at, job.spec.schedule
+        is_idle = job.state is JobState.ACTIVE and job.running is None
+        if due_at is None or due_at <= now or isinstance(schedule, At) or not is_idle:
+            return False
+        if isinstance(schedule, Every) and due_at > now + schedule.interval:
+            return True
+        last = self._db.cron.newest(job.id)
+        ended_at = None if last is None else last.finished_at
+        changes = (job.updated_at, job.last_run_at, ended_at)
+        return any(at is not None and at > now for at in changes)
+
+    async def replan_job(self, job: Job, next_run_at: datetime) -> bool:
+        known = self._db.cron.jobs.get(job.id)
+        read = (job.revision, job.next_run_at, JobState.ACTIVE, None)
+        if known is None or read != (
+            known.revision,
+            known.next_run_at,
+            known.state,
+            known.running,
+        ):
+            return False
+        self._db.cron.put(replace(known, next_run_at=next_run_at))
+        await end_left(self._db, job.id)
+        self._db.notify(Notice.CRON)
+        return True
 
     async def crowd(self, *, until: datetime, most: int) -> int:
         return min(len(self._db.cron.due(until)), most)

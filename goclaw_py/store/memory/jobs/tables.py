@@ -102,6 +102,11 @@ class JobTables:
             heapq.heappop(self._line)
         return None
 
+    def newest(self, job: JobId) -> LoggedOccurrence | None:
+        """Return the occurrence of a job that was due last."""
+        rows = (self.logs[one] for one in self._of_job.get(job, ()))
+        return max(rows, key=lambda row: (row.scheduled_at, row.id), default=None)
+
     def first_message(self, until: datetime) -> Job | None:
         """Return the first due job with a message as payload, if it is due by then."""
         due = (job for job in self.due(until) if isinstance(job.spec.payload, FixedMessage))

@@ -63,6 +63,16 @@ class PostgresHeartbeats(PostgresPart):
                 lambda known: heartbeat_rules.planned(known, wanted[known.agent], now),
             )
 
+    async def replan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
+        by_agent = {plan.agent: plan for plan in storable(tuple(plans))}
+        async with self._pool.transaction() as connection:
+            await change(
+                connection,
+                list(by_agent),
+                lambda known: heartbeat_rules.replanned(known, by_agent[known.agent], now),
+            )
+            await connection.fetch(_SQL["replan_items"], list(by_agent), now)
+
     async def heartbeats(self, agents: Collection[AgentName] | None = None) -> list[Heartbeat]:
         found = await self._pool.fetch(_SQL["list"], None if agents is None else list(agents))
         return [rows.heartbeat(row) for row in found]

@@ -59,6 +59,7 @@ def columns(heartbeats: Sequence[Heartbeat]) -> tuple[list[object], ...]:
         [one.wake_kind for one in heartbeats],
         [one.switched for one in heartbeats],
         [one.muted_until for one in heartbeats],
+        [one.began_at for one in heartbeats],
     )
 
 

@@ -19,7 +19,7 @@ from goclaw_py.model.errors import Fenced, SlugTaken, StoreError, TooManyJobs, U
 from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.store import MOST_COUNTED, JobPage, JobQuery, Notice
+from goclaw_py.ports.store import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, Notice
 from goclaw_py.store import job_rules, rules
 from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres.claims import (
@@ -156,6 +156,19 @@ class PostgresJobs(PostgresPart):
         row = await self._pool.row(_LOG["next_due"])
         due_at: datetime | None = None if row is None else row["due_at"]
         return due_at
+
+    async def jobs_ahead(self, *, now: datetime, after: str = "") -> list[Job]:
+        found = await self._pool.fetch(_LOG["ahead"], now, after, AHEAD_AT_ONCE)
+        return [rows.readable_job(row) for row in found if rows.is_readable(row)]
+
+    async def replan_job(self, job: Job, next_run_at: datetime) -> bool:
+        async with self._pool.transaction() as connection:
+            read = (job.id, job.revision, job.next_run_at)
+            if await connection.row(_LOG["replan"], *read, next_run_at) is None:
+                return False
+            await end_left(connection, job.id)
+            await notify(connection, [Notice.CRON])
+        return True
 
     async def crowd(self, *, until: datetime, most: int) -> int:
         row = await self._pool.row(_LOG["crowd"], until, most)
