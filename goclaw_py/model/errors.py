@@ -157,10 +157,24 @@ class AgentError(GoclawError):
     Neither may contain a secret (SPEC AGENT-8).
     """
 
-    def __init__(self, friendly: str, cause: str, *, retryable: bool = False) -> None:
+    def __init__(
+        self, friendly: str, cause: str, *, retryable: bool = False, is_retried: bool = False
+    ) -> None:
+        # ``retryable``: it may pass. ``is_retried``: what failed was repeated already.
         super().__init__(cause)
         self.friendly = friendly
         self.retryable = retryable
+        self.is_retried = is_retried
+
+
+def is_transient(error: BaseException | None) -> bool:
+    """Return whether an attempt that failed with this error is tried again (SPEC CRON-7).
+
+    The rule for agents of all kinds, and for handlers of the library of jobs.
+    """
+    if isinstance(error, AgentError):
+        return error.retryable and not error.is_retried
+    return isinstance(error, ConnectionError | TimeoutError | StoreUnavailable | WorkSourceError)
 
 
 class ApprovalNeeded(AgentError):

@@ -46,6 +46,10 @@ class Trigger(OpenEnum):
     API = "api"
 
 
+SCHEDULED: Final = frozenset({Trigger.CRON, Trigger.HEARTBEAT})
+"""Causes of runs for which nobody waits in a chat."""
+
+
 class Outcome(StrEnum):
     """The outcome of a request."""
 

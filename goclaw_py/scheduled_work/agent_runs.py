@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Generic
 
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError, ApprovalNeeded, Fenced, StoreUnavailable
+from goclaw_py.model.errors import AgentError, ApprovalNeeded, Fenced, is_transient
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import AgentEvent
@@ -210,9 +210,9 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
         outcome = Outcome.INTERRUPTED
     elif outcome is Outcome.ABANDONED and ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
         outcome = Outcome.CANCELLED
-    friendly, may_pass = texts.FAILED, isinstance(error, StoreUnavailable)
+    friendly = texts.FAILED
     if isinstance(error, AgentError):
-        friendly, may_pass = error.friendly, error.retryable
+        friendly = error.friendly
     elif outcome in (Outcome.TIMED_OUT, Outcome.ABANDONED):
         friendly = texts.timed_out(ended.reason)
     return Attempt(
@@ -220,7 +220,7 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
         reason=ended.reason,
         error=progress.told(error) or "",
         friendly=friendly,
-        retryable=may_pass,
+        retryable=is_transient(error),
         side_effects=progress.has_side_effects,
         text=progress.text if result is None else result.text,
         usage=progress.usage,

@@ -6,11 +6,13 @@ import asyncio
 import logging
 import time
 import traceback
+from dataclasses import replace
 
 import pytest
 
 from goclaw_py.agents.models import Provider, RetryPolicy
-from goclaw_py.model.errors import AgentError
+from goclaw_py.model.errors import AgentError, is_transient
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import TextDelta
 from tests.integration.conftest import OTHER_KEY
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents, fails, look_up, url
@@ -73,6 +75,22 @@ async def test_a_failure_is_one_friendly_sentence_after_so_many_requests(
     assert len(agents.server.seen) == requests
     assert str(error)
     assert "status_code" not in error.friendly
+
+
+@pytest.mark.parametrize("trigger", [Trigger.CRON, Trigger.HEARTBEAT])
+@pytest.mark.parametrize(("order", "requests"), [("status 503", 5), ("cut 2", 1)])
+async def test_either_a_request_or_a_scheduled_run_is_repeated(
+    agents: ModelAgents, provider: Provider, trigger: Trigger, order: str, requests: int
+) -> None:
+    """SPEC CRON-7: what the server refused is repeated as a request, and not by another run."""
+    asked = replace(request(order), trigger=trigger)
+    with pytest.raises(AgentError) as caught:
+        await agents.make(provider).run(asked, Events())
+    assert len(agents.server.seen) == requests
+    assert is_transient(caught.value) == (requests == 1)
+    agents.server.seen.clear()
+    await fails(agents.make(provider), "status 503")
+    assert len(agents.server.seen) == 3
 
 
 @pytest.mark.parametrize(("provider", "requests"), [(OPENAI, 3), (ANTHROPIC, 1)])

@@ -81,8 +81,12 @@ FAILURES = (AgentRunError, FallbackExceptionGroup)
 """The errors that ``explain`` translates."""
 
 
-def explain(error: AgentRunError | FallbackExceptionGroup, secrets: Iterable[str]) -> AgentError:
+def explain(
+    error: AgentRunError | FallbackExceptionGroup, secrets: Iterable[str], *, is_retried: bool
+) -> AgentError:
     """Translate a failure. The cause has the provider's words, truncated and without secrets.
+
+    ``is_retried``: no response has begun, so the request was repeated.
 
     If several models failed, a temporary failure is preferred to one that needs action, and the
     cause has them all.
@@ -92,7 +96,9 @@ def explain(error: AgentRunError | FallbackExceptionGroup, secrets: Iterable[str
     first = next((entry for entry in told if entry.retryable), told[0])
     hidden = tuple(secrets)
     causes = [scrub(_words(each, alone=len(errors) == 1), hidden) for each in errors]
-    return AgentError(first.friendly, "; ".join(causes), retryable=first.retryable)
+    return AgentError(
+        first.friendly, "; ".join(causes), retryable=first.retryable, is_retried=is_retried
+    )
 
 
 def _flat(error: Exception) -> list[Exception]:

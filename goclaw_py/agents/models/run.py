@@ -43,11 +43,12 @@ from goclaw_py.agents.models.prompt import prompt_of
 from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
 from goclaw_py.agents.models.toolset import RunTools
+from goclaw_py.agents.models.transport import MORE_TRIES, more_tries
 from goclaw_py.delivery import texts
 from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.model.budget import BudgetScope, Limit
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
-from goclaw_py.model.outcomes import Trigger
+from goclaw_py.model.outcomes import SCHEDULED, Trigger
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.agent import (
@@ -152,12 +153,15 @@ class ModelRun:
         context may contain parts of a key and reach a log.
         """
         self._note(None)
+        more_tries.set(MORE_TRIES if self._request.trigger in SCHEDULED else 0)
         clock = asyncio.timeout(self._budget.seconds)
         try:
             async with clock:
                 return await self._answer()
         except FAILURES as error:
-            return explain(error, self._asked.secrets)
+            stream = self._trace.stream
+            is_retried = stream is None or not stream.response.parts
+            return explain(error, self._asked.secrets, is_retried=is_retried)
         except AgentError as error:
             return error
         except TimeoutError:
@@ -225,7 +229,7 @@ class ModelRun:
                             async for _ in events:
                                 pass
         except FAILURES as error:
-            failure = explain(error, self._asked.secrets)
+            failure = explain(error, self._asked.secrets, is_retried=True)
         else:
             assert run.result is not None
             response = run.result.response

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextvars import ContextVar
 from http import HTTPStatus
 
 import httpx2
@@ -11,11 +12,11 @@ from pydantic_ai.retries import AsyncHTTPX2TenacityTransport, RetryConfig, wait_
 from tenacity import (
     RetryCallState,
     retry_if_exception_type,
-    stop_after_attempt,
     stop_before_delay,
     wait_exponential,
     wait_random,
 )
+from tenacity.stop import stop_base
 
 from goclaw_py.agents.models.connection import RetryPolicy
 
@@ -26,6 +27,14 @@ CONNECT_S = 10.0
 _LIMITS = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=50.0)
 """A stream holds a connection. The default would fail the 101st concurrent run, and close idle
 connections after 5 s, so that most messages of people would wait for a new one."""
+
+MORE_TRIES = 2
+"""Tries of each request in a scheduled run that it has more than one of a chat.
+
+Such a run is not repeated as a whole for what failed so often, and nobody waits for it."""
+
+more_tries: ContextVar[int] = ContextVar("more_tries", default=0)
+"""How many more tries the requests of the present run have."""
 
 _LONGEST_WAIT_S = 86_400.0
 _TRANSIENT = frozenset(
@@ -52,12 +61,22 @@ def retrying_client(retry: RetryPolicy) -> httpx2.AsyncClient:
             + wait_random(0, retry.first_wait_s),
             max_wait=_LONGEST_WAIT_S,
         ),
-        stop=stop_after_attempt(retry.tries) | stop_before_delay(retry.within_s),
+        stop=_Tries(retry.tries) | stop_before_delay(retry.within_s),
         before_sleep=_note,
         retry_error_callback=_last_response,
     )
     transport = AsyncHTTPX2TenacityTransport(config, wrapped=_ReadFailures(limits=_LIMITS))
     return create_async_httpx2_client(timeout=timeout(retry), transport=transport)
+
+
+class _Tries(stop_base):
+    """Stops after a number of tries, which scheduled runs have more of."""
+
+    def __init__(self, tries: int) -> None:
+        self._tries = tries
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return retry_state.attempt_number >= self._tries + more_tries.get()
 
 
 class _ReadFailures(httpx2.AsyncHTTPTransport):

@@ -14,7 +14,7 @@ from goclaw_py.jobs.execution import JobExecution, JobHandler
 from goclaw_py.jobs.execution_models import OUTPUT_BYTES
 from goclaw_py.jobs.executions import JobExecutions
 from goclaw_py.jobs.models import Job, Program
-from goclaw_py.model.errors import AgentError
+from goclaw_py.model.errors import is_transient
 from goclaw_py.model.ids import OccurrenceId
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.clock import Clock
@@ -26,7 +26,6 @@ log = logging.getLogger(__name__)
 UNWIND_S = 10.0
 """Seconds that a cancelled handler has for its clean-up."""
 
-_TRANSIENT = (ConnectionError, TimeoutError)
 _CUT = Attempt(Outcome.INTERRUPTED)
 
 
@@ -153,14 +152,12 @@ class Handlers(JobHandler):
             return self._failed(held, error, Outcome.TIMED_OUT if over else Outcome.FAILED)
 
     def _failed(self, held: JobExecution, error: BaseException, outcome: Outcome) -> Attempt:
-        retryable = isinstance(error, _TRANSIENT)
+        retryable = is_transient(error)
         words = f"{type(error).__name__}: {error}"
         if outcome is Outcome.TIMED_OUT:
             # It would take as long again.
             retryable = False
             words = f"it took longer than {held.policy.run_timeout_s:g} s"
-        elif isinstance(error, AgentError):
-            retryable = error.retryable
         log.warning("job_failed", extra={**held.facts, "error": cut_text(words, 500)})
         return Attempt(outcome, error=cut_bytes(words, OUTPUT_BYTES), retryable=retryable)
 

@@ -114,8 +114,14 @@ CALLS = (ToolStarted("1", "send", "{}", side_effects=True), ToolEnded("1", "send
     (Fail(BROKEN), 1),
     (Fail(ValueError("bug")), 1),
     (Fail(BUSY), 4),
+    (Fail(ConnectionResetError("reset")), 4),
+    (Fail(TimeoutError("slow")), 4),
+    (Fail(AgentError("Sorry.", "503", retryable=True, is_retried=True)), 1),
     (Emitting(CALLS, Fail(BUSY)), 1),
-], ids=["permanent", "bug", "transient", "after side effects"])  # fmt: skip
+], ids=[
+    "permanent", "bug", "transient", "connection", "time-out", "repeated already",
+    "after side effects",
+])  # fmt: skip
 async def test_only_what_may_help_and_harms_nobody_is_tried_again(step: Step, tries: int) -> None:
     """SPEC CRON-7: three retries, of what may be gone in a moment."""
     async with a_process(ScriptedAgent(otherwise=lambda _: step)) as gateway:
