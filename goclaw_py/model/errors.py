@@ -160,11 +160,7 @@ class AgentError(GoclawError):
     def __init__(
         self, friendly: str, cause: str, *, retryable: bool = False, is_retried: bool = False
     ) -> None:
-        """Set the texts.
-
-        ``retryable``: the cause may be temporary. ``is_retried``: the agent has repeated what
-        failed already, so that a run of a job is not repeated for it.
-        """
+        # ``retryable``: it may pass. ``is_retried``: what failed was repeated already.
         super().__init__(cause)
         self.friendly = friendly
         self.retryable = retryable
