@@ -11,15 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
-from channels.telegram.client import (
-    GENERAL_TOPIC,
-    ROOM_FOR_LINE,
-    TEXT_LIMIT,
-    Bot,
-    BotClient,
-    ChatPlace,
-    Text,
-)
+from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
 from channels.telegram.format import plain, render
 from channels.telegram.identity import key, number_in, numbered
 from channels.telegram.inbound.reader import CHANNEL
@@ -492,10 +484,8 @@ class TelegramChannel:
             return self._client
 
     async def _show_typing(self, place: ChatPlace) -> None:
-        if place.thread_id is None and place.chat_id in self._forums:
-            # Without a topic a forum shows no "typing…"; messages must not name this one.
-            place = ChatPlace(place.chat_id, GENERAL_TOPIC)
-        await (await self._open()).send_action(place, "typing")
+        shown = place.in_forum() if place.chat_id in self._forums else place
+        await (await self._open()).send_action(shown, "typing")
 
     async def _react(self, chat_id: int, message_id: int, emoji: str) -> None:
         await (await self._open()).set_reaction(chat_id, message_id, emoji)

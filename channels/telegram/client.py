@@ -63,6 +63,10 @@ class ChatPlace:
     chat_id: int
     thread_id: int | None = None
 
+    def in_forum(self) -> ChatPlace:
+        """Return it as a forum has to be told to show "typing…", unlike where messages go."""
+        return self if self.thread_id is not None else ChatPlace(self.chat_id, GENERAL_TOPIC)
+
 
 @value(frozen=True, slots=True)
 class Text:

@@ -140,10 +140,7 @@ def file_name(attachment: Attachment) -> str:
 
 
 def file_missing(attachment: Attachment, reason: str, *, quoted: bool = False) -> str:
-    """Return the agent's text in place of a file that could not be downloaded.
-
-    ``quoted``: it is one of the message that was replied to.
-    """
+    """Return the agent's text in place of a file, or of one of the quoted message."""
     of = " of the message replied to" if quoted else ""
     return f"{file_name(attachment)}{of} could not be loaded: {reason}"
 

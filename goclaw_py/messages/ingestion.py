@@ -18,7 +18,7 @@ from goclaw_py.common.clock import new_run_id
 from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.chat_run import ChatRunExecutor
 from goclaw_py.messages.command_handlers import CommandHandlers
-from goclaw_py.messages.ingress_filter import IngressFilter
+from goclaw_py.messages.ingress_filter import IngressFilter, with_new_apart
 from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.mailbox_entry import MailboxEntry, MessageState
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
@@ -29,9 +29,7 @@ from goclaw_py.model.chat_commands import (
     command_of,
     is_stop_word,
     our_command_of,
-    split_new,
 )
-from goclaw_py.model.command_text import command_head
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import (
@@ -103,15 +101,7 @@ class MessageIngestor:
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
         """See ``ports.channel.InboundHandler``."""
-        arrived: list[Inbound] = []
-        for one in batch:
-            # ``/new`` and the message behind it are two (SPEC CMD-5).
-            if isinstance(one, InboundMessage) and command_head(one.text) is not None:
-                handle = self._channels[one.target.channel, one.target.account].handle
-                arrived += split_new(one, handle)
-            else:
-                arrived.append(one)
-        sorted_batch = self._ingress.sort(arrived)
+        sorted_batch = self._ingress.sort(with_new_apart(batch, self._channels))
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:
             self._canceller.rights.look(message)

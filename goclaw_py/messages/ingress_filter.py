@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol, assert_never
@@ -14,6 +14,7 @@ from goclaw_py.chats.name_cache import NameCache
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import first_words, visible_line
+from goclaw_py.model.chat_commands import split_new
 from goclaw_py.model.command_text import command_head
 from goclaw_py.model.display_names import KnownNames, shown_name
 from goclaw_py.model.messages import (
@@ -37,6 +38,7 @@ from goclaw_py.model.session_keys import (
     hears_group,
     is_made_name,
 )
+from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import (
     BackgroundStore,
@@ -45,6 +47,7 @@ from goclaw_py.ports.store import (
     NameStore,
     NewInbox,
     NewPairing,
+    Place,
     SeenChat,
     SeenName,
     Unmentioned,
@@ -378,3 +381,15 @@ def _places(event: ChatMigrated) -> tuple[Target, Target]:
     """Return the old and the new target of a chat."""
     old, new = (Target(event.channel, event.account, chat) for chat in (event.old, event.new))
     return old, new
+
+
+def with_new_apart(batch: Sequence[Inbound], channels: Mapping[Place, Channel]) -> list[Inbound]:
+    """Return a batch in which ``/new`` and the message behind it are two (SPEC CMD-5)."""
+    apart: list[Inbound] = []
+    for one in batch:
+        if isinstance(one, InboundMessage) and command_head(one.text) is not None:
+            handle = channels[one.target.channel, one.target.account].handle
+            apart += split_new(one, handle)
+        else:
+            apart.append(one)
+    return apart

@@ -168,10 +168,7 @@ class AgentError(GoclawError):
 
 
 def is_transient(error: BaseException | None) -> bool:
-    """Return whether an attempt that failed with this error is tried again (SPEC CRON-7).
-
-    The rule for agents of all kinds, and for handlers of the library of jobs.
-    """
+    """Return whether what failed with this error, also in the library, is tried again (CRON-7)."""
     if isinstance(error, AgentError):
         return error.retryable and not error.is_retried
     return isinstance(error, ConnectionError | TimeoutError | StoreUnavailable | WorkSourceError)
