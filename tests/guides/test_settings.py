@@ -23,7 +23,7 @@ OF_ITS_OWN_CHANNEL = "[channels.folder]"
 @pytest.fixture
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What documents take to be there: files with tokens, keys in the environment."""
-    for name in ("telegram-token", "telegram-token.txt", "model-key", "key.txt"):
+    for name in ("telegram-token", "telegram-token.txt", "model-key", "key.txt", "github-token.txt"):
         (tmp_path / name).write_text(TOKEN)
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, "key-for-tests-only")
@@ -32,7 +32,10 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, s
 
 async def check(text: str, env: dict[str, str]) -> None:
     file = Path(env["GOCLAW_HOME"]) / "goclaw.toml"
-    file.write_text(text)
+    # Agents that a block names are defined by other blocks.
+    named = [name for name in ("researcher", "helper") if f'"{name}"' in text]
+    missing = [name for name in named if f"[agents.{name}]" not in text]
+    file.write_text(text + "".join(f'\n[agents.{name}]\nmodel = "offline"\n' for name in missing))
     settings = load(file, env if "token_file" not in text else {**env, "GOCLAW_TELEGRAM_TOKEN": ""})
     if OF_ITS_OWN_CHANNEL not in text:
         await composition.check_parts(settings)

@@ -20,6 +20,7 @@ LATEST = m.known()[-1].version
 FROZEN = {
     1: "fa215480a1fea8e956f5fc5f81845f6ca50c700890e47fdb67d3fe8e54affdf8",
     2: "d7792faf7eaeabb5bcda5eccf29272654984a73fdff2619bafa5e054d63da94e",
+    3: "7118b5f91868ad3a82b744f398386b57bbf4ed1019e0c84ab6de6b89d7daf71e",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 

@@ -65,7 +65,7 @@ async def test_messages_come_in_and_are_confirmed(line: Line) -> None:
         await inbox.until_accepted("/stop@goclawtestbot now")
         await api.wait_confirmed()
     assert [m.redelivered for m in inbox.messages] == [True, False]
-    assert [m.external_id for m in inbox.messages] == ["7:1", "7:2"]
+    assert [m.external_id for m in inbox.messages] == ["7:4242:1", "7:4242:2"]
     assert line.channel.handle == "GoclawTestBot"
     assert line.channel.health.detail == ""
     await eventually(lambda: api.world.commands)
@@ -96,7 +96,7 @@ async def buttoned(line: Line) -> int:
     line.api.say(ANN, "hello")
     await line.inbox.until_accepted("hello")
     message = OutboundMessage(CHAT, "x", buttons=((Button("Go", "g"),),))
-    return int(await line.channel.send(message))
+    return int((await line.channel.send(message)).rpartition(":")[2])
 
 
 async def answered_after(line: Line) -> float:
@@ -114,7 +114,7 @@ async def test_a_press_comes_in_and_is_answered_within_two_seconds(line: Line) -
         await line.inbox.until_accepted("Go")
         assert await answered_after(line) < 2
     (pressed,) = [m for m in line.inbox.messages if m.press is not None]
-    assert (pressed.press, pressed.external_id) == ("g", f"press:{press}")
+    assert (pressed.press, pressed.external_id) == ("g", f"press:4242:{press}")
     assert pressed.reply_to == str(number)
 
 
@@ -152,7 +152,7 @@ async def test_a_press_is_answered_after_a_restart_too(line: Line) -> None:
     async with line.receiving():
         await answered_after(line)
     assert {m.external_id for m in line.inbox.messages if m.press} == {
-        f"press:{line.api.presses()[0].id}"
+        f"press:4242:{line.api.presses()[0].id}"
     }
 
 
@@ -171,8 +171,8 @@ async def test_edits_quotes_and_albums_name_what_they_belong_to(line: Line) -> N
         line.api.album(ANN, [StoredKind.PHOTO] * 3, caption="the trip")
         await line.inbox.until(lambda: len(line.inbox.messages) == 7)
     first, second, what, whole, *album = line.inbox.messages
-    assert second.edits == first.external_id == f"7:{number}"
-    assert second.external_id.startswith(f"7:{number}:")
+    assert second.edits == first.external_id == f"7:4242:{number}"
+    assert second.external_id.startswith(f"7:4242:{number}:")
     assert second.message_id == first.message_id
     assert (first.reply_to, first.quote) == (None, "")
     assert (what.reply_to, what.quote) == (str(number), "two")

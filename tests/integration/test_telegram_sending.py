@@ -182,7 +182,7 @@ async def test_a_lost_draft_is_found_among_what_others_write(api: BotApi, channe
     api.say(ANN, "?", chat_id=GROUP)
     before = api.view(GROUP)
     found = await channel.find_draft(TEAM, lost, before=None, known={known})
-    assert (found, api.view(GROUP)) == (str(before[-2].message_id), before)
+    assert (found, api.view(GROUP)) == (f"4242:{before[-2].message_id}", before)
 
 
 @pytest.mark.parametrize("answer_lost", [False, True])
@@ -255,7 +255,7 @@ async def test_files_arrive_as_one_album_with_words_under_the_first(
     numbers = await channel.send_album(said)
     seen = [one for one in api.view(ANN) if one.mine]
     files = [one.file for one in seen if one.file]
-    assert [str(one.message_id) for one in seen] == numbers
+    assert [f"4242:{one.message_id}" for one in seen] == numbers
     assert [file.kind.value for file in files] == [kind.value for kind in kinds]
     assert [one.text for one in seen] == ["here", *[""] * (len(kinds) - 1)]
     assert seen[0].reply_to == 1

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from channels.telegram.fields import Fields, clean, list_or_empty, object_or_empty, whole_number
+from channels.telegram.fields import (
+    Fields,
+    clean,
+    list_or_empty,
+    object_or_empty,
+    text_or_empty,
+    whole_number,
+)
 from channels.telegram.inbound.markdown import (
     SIGNS,
     code,
@@ -40,7 +47,7 @@ class _RichReader:
             return
         for block in map(object_or_empty, list_or_empty(blocks)):
             lines = self._block(block, depth)
-            if self.markdown and block.get("type") in _QUOTES:
+            if self.markdown and text_or_empty(block.get("type")) in _QUOTES:
                 yield quotation("\n".join(line for line in lines if line.strip()))
             else:
                 yield from lines

@@ -310,6 +310,7 @@ class ModelRun:
                 trace.stream = None
             elif Agent.is_call_tools_node(node):
                 self._has_answered = True
+                mend(node.model_response)
                 if self._replay.is_new:
                     make_ids_unique(node.model_response, self._call_ids)
                 else:

@@ -147,7 +147,7 @@ async def test_work_is_fetched_before_a_run_and_reported_after_it() -> None:
     assert "Fix the door" in first
     assert "Paint it" in second
     assert "http://x/8" in second
-    assert pile.reports == ["7 ok: fixed", "8 failed: It broke."]
+    assert pile.reports == ["7 ok: fixed", "8 failed: It broke.\n\nAgentError: 500"]
     assert line.told("""
         Fri 04:00:00 work runs
         Fri 04:01:00 work ok; next Fri 04:06:00
