@@ -110,7 +110,10 @@ def read_answer(status: int, body: bytes) -> object:
         if status == 413:
             # Whichever server in between says so: it did not take the request in.
             raise FileTooBig("HTTP 413: the request is too large")
-        raise MaybeSent(f"HTTP {status} with a body that is not an answer of the Bot API")
+        words = f"HTTP {status} with a body that is not an answer of the Bot API"
+        # A server in between that redirects or refuses has not passed the request on. With 5xx it
+        # may have: it had no answer to give.
+        raise NotSent(words) if 300 <= status < 500 else MaybeSent(words)
     if not answer["ok"]:
         raise _refusal(status, answer)
     return answer.get("result")

@@ -39,6 +39,7 @@ async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
 
     async def forget() -> None:
         now = clock.now()
+        await _sweep_all(lambda: store.end_unread(now=now))
         messages = await _sweep_messages(store, now)
         runs = await _sweep_all(lambda: store.sweep_runs(now=now))
         await _sweep_all(lambda: store.sweep_message_counts(now=now))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.model.ids import JobId, SessionKey
+from goclaw_py.model.web_links import WEB
 from goclaw_py.ports.store.upkeep import RetentionReport
 
 FINISHED_KEPT: Final = timedelta(days=7)
@@ -14,6 +15,15 @@ FINISHED_KEPT: Final = timedelta(days=7)
 
 UNSEEN_KEPT: Final = timedelta(days=30)
 """Dead outbox rows, and dead letters that were not dismissed."""
+
+UNREAD_KEPT: Final = timedelta(days=1)
+"""Answers that wait for a terminal; later they are only in the history of their session."""
+
+MOST_UNREAD: Final = 20
+"""The number of such answers in a chat."""
+
+READ_LATER: Final = ("console", WEB)
+"""Channels that deliver only while somebody looks, and whose people can read the history."""
 
 RUNS_KEPT: Final = timedelta(days=90)
 """Runs after their end, and the numbers of messages."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,7 +10,8 @@ import pytest
 
 from goclaw_py.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.jobs.models import JobState
-from goclaw_py.model.ids import JobId, RunId, SessionKey
+from goclaw_py.model.ids import JobId, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.ports.store import (
@@ -19,6 +20,7 @@ from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
     RetentionReport,
+    RunEnd,
     RunSoFar,
 )
 from goclaw_py.store import upkeep_rules
@@ -233,6 +235,61 @@ async def test_what_is_not_sent_is_kept_however_old_it_is(world: World, ending: 
     states = [row.state for row in await world.b.outbox()]
     first = OutboxState.PENDING if ending is put_back else OutboxState.SENDING
     assert states == [OutboxState.PENDING, first]
+
+
+CONSOLE, GUEST = Target("console", "default", "bob"), Target("web", "default", "eve")
+
+
+async def answered(world: World, target: Target, texts: Sequence[str], at: datetime) -> None:
+    """A run has answered in this chat."""
+    name = f"{target.chat} {texts[0]}"
+    say = tuple(OutboundMessage(target, text, run_id=RunId(name)) for text in texts)
+    await world.a.begin_run(new_run(name, target=target, started_at=at), node=A)
+    await world.a.finish_run(RunEnd(RunId(name), Outcome.COMPLETED, at, say=say), node=A)
+
+
+async def waiting_in(world: World, target: Target) -> list[str]:
+    rows = await world.b.outbox(limit=1000, state=OutboxState.PENDING)
+    return [row.message.text for row in reversed(rows) if row.message.target == target]
+
+
+@pytest.mark.parametrize("target", [CONSOLE, GUEST])
+async def test_an_answer_that_no_terminal_fetches_waits_for_a_day(
+    world: World, target: Target
+) -> None:
+    """SPEC IO-6: its session's history has it, so a backlog would help nobody."""
+    await answered(world, target, ["old"], T0)
+    await answered(world, target, ["young"], T0 + TICK)
+    await answered(world, BOB, ["of telegram"], T0)
+    assert await world.a.end_unread(now=T0 + DAY) == 0
+    assert await world.a.end_unread(now=T0 + DAY + TICK) == 1
+    assert await waiting_in(world, target) == ["young"]
+    assert await waiting_in(world, BOB) == ["of telegram"]
+    (ended,) = await world.b.outbox(state=OutboxState.SENT)
+    assert (ended.message.text, ended.sent_at) == ("old", T0 + DAY + TICK)
+    row = await world.claimed(target=target, now=T0 + 2 * DAY)
+    assert row.message.text == "young"
+    assert await world.a.end_unread(now=YEARS) == 0, "a terminal is being shown it"
+
+
+async def test_of_each_chat_the_newest_answers_wait_for_a_terminal(world: World) -> None:
+    most = upkeep_rules.MOST_UNREAD
+    texts = [str(n) for n in range(most + 5)]
+    await answered(world, CONSOLE, texts, T0)
+    await answered(world, GUEST, texts[:most], T0)
+    assert await world.a.end_unread(now=T0) == 5
+    assert await waiting_in(world, CONSOLE) == texts[5:]
+    assert await waiting_in(world, GUEST) == texts[:most]
+    assert await world.a.end_unread(now=T0) == 0
+
+
+async def test_what_no_history_has_waits_for_its_terminal(world: World) -> None:
+    """What is about an incident, or the result of a job."""
+    told = OutboundMessage(CONSOLE, "tea", run_id=RunId("r"), occurrence=OccurrenceId(RUN))
+    await world.put(say("an incident", CONSOLE))
+    await world.a.begin_run(new_run("r", target=CONSOLE), node=A)
+    await world.a.finish_run(replace(end("r"), say=(told,)), node=A)
+    assert await world.a.end_unread(now=YEARS) == 0
 
 
 async def test_what_a_job_has_said_is_kept_as_long_as_its_log_tells_of_it(world: World) -> None:

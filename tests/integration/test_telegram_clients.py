@@ -280,8 +280,6 @@ async def test_a_webhook_is_set_shown_and_removed(api: BotApi, client: BotClient
 LOSSES = [
     Fault("*", FaultKind.RESET),
     Fault("*", FaultKind.PAGE, status=502),
-    Fault("*", FaultKind.PAGE, status=404),
-    Fault("*", FaultKind.PAGE, status=401),
     Fault("*", FaultKind.ERROR, status=500, words="Internal Server Error: restart"),
     Fault("*", FaultKind.RESET_AFTER),
     Fault("*", FaultKind.GARBAGE_AFTER),
@@ -290,6 +288,17 @@ LOSSES = [
     Fault("*", FaultKind.HANG_AFTER),
     Fault("*", FaultKind.CUT),
 ]
+
+
+@pytest.mark.parametrize("status", [302, 401, 403, 404, 407, 429])
+async def test_a_proxy_that_refuses_a_text_has_not_passed_it_on(
+    api: BotApi, client: BotClient, status: int
+) -> None:
+    """SPEC IO-5: so a retry is not marked as a copy; nor is it a verdict on the bot (CHAN-8)."""
+    api.fault(Fault("sendMessage", FaultKind.PAGE, status=status))
+    with pytest.raises(NotSent):
+        await client.send_message(HERE, HELLO)
+    assert api.texts(ANN) == []
 
 
 @pytest.mark.parametrize("fault", LOSSES, ids=lambda fault: f"{fault.kind}-{fault.status}")

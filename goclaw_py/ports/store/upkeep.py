@@ -42,6 +42,13 @@ class UpkeepStore(Protocol):
         or a heartbeat run as long as its row.
         """
 
+    async def end_unread(self, *, now: datetime) -> int:
+        """End pending answers of the console and the web chat as sent; return how many.
+
+        Those that no terminal has opened for a day, and of each chat all but the newest 20: the
+        history of the session has them. What jobs and heartbeats wrote is not in it and waits.
+        """
+
     async def sweep_runs(self, *, now: datetime) -> int:
         """Delete runs that ended 90 days ago, with their tool calls; return how many.
 

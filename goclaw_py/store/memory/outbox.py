@@ -20,7 +20,7 @@ from goclaw_py.ports.store import (
     Place,
 )
 from goclaw_py.store import rules
-from goclaw_py.store.memory.tables import MemoryPart, OutboxRecord
+from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
 
 
@@ -58,7 +58,7 @@ class MemoryOutbox(MemoryPart):
         self, row: OutboxRow, external_id: str, *, now: datetime, beside_draft: bool = False
     ) -> bool:
         if (record := self._claimed(row, OutboxState.SENT)) is not None:
-            self._end(record, OutboxState.SENT)
+            end_message(self._db, record, OutboxState.SENT)
             record.external_id = storable(external_id)
             record.finished_at = now
             record.error = None
@@ -93,7 +93,7 @@ class MemoryOutbox(MemoryPart):
         say: Sequence[OutboundMessage] = (),
     ) -> None:
         if (record := self._claimed(row, OutboxState.DEAD)) is not None:
-            self._end(record, OutboxState.DEAD)
+            end_message(self._db, record, OutboxState.DEAD)
             record.error = storable(error)
             record.finished_at = now
             self._db.enqueue(storable(tuple(say)), session=row.session, now=now)
@@ -155,7 +155,7 @@ class MemoryOutbox(MemoryPart):
         first = waiting[0].message.run_id if waiting else None
         cut = [row for row in waiting if everything or row.message.run_id == (run or first)]
         for row in cut:
-            self._end(row, OutboxState.DROPPED)
+            end_message(self._db, row, OutboxState.DROPPED)
             row.error = "stopped"
             row.finished_at = now
         if cut:
@@ -172,7 +172,7 @@ class MemoryOutbox(MemoryPart):
         dropped = [row for row in found if row.state in (OutboxState.DEAD, OutboxState.PENDING)]
         for row in dropped:
             if row.state is OutboxState.PENDING:
-                self._end(row, OutboxState.DROPPED)
+                end_message(self._db, row, OutboxState.DROPPED)
             row.state = OutboxState.DROPPED
             row.finished_at = now
         if dropped:
@@ -222,13 +222,15 @@ class MemoryOutbox(MemoryPart):
                 return None
         raise Fenced(f"outbox row {row.id} was claimed or settled by somebody else")
 
-    def _end(self, record: OutboxRecord, state: OutboxState) -> None:
-        record.state = state
-        record.owner = None
-        line = self._db.unsent[record.chat]
-        del line[record.id]
-        if not line:
-            del self._db.unsent[record.chat]
+
+def end_message(db: MemoryDatabase, record: OutboxRecord, state: OutboxState) -> None:
+    """End a row, which blocks no later one of its chat any more."""
+    record.state = state
+    record.owner = None
+    line = db.unsent[record.chat]
+    del line[record.id]
+    if not line:
+        del db.unsent[record.chat]
 
 
 def _head(line: dict[int, OutboxRecord]) -> OutboxRecord:

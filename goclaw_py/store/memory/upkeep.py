@@ -7,6 +7,7 @@ from datetime import datetime
 from goclaw_py.ports.store import NameKind, OutboxState
 from goclaw_py.ports.store.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
+from goclaw_py.store.memory.outbox import end_message
 from goclaw_py.store.memory.tables import (
     InboxRecord,
     MemoryPart,
@@ -49,6 +50,19 @@ class MemoryUpkeep(MemoryPart):
             self._db.heartbeat_runs.forget_message(row.id, row.message)
         last = (looked[-1].id, looked[-1].created_at) if looked else None
         return upkeep_rules.swept(len(gone), len(looked), last, now)
+
+    async def end_unread(self, *, now: datetime) -> int:
+        before, old = now - upkeep_rules.UNREAD_KEPT, list[OutboxRecord]()
+        for (channel, _, _), line in self._db.unsent.items():
+            if channel in upkeep_rules.READ_LATER:
+                unread = [row for row in line.values() if self._is_in_history(row)]
+                newest = unread[-upkeep_rules.MOST_UNREAD :]
+                old += [row for row in unread if row.created_at < before or row not in newest]
+        old = sorted((row for row in old if row.owner is None), key=lambda row: row.id)
+        for row in old[: upkeep_rules.MOST_SWEPT]:
+            end_message(self._db, row, OutboxState.SENT)
+            row.external_id, row.error, row.finished_at = "", None, now
+        return len(old[: upkeep_rules.MOST_SWEPT])
 
     async def sweep_runs(self, *, now: datetime) -> int:
         before = now - RUNS_KEPT
@@ -178,6 +192,12 @@ class MemoryUpkeep(MemoryPart):
         run = None if row.run_id is None else self._db.runs.get(row.run_id)
         works = run is not None and run.end is None
         return works or any(row.id in draft.inbox for draft in self._db.drafts.values())
+
+    def _is_in_history(self, row: OutboxRecord) -> bool:
+        """Return whether a message is an answer to somebody, which its session has too."""
+        message = row.message
+        of_others = message.occurrence is not None or message.heartbeat_run is not None
+        return row.session is not None and message.run_id is not None and not of_others
 
     def _is_told_of(self, row: OutboxRecord) -> bool:
         """Return whether a stored occurrence or heartbeat run refers to a message."""

@@ -25,6 +25,17 @@ class PostgresUpkeep(PostgresPart):
     async def sweep_outbox(self, *, now: datetime, after: int = 0) -> RetentionReport:
         return await self._sweep_stretch(_SQL["sweep_outbox"], now, after)
 
+    async def end_unread(self, *, now: datetime) -> int:
+        ended = await self._pool.fetch(
+            _SQL["end_unread"],
+            now,
+            upkeep_rules.READ_LATER,
+            now - upkeep_rules.UNREAD_KEPT,
+            upkeep_rules.MOST_UNREAD,
+            upkeep_rules.MOST_SWEPT,
+        )
+        return len(ended)
+
     async def sweep_runs(self, *, now: datetime) -> int:
         return await self._sweep(_SQL["sweep_runs"], now - upkeep_rules.RUNS_KEPT)
 

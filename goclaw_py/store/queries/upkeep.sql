@@ -85,6 +85,35 @@ select
     (array_agg(created_at order by id desc))[1] as since
 from looked;
 
+-- name: end_unread
+-- End some pending answers of chats of the channels $2 as sent: those from before $3, and all but the
+-- newest $4 of a chat. Returns one row for each.
+with unread as (
+    select
+        id, owner, created_at,
+        row_number() over (partition by channel, account, chat order by id desc) as place
+    from outbox
+    where channel = any ($2::text[]) and state = 'pending' and session is not null
+      and message ->> 'run_id' is not null and occurrence is null and heartbeat_run is null
+)
+update outbox
+set state = 'sent', external_id = '', error = null, finished_at = $1
+where id = any (array(
+    select o.id
+    from outbox as o
+    where o.id = any (array(
+            select id
+            from unread
+            where owner is null and (created_at < $3 or place > $4)
+            order by id
+            limit $5
+        ))
+      and o.state = 'pending' and o.owner is null
+    order by o.id
+    for update of o skip locked
+))
+returning id;
+
 -- name: sweep_runs
 -- Delete some of the runs that ended before an instant, in the order of their start; except those
 -- with a draft, and those that a history refers to. Returns one row for each.

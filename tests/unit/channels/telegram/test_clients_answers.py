@@ -142,15 +142,26 @@ def test_a_group_that_became_a_supergroup_tells_its_new_id() -> None:
     assert type(refusal(400, words, parameters={"migrate_to_chat_id": "x"})) is Undeliverable
 
 
-@pytest.mark.parametrize("status", [200, 301, 400, 401, 404, 409, 429, 502])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        *((status, MaybeSent) for status in (200, 206, 500, 502, 503, 504, 520)),
+        *((status, NotSent) for status in (301, 302, 307, 400, 401, 403, 404, 407, 409, 429, 499)),
+    ],
+)
 @pytest.mark.parametrize(
     "body",
     [b"", b"<html>no</html>", b"\xff\xfe", b"[]", b"5", b"{}", b'{"ok": "yes"}', b"[" * 100_000],
     ids=["nothing", "page", "no text", "list", "number", "object", "odd", "deep"],
 )
-def test_what_the_bot_api_did_not_say_means_nothing(status: int, body: bytes) -> None:
-    """SPEC CHAN-8: a proxy's 401 or 404 is no verdict on the token."""
-    assert type(error_for(status, body)) is MaybeSent
+def test_what_the_bot_api_did_not_say_means_nothing(
+    status: int, body: bytes, kind: type[ChannelError]
+) -> None:
+    """SPEC CHAN-8, IO-5: a proxy's 401 or 404 is no verdict on the token.
+
+    A proxy that refuses or redirects has not passed the request on; its 5xx may come afterwards.
+    """
+    assert type(error_for(status, body)) is kind
 
 
 def test_a_proxy_that_finds_a_request_too_large_did_not_pass_it_on() -> None:
