@@ -23,7 +23,13 @@ OF_ITS_OWN_CHANNEL = "[channels.folder]"
 @pytest.fixture
 def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What documents take to be there: files with tokens, keys in the environment."""
-    for name in ("telegram-token", "telegram-token.txt", "model-key", "key.txt", "github-token.txt"):
+    for name in (
+        "telegram-token",
+        "telegram-token.txt",
+        "model-key",
+        "key.txt",
+        "github-token.txt",
+    ):
         (tmp_path / name).write_text(TOKEN)
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.setenv(name, "key-for-tests-only")

@@ -115,7 +115,7 @@ async def test_a_press_comes_in_and_is_answered_within_two_seconds(line: Line) -
         assert await answered_after(line) < 2
     (pressed,) = [m for m in line.inbox.messages if m.press is not None]
     assert (pressed.press, pressed.external_id) == ("g", f"press:4242:{press}")
-    assert pressed.reply_to == str(number)
+    assert pressed.reply_to == f"4242:{number}"
 
 
 async def test_a_press_is_answered_within_two_seconds_while_everything_else_hangs(
@@ -175,8 +175,8 @@ async def test_edits_quotes_and_albums_name_what_they_belong_to(line: Line) -> N
     assert second.external_id.startswith(f"7:4242:{number}:")
     assert second.message_id == first.message_id
     assert (first.reply_to, first.quote) == (None, "")
-    assert (what.reply_to, what.quote) == (str(number), "two")
-    assert (whole.reply_to, whole.quote) == (str(number), "one two three")
+    assert (what.reply_to, what.quote) == (f"4242:{number}", "two")
+    assert (whole.reply_to, whole.quote) == (f"4242:{number}", "one two three")
     assert [one.text for one in album] == ["the trip", "", ""]
     assert len({one.album for one in album} - {None}) == 1
     assert len({one.attachments[0].ref for one in album}) == 3

@@ -98,7 +98,7 @@ def make_ids_unique(response: ModelResponse, known: set[str]) -> None:
     """
     calls = response.tool_calls
     ids = [call.tool_call_id for call in calls]
-    if not all(map(_is_usable, ids)) or len(set(ids)) < len(ids) or not known.isdisjoint(ids):
+    if not all(map(_is_usable_id, ids)) or len(set(ids)) < len(ids) or not known.isdisjoint(ids):
         response.parts = [
             _renamed(part, known) if isinstance(part, ToolCallPart) else part
             for part in response.parts
@@ -106,7 +106,7 @@ def make_ids_unique(response: ModelResponse, known: set[str]) -> None:
     known.update(call.tool_call_id for call in response.tool_calls)
 
 
-def _is_usable(call_id: str) -> bool:
+def _is_usable_id(call_id: str) -> bool:
     # Half of a surrogate pair was replaced; APIs refuse such an id.
     return bool(call_id) and call_id.isascii()
 
@@ -118,9 +118,9 @@ def _renamed(call: ToolCallPart, known: set[str]) -> ToolCallPart:
 
 
 def _unused(call_id: str, known: set[str]) -> str:
-    if _is_usable(call_id) and call_id not in known:
+    if _is_usable_id(call_id) and call_id not in known:
         return call_id
-    number, stem = 2, call_id[:_ID_CHARS] if _is_usable(call_id) else "call"
+    number, stem = 2, call_id[:_ID_CHARS] if _is_usable_id(call_id) else "call"
     while (found := f"{stem}-{number}") in known:
         number += 1
     return found
