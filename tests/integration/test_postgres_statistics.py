@@ -47,6 +47,7 @@ RANGE = "it sums a range of time"
 READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "approvals.rename": (WHOLE, ONCE_PER_CHAT),
     "approvals.retarget": (WHOLE, ONCE_PER_CHAT),
+    "checkup.estimated": (1_000, "it reads the newest 1,000 runs, for the check of an operator"),
     "dead_letters.counts": (21_000, PAGE),
     "drafts.forsaken": (1_000, "it reads all drafts, as many as replies are growing"),
     "drafts.own_messages": (6_000, "it searches the newest 5,000 messages"),
@@ -96,8 +97,8 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
 }  # fmt: skip
 """Statements that read more by their nature: how many rows, and why."""
 
-NOT_MENDED: Final = {"records.interrupted_subagents"}
-"""Statements that still depend on statistics."""
+NOT_MENDED: Final = {"occurrences.ahead", "records.interrupted_subagents"}
+"""Statements that still depend on statistics: once at a start, and once a minute."""
 
 _COUNTERS = """
 select
