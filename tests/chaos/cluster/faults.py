@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from goclaw_py.store.postgres import Address, connection
@@ -60,6 +61,9 @@ class Faults:
         self.troubles: list[str] = []
         self._killed: set[int] = set()
         """Programs that were killed, perhaps while they took long to end."""
+        self._ended: set[int] = set()
+        """Programs that were asked to end: asked again, one does so at once."""
+        self._starting = threading.Lock()
 
     def begin(self, faults: Sequence[Fault], begun: float) -> None:
         """Let all of them happen when their time has come."""
@@ -125,7 +129,10 @@ class Faults:
     def _end(self, node: Node, kind: Kind) -> Callable[[], None]:
         if kind is Kind.END:
             # A program that is still being loaded knows of no signal.
-            self._wait(lambda: node.is_ready or not node.alive(), GUARD_S)
+            self._wait(
+                lambda: not node.alive() or (node.is_ready and node.pid not in self._ended), GUARD_S
+            )
+            self._ended.add(node.pid)
         waiting = self._waiting(node.pid, begun=kind is Kind.KILL)
         self.away.append(Away(kind, node.pid, time.monotonic(), waiting))
         program = node.program
@@ -140,7 +147,13 @@ class Faults:
                 program.kill()
             elif (code := program.wait()) != 0 and program.pid not in self._killed:
                 self.troubles.append(f"node {node.number} ended with {code} when it was asked to")
-        return node.start
+        return partial(self._start, node)
+
+    def _start(self, node: Node) -> None:
+        """Start a node, unless another fault that ended it has done so."""
+        with self._starting:
+            if not node.alive():
+                node.start()
 
     def _befall_database(self, kind: Kind) -> Callable[[], None]:
         if kind is Kind.PAUSE:
