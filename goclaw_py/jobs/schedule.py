@@ -33,6 +33,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NONE: Final = timedelta()
 _MOST_REPEATED: Final = timedelta(hours=3)
 """Debian cron's limit: a clock that goes back further was set, so all times count again."""
+_MEANWHILE: Final = timedelta(seconds=1)
+"""A job may be made while others are looked at."""
 _STEP: Final = timedelta(minutes=1)
 """A clock that goes back less repeats nothing, as if it had stood still."""
 
@@ -217,7 +219,7 @@ def replanned(timing: Timing, due_at: datetime, *, now: datetime) -> datetime | 
         case At():
             return None
         case Every(interval) if timing.anchor is not Anchor.GRID:
-            latest = now + interval * (1 + timing.jitter) + stagger_of(timing)
+            latest = now + interval * (1 + timing.jitter) + stagger_of(timing) + _MEANWHILE
             again = _until(timing, _jittered(timing, now + interval)) if due_at > latest else None
         case _:
             timing = _begun(timing, now)

@@ -313,7 +313,7 @@ def test_a_password_with_special_characters_is_refused_unshown(tmp_path: Path, u
     [
         "postgresql://goclaw@/goclaw?host=/run/postgresql",
         "postgresql://u@h1:5432,h2:5432/db?target_session_attrs=read-write",
-        "postgresql://u:p%40ss@h1,h2:5433,[::1]:5434/db",
+        "postgresql://u:p%40ss@h1,h2:5433,h3:5434/db",
         "postgresql://[2001:db8::1]/db",
         "postgresql:///db",
     ],
