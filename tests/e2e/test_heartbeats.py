@@ -154,13 +154,13 @@ def test_a_heartbeat_is_looked_after_at_the_command_line(
     assert "no_route" not in heart.goclaw("status")[1]
 
     assert "turned off" in heartbeat("off")
-    assert "skipped:disabled" in heartbeat("run", code=1)
+    assert "The heartbeat is off." in heartbeat("run", code=1)
     assert "on, every hour" in heartbeat("on")
     logged = [outcome(row) for row in heart.rows("heartbeat", "logs")]
-    assert logged == ["skipped:disabled", "duplicate", "alerted", "alerted", *["no_route"] * 3]
+    assert logged == ["duplicate", "alerted", "alerted", *["no_route"] * 3]
     assert "duplicate" in heartbeat("logs", "--outcome", "duplicate")
     why = heartbeat("why").splitlines()
     assert len(why) == 2
-    assert "the heartbeat is off" in why[0]
+    assert "It repeated an alert" in why[0]
     assert "The next run is due" in why[1]
     assert len(api.texts(ANN)) == 3

@@ -133,8 +133,8 @@ speculative / state_machine: the messages of a run that begins again do not coun
 +        self.alias(run.id, into)
 +        for run_id
 speculative / models: a run that begins again looks stopped
--return any(r.reason is not Reason.MERGED and r.is_of(sender) for r in stopped)
-+return any(r.is_of(sender) for r in stopped)
+-        known = (None, Outcome.INTERRUPTED)
++        known = (None,)
 bursts / debounce: restarts are not limited
 -        return missing <= (self._restarts - 1) * self._turns
 +        return True
