@@ -49,6 +49,8 @@ ODD_CALLS = {
     "no JSON": [("a", "look_up", '{"word": ')],
     "no object": [("a", "look_up", "[1]")],
     "a tool that is not there": [("a", "nothing", {}), ("a", "look_up", OWL)],
+    "ids of other signs": [("call 1!", "look_up", OWL), ("</think>", "look_up", CAT)],
+    "a longer id": [("i" * 65, "look_up", OWL)],
     "long ids": [("i" * 64, "look_up", OWL), ("i" * 64, "look_up", CAT)],
 }
 
@@ -71,6 +73,15 @@ async def test_what_a_model_calls_is_accepted_with_each_later_message(
     assert refused(server) == []
     expected = [given for _, name, given in odd if name == "look_up" and isinstance(given, dict)]
     assert box.calls == [("look_up", given) for given in expected] * 3
+
+
+async def test_an_id_that_names_its_function_is_kept(agents: ModelAgents) -> None:
+    """Some models are trained on such ids, and read them in the next request."""
+    events = Events()
+    order = calls(("functions.look_up:0", "look_up", OWL))
+    await agents.make().run(request(order, tools=Functions(look_up)), events)
+    started = [event.call_id for event in events if isinstance(event, ToolStarted)]
+    assert started == ["functions.look_up:0"]
 
 
 ODD_HISTORIES = {

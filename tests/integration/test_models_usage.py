@@ -40,6 +40,23 @@ ODD: dict[str, Any] = {
     "only the input": (20, None),
     "only the output": (None, 2),
     "a huge input": (2**63, 2),
+    "null instead of it": None,
+    "a list instead of it": [],
+    "a text instead of it": "none",
+    "a number instead of it": 5,
+    "parts that are none": {
+        "cache_creation": 5,
+        "completion_tokens_details": "none",
+        "iterations": 5,
+        "output_tokens_details": [5],
+        "prompt_tokens_details": 5,
+        "server_tool_use": "none",
+    },
+    "parts without numbers": {
+        "cache_creation": {"ephemeral_1h_input_tokens": "many"},
+        "output_tokens_details": {"thinking_tokens": "many"},
+        "server_tool_use": {"web_search_requests": [5]},
+    },
 }
 
 

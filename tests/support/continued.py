@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.model.run_events import TextDelta, Usage
 from goclaw_py.model.run_steps import RunStep
-from goclaw_py.ports.agent import AgentResult, LoopEvent, ModelStep, RunRequest
+from goclaw_py.ports.agent import AgentResult, HistoryEntry, LoopEvent, ModelStep, RunRequest
 from goclaw_py.runs.run_journal import step_of
 from tests.support.model_agents import look_up
 from tests.support.toolbox import Functions
@@ -39,6 +39,11 @@ class Journal:
     @property
     def text(self) -> str:
         return "".join(event.text for event in self.events if isinstance(event, TextDelta))
+
+    def ended(self, note: str) -> tuple[HistoryEntry, ...]:
+        """The entries of a run that ends now, without an answer."""
+        made = [event.entries for event in self.events if isinstance(event, ModelStep)]
+        return made[-1](note) if made and made[-1] else ()
 
     @property
     def usage(self) -> Usage:

@@ -31,7 +31,8 @@ message:
     calls LIST        calls with ids of their own, at once: [["ID", "NAME", {…} or "text"], …]
     short TEXT        the text, then an end because of the length: finish_reason "length"
     usage JSON ORDER  obeys ORDER, and reports that usage; null reports none
-    raw LIST          a stream of just these bytes: each string (Latin-1) is sent on its own
+    raw LIST          a stream of just these bytes: each string (Latin-1) is sent on its own; then
+                      says what the tools gave that it called
     anything else     "you said: …"
 
 A conversation that public APIs refuse gets status 400, as there (``model_server_strict``).
@@ -171,11 +172,11 @@ class ModelServer:
         verb, _, rest = seen.order.partition(" ")
         if verb == "hang":
             await asyncio.Event().wait()
-        if verb == "raw":
+        results = seen.speech.results(seen.body)
+        if verb == "raw" and not results:
             return await _send_raw(request, orjson.loads(rest))
         if (failure := self._failed(seen)) is not None:
             return failure
-        results = seen.speech.results(seen.body)
         return await _send(request, seen, self.obey(seen.order, results, len(seen.roles)))
 
     def _failed(self, seen: Seen) -> web.Response | None:

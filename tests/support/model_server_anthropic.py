@@ -122,8 +122,13 @@ class Anthropic:
 def said(body: dict[str, Any]) -> str:
     """The text that the user said last; what tools gave stands in user messages too."""
     for message in reversed(body["messages"]):
-        if message["role"] == "user" and (text := _text(message["content"])):
-            return text
+        if message["role"] != "user":
+            continue
+        content = message["content"]
+        # Messages without an answer between them are sent as one, each a block.
+        last = content if isinstance(content, str) else _text(content[-1:])
+        if last:
+            return last
     return ""
 
 

@@ -115,7 +115,7 @@ def _with_tools(order: str, results: Sequence[str], messages: int) -> Answer:
     match [verb, *rest.split(maxsplit=1)]:
         case ["fail" | "limit", *_]:
             return _words(["ok"])
-        case ["tool" | "tools" | "calls", *_] if results:
+        case ["tool" | "tools" | "calls" | "raw", *_] if results:
             return _words(["tool", "gave:", *results])
         case ["mute", *_] if results:
             return _words([])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -24,12 +27,15 @@ from pydantic_ai.exceptions import (
     ModelTimeoutError,
     ModelUnavailableError,
     OutputTokenLimitExceeded,
+    UnexpectedModelBehavior,
     UsageLimitExceeded,
 )
 
 from goclaw_py.agents.models.connection import NO_ENTRY
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.model.errors import AgentError
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,9 @@ _BY_STATUS = {
 FAILURES = (AgentRunError, FallbackExceptionGroup)
 """The errors that ``explain`` translates."""
 
+UNREADABLE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""What the libraries raise where a response has not the shape that they expect."""
+
 
 def explain(
     error: AgentRunError | FallbackExceptionGroup, secrets: Iterable[str], *, is_retried: bool
@@ -120,6 +129,14 @@ def _told(error: Exception) -> _Told:
 def _words(error: Exception, *, alone: bool) -> str:
     model = "" if alone else f"{getattr(error, 'model_name', 'a model')}: "
     return f"{model}{type(error).__name__}: {error}"
+
+
+def unreadable(error: Exception) -> UnexpectedModelBehavior:
+    """Return the failure of a response that a library cannot read, and log where it gave up."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    at = f"{Path(frame.filename).name}:{frame.lineno}"
+    _log.warning("model_response_unreadable", extra={"error": type(error).__name__, "at": at})
+    return UnexpectedModelBehavior(f"the response cannot be read: {type(error).__name__}: {error}")
 
 
 def cut_off() -> AgentError:

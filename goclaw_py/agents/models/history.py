@@ -214,6 +214,23 @@ def _lean(message: ModelMessage, mark: str) -> ModelMessage:
     return replace(message, parts=parts, instructions=None, metadata=metadata)
 
 
+def is_readable(message: ModelMessage) -> bool:
+    """Return whether everything in a response has its declared type.
+
+    The libraries check nothing of what they receive.
+    """
+    if not isinstance(message, ModelResponse):
+        return True
+    texts: list[object] = [message.model_name or "", message.provider_response_id or ""]
+    for part in message.parts:
+        if isinstance(part, BaseToolCallPart):
+            texts += [part.tool_name, part.tool_call_id]
+            texts.append("" if part.args is None or isinstance(part.args, dict) else part.args)
+        elif isinstance(part, TextPart | ThinkingPart):
+            texts.append(part.content)
+    return all(isinstance(text, str) for text in texts)
+
+
 def mend(response: ModelResponse) -> None:
     """Give a response the form in which it is stored and sent to a model again.
 
@@ -223,6 +240,7 @@ def mend(response: ModelResponse) -> None:
     """
     clean = storable(response)
     response.model_name, response.provider_details = clean.model_name, clean.provider_details
+    response.provider_response_id = clean.provider_response_id
     response.parts = [each for part in clean.parts for each in _separated(part)]
     for part in response.parts:
         if isinstance(part, BaseToolCallPart) and isinstance(part.args, str):

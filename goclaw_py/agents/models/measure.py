@@ -6,6 +6,7 @@ import warnings
 from contextlib import suppress
 from decimal import Decimal
 
+from pydantic_ai.exceptions import UnexpectedModelBehavior
 from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
@@ -20,6 +21,22 @@ MOST_TOKENS = 1_000_000_000
 """No single request has used more: a higher count is a mistake of the provider."""
 
 _MOST_USD = Decimal(100_000)
+_WITH_USAGE = ("message_start", "message_delta", "message")
+"""The events of Anthropic's that must have a usage, also if it says nothing."""
+
+_WITH_TEXTS = ("message", "content_block", "delta")
+_TEXTS = frozenset({"id", "model", "name", "partial_json", "signature", "text", "thinking"})
+
+_PARTS = (
+    "cache_creation",
+    "completion_tokens_details",
+    "output_tokens_details",
+    "prompt_tokens_details",
+    "server_tool_use",
+)
+_NO_NUMBERS = frozenset({*_PARTS, "iterations"})
+"""What a usage has that is no number. Only features that we do not use have iterations."""
+
 _NO_COUNTS = frozenset({"details", "cost", "audio_seconds"})
 
 
@@ -45,6 +62,50 @@ def measure(response: ModelResponse, asked_chars: int) -> bool:
     with suppress(LookupError, ValueError, AssertionError):
         response.usage.cost = response.cost().total_price
     return not is_whole
+
+
+def readable(data: object) -> object:
+    """Return what a provider sent, with a usage that its library can read.
+
+    The libraries read a usage of another shape as an error, and the response would be lost for it.
+    Raises ``UnexpectedModelBehavior`` where a text is none: they would store it unread.
+    """
+    if not isinstance(data, dict):
+        raise UnexpectedModelBehavior("the response cannot be read: an event is no object")
+    for name in _WITH_TEXTS:
+        if isinstance(part := data.get(name), dict):
+            for text in _TEXTS & part.keys():
+                if part[text] is None:
+                    part[text] = ""
+                elif not isinstance(part[text], str):
+                    raise UnexpectedModelBehavior(f"the response cannot be read: {text} is no text")
+    if data.get("type") in _WITH_USAGE:
+        message = data["message"] if isinstance(data.get("message"), dict) else data
+        message["usage"] = _readable(message.get("usage")) or {}
+    elif data.get("usage") is not None:
+        data["usage"] = _readable(data["usage"])
+    return data
+
+
+def _readable(usage: object) -> dict[str, object] | None:
+    if not isinstance(usage, dict):
+        return None
+    numbers = {
+        name: value
+        for name, value in usage.items()
+        if name not in _NO_NUMBERS and _is_number(value)
+    }
+    parts = {
+        name: {inner: value for inner, value in part.items() if _is_number(value)}
+        for name in _PARTS
+        if isinstance(part := usage.get(name), dict)
+    }
+    return numbers | parts
+
+
+def _is_number(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value <= MOST_TOKENS  # type: ignore[operator]
 
 
 def usage_of(response: ModelResponse) -> Usage:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import httpx2
 from pydantic_ai import RunContext
@@ -28,10 +28,13 @@ from pydantic_ai.settings import ModelSettings, ThinkingLevel
 
 from goclaw_py.agents.models.catalog import Provider
 from goclaw_py.agents.models.connection import ModelConnection
+from goclaw_py.agents.models.measure import readable
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import retrying_client, timeout
 from goclaw_py.agents.spec import Thinking
 from goclaw_py.model.errors import AgentError
+
+C = TypeVar("C")
 
 _log = logging.getLogger(__name__)
 
@@ -174,6 +177,16 @@ def _model(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
         raise AgentError(friendly, cause) from None
 
 
+def _checking(library: type[C]) -> type[C]:
+    """Return the client of a library that checks what it receives, before it is read."""
+
+    class Checking(library):  # type: ignore[valid-type, misc]
+        def _process_response_data(self, *, data: object, **more: Any) -> Any:
+            return super()._process_response_data(data=readable(data), **more)
+
+    return Checking
+
+
 def _openai(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     from openai import AsyncOpenAI  # noqa: PLC0415 - see above
     from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
@@ -181,7 +194,7 @@ def _openai(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
     from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider  # noqa: PLC0415
 
-    client = AsyncOpenAI(
+    client = _checking(AsyncOpenAI)(
         api_key=connection.key or _NO_KEY,
         base_url=connection.base_url,
         timeout=timeout(connection.retry),
@@ -209,7 +222,7 @@ def _anthropic(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415
     from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
 
-    client = AsyncAnthropic(
+    client = _checking(AsyncAnthropic)(
         api_key=connection.key or _NO_KEY,
         base_url=connection.base_url,
         timeout=timeout(connection.retry),

@@ -46,6 +46,9 @@ _OMITTED = "[left out: the provider of the model did not accept it]"
 _WORDLESS = "[no words]"
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
+_ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
+"""Some models name their calls ``functions.NAME:0``, and want to find these ids again. A provider
+that refuses them is sent plain text."""
 _ID_CHARS = 32
 """How much of a repeated id is kept: the shortest limit of a provider is 40 characters."""
 
@@ -107,8 +110,7 @@ def make_ids_unique(response: ModelResponse, known: set[str]) -> None:
 
 
 def _is_usable_id(call_id: str) -> bool:
-    # Half of a surrogate pair was replaced; APIs refuse such an id.
-    return bool(call_id) and call_id.isascii()
+    return _ID.fullmatch(call_id) is not None
 
 
 def _renamed(call: ToolCallPart, known: set[str]) -> ToolCallPart:
@@ -120,7 +122,7 @@ def _renamed(call: ToolCallPart, known: set[str]) -> ToolCallPart:
 def _unused(call_id: str, known: set[str]) -> str:
     if _is_usable_id(call_id) and call_id not in known:
         return call_id
-    number, stem = 2, call_id[:_ID_CHARS] if _is_usable_id(call_id) else "call"
+    number, stem = 2, _NOT_IN_NAMES.sub("_", call_id)[:_ID_CHARS] or "call"
     while (found := f"{stem}-{number}") in known:
         number += 1
     return found
@@ -185,7 +187,7 @@ def _is_sendable(messages: Sequence[ModelMessage]) -> bool:
 
 def _is_usable(call: ToolCallPart) -> bool:
     has_arguments = not isinstance(call.args, str) or _is_object(call.args)
-    return has_arguments and bool(call.tool_call_id) and _is_name(call.tool_name)
+    return has_arguments and _is_usable_id(call.tool_call_id) and _is_name(call.tool_name)
 
 
 def _is_name(name: str) -> bool:

@@ -20,7 +20,8 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.result import AgentStream
 
-from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries
+from goclaw_py.agents.models.failures import UNREADABLE
+from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries, is_readable
 from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
@@ -123,16 +124,28 @@ class Trace:
         """Return the new messages, of which the last may be incomplete."""
         if self.run is None:
             return []
-        messages = self.run.new_messages()
+        messages = list(filter(is_readable, self.run.new_messages()))
         # The library adds a request to its messages only when it is about to send it.
         if self.request is not None and not _holds(messages, self.request):
             messages.append(self.request)
         if self.taken and not _is_last_said(messages, self.taken):
             messages.append(ModelRequest(parts=[UserPromptPart(self.taken)]))
-        if self.stream is not None and messages and isinstance(messages[-1], ModelRequest):
+        partial = self.partial
+        if partial is not None and messages and isinstance(messages[-1], ModelRequest):
             # For cancelled runs the library has the partial response, for others not.
-            messages.append(self.stream.response)
+            messages.append(partial)
         return messages
+
+    @property
+    def partial(self) -> ModelResponse | None:
+        """Return the response that is being received, unless it cannot be read."""
+        if self.stream is None:
+            return None
+        try:
+            response = self.stream.response
+        except UNREADABLE:
+            return None
+        return response if is_readable(response) else None
 
     def entries(self, note: str) -> tuple[HistoryEntry, ...]:
         """See ``ModelStep``. Works at any time, and costs nothing until it is called."""

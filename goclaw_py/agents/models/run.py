@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from pydantic_ai import Agent, AgentRun, DeferredToolRequests
+from pydantic_ai import Agent, AgentRun, DeferredToolRequests, ModelRequestNode
 from pydantic_ai.exceptions import ModelContextWindowExceededError
 from pydantic_ai.messages import (
     FunctionToolResultEvent,
@@ -36,8 +36,15 @@ from goclaw_py.agents.models.compaction import (
     relieve,
     units,
 )
-from goclaw_py.agents.models.failures import FAILURES, cut_off, explain, nothing_said
-from goclaw_py.agents.models.history import drop_blanks, mend, to_entries
+from goclaw_py.agents.models.failures import (
+    FAILURES,
+    UNREADABLE,
+    cut_off,
+    explain,
+    nothing_said,
+    unreadable,
+)
+from goclaw_py.agents.models.history import drop_blanks, is_readable, mend, to_entries
 from goclaw_py.agents.models.measure import measure, usage_of
 from goclaw_py.agents.models.mistakes import Mistake, Mistakes
 from goclaw_py.agents.models.prompt import prompt_of
@@ -172,8 +179,8 @@ class ModelRun:
             async with clock:
                 return await self._answer()
         except FAILURES as error:
-            stream = self._trace.stream
-            is_retried = stream is None or not stream.response.parts
+            partial = self._trace.partial
+            is_retried = partial is None or not partial.parts
             return explain(error, self._asked.secrets, is_retried=is_retried)
         except AgentError as error:
             return error
@@ -244,6 +251,8 @@ class ModelRun:
                                 pass
         except FAILURES as error:
             failure = explain(error, self._asked.secrets, is_retried=True)
+        except UNREADABLE as error:
+            failure = explain(unreadable(error), self._asked.secrets, is_retried=True)
         else:
             assert run.result is not None
             response = run.result.response
@@ -297,17 +306,13 @@ class ModelRun:
         )
 
     async def _follow(self, run: AgentRun[None, str | None]) -> None:
-        trace, hear = self._trace, self._reply.hear
+        hear = self._reply.hear
         async for node in run:
             if Agent.is_model_request_node(node):
                 await self._prepare(run, node.request)
                 if self._replay.is_over:
                     self._emit(RequestSent())
-                async with node.stream(run.ctx) as events:
-                    trace.stream = events
-                    async for event in events:
-                        hear(event)
-                trace.stream = None
+                await self._receive(node, run)
             elif Agent.is_call_tools_node(node):
                 self._has_answered = True
                 mend(node.model_response)
@@ -326,6 +331,22 @@ class ModelRun:
                         if isinstance(result, FunctionToolResultEvent):
                             ended.append(result.part)
                 self._count_mistakes(calls, ended)
+
+    async def _receive(
+        self, node: ModelRequestNode[None, str | None], run: AgentRun[None, str | None]
+    ) -> None:
+        """Receive a response; no shape of it is an error of ours."""
+        hear = self._reply.hear
+        try:
+            async with node.stream(run.ctx) as events:
+                self._trace.stream = events
+                async for event in events:
+                    hear(event)
+                if not is_readable(events.response):
+                    raise TypeError("something in it is no text")
+        except UNREADABLE as error:
+            raise unreadable(error) from error
+        self._trace.stream = None
 
     async def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
         """Check and prepare a request; return when everything before it is stored."""
