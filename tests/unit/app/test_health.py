@@ -12,9 +12,11 @@ import pytest
 from goclaw_py.app.status import PATIENCE_S, GatewayHealth, Snapshots
 from goclaw_py.model.errors import ChannelRefused
 from goclaw_py.model.messages import InboundMessage, PeerKind
+from goclaw_py.model.run_events import RunNote, RunNoted, Usage
 from goclaw_py.observability.readiness import Condition
+from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.views import ChannelState
-from goclaw_py.testing.agents import Block, ScriptedAgent
+from goclaw_py.testing.agents import Block, Do, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.figures import ThereOrNot, a_meter, figures, snapshots_of
 from tests.support.harness import GatewayProcess, a_process, message, until
@@ -180,6 +182,29 @@ async def test_groups_that_nobody_has_decided_about_are_told() -> None:
         made.gateway.store.away = True
         assert (await scrape(made))["goclaw_database_up"] == 0
         made.gateway.store.away = False
+
+
+async def test_estimated_usage_is_a_warning_until_a_run_has_all_its_counts() -> None:
+    """SPEC AGENT-5: a budget of tokens is then an estimate too."""
+    are_estimated = [True, False]
+
+    async def work(request: RunRequest, emit: Emit) -> str:
+        if are_estimated.pop(0):
+            emit(RunNoted(RunNote.USAGE_ESTIMATED))
+        emit(ModelStep(Usage(1, 20, 2), "openai:some-model"))
+        return "done"
+
+    async with watched(ScriptedAgent(Do(work), Do(work)), trusted=True) as made:
+        await made.gateway.say("hello")
+        await made.gateway.channel.until_sent(1)
+        (warning,) = (await made.snapshots.full()).warnings
+        assert warning == (
+            "agent main: the provider of openai:some-model does not report how many tokens it "
+            "uses, or reports impossible numbers; they are estimated, and so are its budgets"
+        )
+        await made.gateway.say("again")
+        await made.gateway.channel.until_sent(2)
+        assert (await made.snapshots.full()).warnings == ()
 
 
 def in_group(chat: str) -> InboundMessage:

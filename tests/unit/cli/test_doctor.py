@@ -305,6 +305,7 @@ CASES = [
     Case("budgets", says(UNKNOWN + DAILY), NO_PRICE, ALSO_TOKENS),
     hint("budgets", says(UNKNOWN + DAILY + "budget.tokens = 9\n"), NO_PRICE, ALSO_TOKENS),
     Case("budgets", says(GPT + DAILY + 'base_url = "http://b.org/v1"\n'), NO_PRICE, ALSO_TOKENS),
+    hint("budgets", told("", estimated=("main",)), "limits are estimates", "agents.main.budget"),
     ok("programs", plain, "no agent uses a program"),
     ok("programs", a_file("bin/answer", 0o755, PROGRAM), "bin/answer"),
     Case("programs", says(PROGRAM), "answer not found in PATH", "agents.main.command.run"),
