@@ -37,6 +37,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 # On a loaded machine a command may take seconds. What it would then write is no part of its result.
 os.environ["GOCLAW_PROGRESS"] = "off"
 
+# Tests connect to this machine only, and those of proxies name their own.
+for _name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+    os.environ.pop(_name, None)
+    os.environ.pop(_name.upper(), None)
+
 pytest_plugins = ["tests.support.postgres", "tests.support.stores"]
 
 

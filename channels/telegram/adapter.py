@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -124,6 +125,9 @@ class TelegramChannel:
     @property
     def health(self) -> ChannelHealth:
         """The health of the connection."""
+        return replace(self._health(), proxy=str(self._settings.proxy or ""))
+
+    def _health(self) -> ChannelHealth:
         if refusal := self._refusal.sentence:
             # The token itself may be accepted, and a request refused by some proxy.
             state = self._refusal.state if self._refused else ChannelState.RECONNECTING
@@ -171,6 +175,8 @@ class TelegramChannel:
         bot, webhook = await client.get_me(), await client.webhook()
         self.handle = bot.username or None
         facts = [f"@{bot.username} ({self._settings.library.value})"]
+        if self._settings.proxy is not None:
+            facts.append(f"through the proxy {self._settings.proxy}")
         if not bot.reads_groups:
             facts.append(
                 "privacy mode is on: in groups it receives only commands, mentions and "

@@ -21,6 +21,7 @@ from collections.abc import (
 )
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
@@ -30,8 +31,10 @@ import orjson
 from channels.telegram.answers import KindRefused, read_answer, words_of
 from channels.telegram.client import FileTooBig, Upload
 from channels.telegram.settings import TelegramSettings
+from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session, proxy_refusal
+from goclaw_py.common.proxies import Proxy
 from goclaw_py.common.text import well_formed
-from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, Undeliverable
+from goclaw_py.model.errors import ChannelError, ChannelRefused, MaybeSent, NotSent, Undeliverable
 from goclaw_py.model.messages import FileKind
 
 UPLOAD_LIMIT = 50_000_000
@@ -58,6 +61,7 @@ _MIME = re.compile(r"[\w.+-]{1,64}/[\w.+-]{1,64}", re.ASCII)
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f"\\/]')
 _TROUBLE = (aiohttp.ClientError, TimeoutError, OSError)
 """What aiohttp raises instead of a response."""
+_UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ProxyFailed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ class HttpPool:
         self,
         connections: int,
         *,
+        proxy: Proxy | None = None,
         connect_s: float,
         silence_s: float,
         queue_s: float = 0,
@@ -85,12 +90,14 @@ class HttpPool:
 
         Args:
             connections: The number of connections.
+            proxy: The proxy for all of them.
             connect_s: The time limit for connecting.
             silence_s: The time limit for silence of the server.
             queue_s: Additional time while all connections are used.
             total_s: The time limit of a request; the default is ``silence_s``.
         """
         self._connections = connections
+        self._proxy = proxy
         self._connect_s = connect_s
         self._silence_s = silence_s
         self._queue_s = queue_s
@@ -106,8 +113,9 @@ class HttpPool:
     async def open(self) -> None:
         """Open the pool, if it is closed."""
         if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections),
+            self._session = proxied_session(
+                self._proxy,
+                connections=self._connections,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": "goclaw_py"},
             )
@@ -141,9 +149,12 @@ class HttpPool:
                 timeout=limits,
                 allow_redirects=False,
             ) as answer:
-                return answer.status, await answer.read()
+                status, body = answer.status, await answer.read()
         except _TROUBLE as error:
-            raise _in_our_words(error) from None
+            raise self._in_our_words(error) from None
+        if status != 200:
+            self._check_proxy(status, body)
+        return status, body
 
     async def stream(self, url: str) -> AsyncGenerator[bytes, None]:
         """Download a file in pieces. Raises a ``ChannelError``; close the generator."""
@@ -152,17 +163,38 @@ class HttpPool:
                 url, timeout=self._limits, allow_redirects=False
             ) as answer:
                 if answer.status != 200:
-                    _no_file(answer.status, await answer.content.read(_CHUNK))
+                    body = await answer.content.read(_CHUNK)
+                    self._check_proxy(answer.status, body)
+                    _no_file(answer.status, body)
                 async for piece in answer.content.iter_chunked(_CHUNK):
                     yield piece
         except _TROUBLE as error:
-            raise _in_our_words(error) from None
+            raise self._in_our_words(error) from None
 
     @property
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise NotSent("the connection pool is closed")
         return self._session
+
+    def _in_our_words(self, error: Exception) -> NotSent | MaybeSent:
+        """Return our error for one of ``_TROUBLE``."""
+        if isinstance(error, _UNSENT):
+            return NotSent(f"no connection to the Bot API: {_words(error)}")
+        via = "" if self._proxy is None else f" through the proxy {self._proxy}"
+        return MaybeSent(f"no answer from the Bot API{via}: {_words(error)}")
+
+    def _check_proxy(self, status: int, body: bytes) -> None:
+        """Raise our error for a response that the proxy may have given, with its name."""
+        if self._proxy is None:
+            return
+        if status == 407:
+            raise NotSent(proxy_refusal(self._proxy, status))
+        try:
+            read_answer(status, body)
+        except ChannelError as error:
+            if type(error) in {NotSent, MaybeSent}:
+                raise type(error)(f"{error} (through the proxy {self._proxy})") from None
 
     def _limits_with(self, silence_s: float) -> aiohttp.ClientTimeout:
         patience = self._connect_s + self._queue_s
@@ -183,15 +215,13 @@ class Pools:
     """
 
     def __init__(self, settings: TelegramSettings) -> None:
-        connect_s, silence_s = settings.connect_timeout_s, settings.send_timeout_s
-        self.sending = HttpPool(_SENDING_CONNECTIONS, connect_s=connect_s, silence_s=silence_s)
-        self.polling = HttpPool(_POLLING_CONNECTIONS, connect_s=connect_s, silence_s=silence_s)
-        self.acting = HttpPool(
-            _ACTING_CONNECTIONS, connect_s=connect_s, silence_s=min(silence_s, _ACTING_TIMEOUT_S)
-        )
-        self.files = HttpPool(
+        silence_s = settings.send_timeout_s
+        pool = partial(HttpPool, proxy=settings.proxy, connect_s=settings.connect_timeout_s)
+        self.sending = pool(_SENDING_CONNECTIONS, silence_s=silence_s)
+        self.polling = pool(_POLLING_CONNECTIONS, silence_s=silence_s)
+        self.acting = pool(_ACTING_CONNECTIONS, silence_s=min(silence_s, _ACTING_TIMEOUT_S))
+        self.files = pool(
             _FILE_CONNECTIONS,
-            connect_s=connect_s,
             silence_s=_FILE_PATIENCE * silence_s,
             queue_s=_FILE_QUEUE_S,
             total_s=_FILE_TIMEOUT_S,
@@ -330,13 +360,6 @@ def _form(parameters: Mapping[str, object], files: Mapping[str, FormFile]) -> ai
     for name, part in files.items():
         form.add_field(name, part.content, filename=part.name, content_type=part.mime)
     return form
-
-
-def _in_our_words(error: Exception) -> NotSent | MaybeSent:
-    """Return our error for one of ``_TROUBLE``."""
-    if isinstance(error, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
-        return NotSent(f"no connection to the Bot API: {_words(error)}")
-    return MaybeSent(f"no answer from the Bot API: {_words(error)}")
 
 
 def _words(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from goclaw_py.common.proxies import Proxy, proxy_for, read_proxy
 from goclaw_py.model.errors import SettingError
 
 _TOKEN = re.compile(r"(\d{1,20}):[A-Za-z0-9_-]{10,}")
@@ -17,6 +19,7 @@ _KEYS = (
     "token",
     "token_file",
     "base_url",
+    "proxy",
     "poll_timeout_s",
     "send_timeout_s",
     "connect_timeout_s",
@@ -77,6 +80,8 @@ class TelegramSettings:
     """Messages per second in all chats; 0 is no limit."""
     download_mb: int = 20
     """The largest file to download; the server allows at most 20."""
+    proxy: Proxy | None = None
+    """The proxy for all connections, also one that the environment names."""
 
     @property
     def webhook_path(self) -> str:
@@ -96,9 +101,10 @@ def read_settings(options: Mapping[str, object]) -> TelegramSettings:
             raise SettingError(key, _shown(value), f"unknown key; known are {', '.join(_KEYS)}")
     defaults = TelegramSettings(token="")
     token = _token(options)
+    base_url = _base_url(options.get("base_url", defaults.base_url))
     return TelegramSettings(
         token=token,
-        base_url=_base_url(options.get("base_url", defaults.base_url)),
+        base_url=base_url,
         poll_timeout_s=int(_number(options, "poll_timeout_s", defaults.poll_timeout_s, whole=True)),
         send_timeout_s=_number(options, "send_timeout_s", defaults.send_timeout_s, most=600),
         connect_timeout_s=_number(
@@ -113,6 +119,7 @@ def read_settings(options: Mapping[str, object]) -> TelegramSettings:
         group_per_minute=_count(options, "group_per_minute", 20),
         account_per_second=_count(options, "account_per_second", 30),
         download_mb=_count(options, "download_mb", 20, least=1, most=2000),
+        proxy=_proxy(options.get("proxy", ""), base_url),
     )
 
 
@@ -157,6 +164,16 @@ def _library(value: object) -> Library:
     if value not in list(Library):
         raise SettingError("library", _shown(value), f"must be one of {', '.join(Library)}")
     return Library(str(value))
+
+
+def _proxy(value: object, base_url: str) -> Proxy | None:
+    """Return the proxy of this account, or the one that the environment names for the server."""
+    if not isinstance(value, str):
+        raise SettingError("proxy", _HIDDEN, "must be an address")
+    try:
+        return read_proxy(value) if value.strip() else proxy_for(base_url, os.environ)
+    except ValueError as error:
+        raise SettingError("proxy", _HIDDEN if value.strip() else "", str(error)) from None
 
 
 def _base_url(value: object) -> str:

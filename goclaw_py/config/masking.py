@@ -9,7 +9,7 @@ from typing import Final
 from goclaw_py.config.origins import KeyPath
 from goclaw_py.ports.settings import MASK, Word
 
-_SECRET_WORDS: Final = ("token", "key", "secret", "password", "url", "headers")
+_SECRET_WORDS: Final = ("token", "key", "secret", "password", "url", "headers", "proxy")
 _SECTIONS_WITH_SECRETS: Final = ("agents", "channels", "database", "sources", "web")
 _SHOWN_CHARS: Final = 80
 

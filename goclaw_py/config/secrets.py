@@ -37,7 +37,8 @@ def secrets_in(text: str) -> list[str]:
 def _hides(path: KeyPath, value: object) -> bool:
     if isinstance(value, bool) or not str(value).strip() or not is_secret(path):
         return False
-    return any(mark in str(value) for mark in "@?") if "url" in path[-1].lower() else True
+    is_address = any(word in path[-1].lower() for word in ("url", "proxy"))
+    return any(mark in str(value) for mark in "@?") if is_address else True
 
 
 def secret_files(settings: Settings) -> set[Path]:

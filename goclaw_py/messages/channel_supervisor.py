@@ -58,11 +58,16 @@ class ChannelSupervisor:
                 group.create_task(self._keep(channel, intake), name=f"channel {channel.name}")
 
     def _view(self, channel: Channel) -> ChannelView:
-        view = self._views[id(channel)]
+        view, health = self._views[id(channel)], channel.health
         if view.state is not ChannelState.CONNECTED:
-            return view
-        health = channel.health
-        return replace(view, state=health.state, detail=health.detail, warning=health.warning)
+            return replace(view, proxy=health.proxy)
+        return replace(
+            view,
+            state=health.state,
+            detail=health.detail,
+            warning=health.warning,
+            proxy=health.proxy,
+        )
 
     async def _keep(self, channel: Channel, intake: InboundHandler) -> None:
         while True:

@@ -191,11 +191,13 @@ class ChannelHealth:
     Args:
         detail: Why it is not connected; empty if it is.
         warning: Another problem, or empty.
+        proxy: The proxy of its connections without credentials, or empty.
     """
 
     state: ChannelState = ChannelState.CONNECTED
     detail: str = ""
     warning: str = ""
+    proxy: str = ""
 
 
 HEALTHY = ChannelHealth()
@@ -211,6 +213,8 @@ class ChannelView:
     detail: str
     warning: str = ""
     """Another problem, although it may be connected."""
+    proxy: str = ""
+    """The proxy of its connections without credentials, or empty."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,13 @@ ANYWHERE = OURS
 
 DOORS: dict[str, tuple[str, ...]] = {
     "aiogram": ("channels.telegram.via_aiogram",),
-    "aiohttp": ("channels.telegram.http", "goclaw_py.sources.github_http"),
+    "aiohttp": (
+        "channels.telegram.http",
+        "goclaw_py.common.proxied_sessions",
+        "goclaw_py.common.socks_connector",
+        "goclaw_py.sources.github_http",
+    ),
+    "aiohttp_socks": ("goclaw_py.common.socks_connector",),
     "anyascii": ("goclaw_py.jobs.models",),
     "anthropic": ("goclaw_py.agents.models",),
     "asyncpg": ("goclaw_py.store.postgres", "goclaw_py.store.migrate"),

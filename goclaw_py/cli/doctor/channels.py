@@ -20,6 +20,7 @@ _TELEGRAM_PORTS: Final = frozenset({80, 88, 443, 8443})
 _PRIVACY: Final = "privacy mode is on"
 _SHORT_TOKEN: Final = 24
 _FEW_CHARACTERS: Final = 8
+_PROXY: Final = "the proxy "
 _TROUBLE: Final = "Telegram says: "
 """Prefix with which a channel's probe reports why its server could not deliver."""
 
@@ -75,7 +76,8 @@ def _at_work(gateway: GatewayStatus) -> Iterator[Finding]:
         ChannelState.STOPPED: renew,
     }
     for view in gateway.channels:
-        fact = f"{view.state}{', ' if view.detail else ''}{view.detail}"
+        via = f"through the proxy {view.proxy}" if view.proxy else ""
+        fact = ", ".join(part for part in (view.state, via, view.detail) if part)
         retried = "see the log of the gateway, which retries automatically" if view.detail else ""
         cure = cures.get(view.state, retried)
         is_hint = view.state is ChannelState.WAITING
@@ -91,6 +93,8 @@ def _probed(name: str, answer: str | ChannelError) -> Finding:
             return Finding(f"channel {name}", answer)
         case ChannelRefused():
             cure = "get a new token from @BotFather and set token or token_file"
+        case _ if _PROXY in str(answer):
+            cure = f"check channels.{name.partition('/')[0]}.proxy, or the variable that names it"
         case _:
             cure = "check the network connection of this machine, and base_url"
     return Finding(f"channel {name}", str(answer), cure)

@@ -136,8 +136,8 @@ def silent(text: str = "") -> World:
     return lambda at: replace(at.world(text), gateway="no answer within 4 s")
 
 
-def channel_is(state: ChannelState, detail: str = "x", warning: str = "") -> World:
-    view = ChannelView("telegram", "default", state, detail, warning)
+def channel_is(state: ChannelState, detail: str = "x", warning: str = "", proxy: str = "") -> World:
+    view = ChannelView("telegram", "default", state, detail, warning, proxy)
     return running(TELEGRAM, channels=(view,))
 
 
@@ -261,6 +261,11 @@ CASES = [
     hint("channels", probed(IN_GROUP, PRIVATE), "only receives mentions", "/setprivacy"),
     ok("channels", probed(IN_GROUP + "mention = false\n", "@TheBot"), "@TheBot"),
     ok("channels", channel_is(ChannelState.CONNECTED, ""), "connected"),
+    ok(
+        "channels",
+        channel_is(ChannelState.CONNECTED, "", proxy="http://p:1"),
+        ", through the proxy h",
+    ),
     hint("channels", channel_is(ChannelState.WAITING), "waiting, x", "goclaw nodes"),
     hint("channels", channel_is(ChannelState.CONNECTED, "", "3 calls"), "3 calls", "reverse proxy"),
     Case("channels", channel_is(ChannelState.STOPPED), "stopped, x", "@BotFather"),

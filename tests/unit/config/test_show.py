@@ -99,6 +99,7 @@ repo = "a/b"
 token = "{SECRET}"
 [channels.telegram]
 token = "{SECRET}"
+proxy = "socks5://u:{SECRET}@h:1"
 odd = "{SECRET}"
 nested = {{ secret = "{SECRET}", list = [{{ a = "{SECRET}" }}] }}
 [channels.telegram.accounts.work]
@@ -114,6 +115,7 @@ def test_no_secret_is_ever_shown_nor_a_part_of_it(tmp_path: Path) -> None:
         "database.url", "agents.main.api_key", "agents.main.base_url",
         "agents.main.headers.X-Thing", "agents.main.mcp.files.env.PLAIN", "agents.main.mcp.web.url",
         "web.token", "sources.work.token", "channels.telegram.token", "channels.telegram.odd",
+        "channels.telegram.proxy",
         "channels.telegram.accounts.work.token",
     }  # fmt: skip
     assert all(found[path].secret for path in masked)

@@ -11,6 +11,7 @@ import pytest
 
 from channels.telegram import factory
 from channels.telegram.settings import Library, Streaming, TelegramSettings, read_settings
+from goclaw_py.common.proxies import Proxy
 from goclaw_py.model.errors import SettingError
 
 TOKEN = "4242:AAtest-token_for-tests-only-12345"
@@ -28,7 +29,7 @@ def test_every_key_can_be_set() -> None:
             "webhook_url": "https://bot.example.org:8443/telegram/one/",
             "webhook_connections": 100, "streaming": "native", "reactions": False,
             "chat_gap_s": 0.5, "group_per_minute": 0, "account_per_second": 1000,
-            "download_mb": 2000,
+            "download_mb": 2000, "proxy": "socks5://ann:hush@proxy.example",
         }
     )  # fmt: skip
     assert settings == TelegramSettings(
@@ -46,6 +47,7 @@ def test_every_key_can_be_set() -> None:
         group_per_minute=0,
         account_per_second=1000,
         download_mb=2000,
+        proxy=Proxy("socks5", "proxy.example", 1080, "ann", "hush"),
     )
     assert settings.webhook_path == "/telegram/one"
 
@@ -62,6 +64,24 @@ def test_the_default_is_python_telegram_bot_polling_and_edits() -> None:
         20,
         30,
     )
+
+
+def test_the_environment_names_the_proxy_unless_the_account_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """SPEC CHAN-14."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://ann:hush@env.example:3128")
+    options = {"token": TOKEN}
+    assert str(read_settings(options).proxy) == "http://***@env.example:3128 (HTTPS_PROXY)"
+    assert (
+        str(read_settings({**options, "proxy": "own.example:80"}).proxy) == "http://own.example:80"
+    )
+    assert read_settings({**options, "base_url": "http://127.0.0.1:8081"}).proxy is None
+    assert "hush" not in repr(read_settings(options))
+    monkeypatch.setenv("HTTPS_PROXY", "socks4://ann:hush@env.example")
+    with pytest.raises(SettingError, match="the variable HTTPS_PROXY must be") as caught:
+        read_settings(options)
+    assert "hush" not in str(caught.value)
 
 
 def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
@@ -108,6 +128,9 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
         ({"token": TOKEN, "webhook_connections": 0}, "webhook_connections", "from 1 to 100"),
         ({"token": TOKEN, "webhook_connections": 101}, "webhook_connections", "from 1 to 100"),
         ({"token": TOKEN, "download_mb": 0}, "download_mb", "from 1 to 2000"),
+        ({"token": TOKEN, "proxy": 5}, "proxy", "address"),
+        ({"token": TOKEN, "proxy": "https://ann:hush@p:1"}, "proxy", "an http or socks5 proxy"),
+        ({"token": TOKEN, "proxy": "http://ann:hu#sh@p:1"}, "proxy", "%23"),
         ({"token": TOKEN, "webhook_url": 5}, "webhook_url", "URL"),
         ({"token": TOKEN, "webhook_url": None}, "webhook_url", "URL"),
         ({"token": TOKEN, "webhook_url": "bot.example.org/x"}, "webhook_url", "URL"),
