@@ -33,6 +33,7 @@ from pydantic_ai.exceptions import (
 
 from goclaw_py.agents.models.connection import NO_ENTRY
 from goclaw_py.agents.models.scrub import scrub
+from goclaw_py.agents.models.transport import proxy_words
 from goclaw_py.model.errors import AgentError
 
 _log = logging.getLogger(__name__)
@@ -128,7 +129,8 @@ def _told(error: Exception) -> _Told:
 
 def _words(error: Exception, *, alone: bool) -> str:
     model = "" if alone else f"{getattr(error, 'model_name', 'a model')}: "
-    return f"{model}{type(error).__name__}: {error}"
+    via = proxy_words(error)
+    return f"{model}{type(error).__name__}: {via}{': ' if via else ''}{error}"
 
 
 def unreadable(error: Exception) -> UnexpectedModelBehavior:

@@ -9,10 +9,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.agents.models import find_key, find_url, is_priced, is_sendable, lacks, read_model
+from goclaw_py.agents.models import (
+    Provider,
+    find_key,
+    find_url,
+    is_priced,
+    is_sendable,
+    lacks,
+    read_model,
+)
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.common.durations import in_words
+from goclaw_py.common.proxies import proxy_for
 from goclaw_py.config import api_key, heartbeat_policy, switched_off
 from goclaw_py.config.agents import DayBudget
 from goclaw_py.heartbeat.checklist.intervals import FORMS
@@ -23,6 +32,13 @@ from goclaw_py.model.errors import AgentError, GoclawError, SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.runs.instructions import Instructions
 
+_SERVERS: Final = {
+    Provider.ANTHROPIC: "https://api.anthropic.com",
+    Provider.OPENAI: "https://api.openai.com",
+    Provider.OPENAI_CHAT: "https://api.openai.com",
+    Provider.OPENAI_RESPONSES: "https://api.openai.com",
+}
+"""Where their libraries find them. Of others only the scheme is known here."""
 _CORRECT: Final = "fix this setting"
 _UNITS: Final = ("turns", "tokens", "usd")
 _LIKE_AN_INTERVAL: Final = re.compile(
@@ -86,7 +102,12 @@ def _check_model(
         return Finding(subject, f"{model}: no {what} is set", cure)
     if not is_sendable(found):
         return Finding(subject, f"{model}: the API key is malformed", "fix the API key")
-    return Finding(subject, model)
+    server = find_url(provider, base_url, facts.env) or _SERVERS.get(provider, "https://")
+    try:
+        proxy = proxy_for(server, facts.env)
+    except ValueError as error:
+        return Finding(subject, f"{model}: {error}", "correct this variable")
+    return Finding(subject, model if proxy is None else f"{model}, through the proxy {proxy}")
 
 
 def check_budgets(facts: DoctorFacts) -> Iterator[Finding]:

@@ -300,6 +300,22 @@ CASES = [
     Case("models", says(GPT, ANTHROPIC_API_KEY="k"), "no API key", "OPENAI_API_KEY"),
     Case("models", says(GPT + 'api_key = "sk-ü"\n'), ": the API key is malformed", "the API key"),
     Case("models", says('[agents.main]\napi_key_env = "X"\n'), "this variable is not set", "fix"),
+    ok(
+        "models",
+        says(GPT, OPENAI_API_KEY="k", ALL_PROXY="socks5://a:hush@p"),
+        "through the proxy socks5://***@p",
+    ),
+    ok(
+        "models",
+        says(GPT, OPENAI_API_KEY="k", ALL_PROXY="p:1", NO_PROXY="api.openai.com"),
+        "openai:",
+    ),
+    Case(
+        "models",
+        says(GPT, OPENAI_API_KEY="k", ALL_PROXY="https://p"),
+        "the variable ALL_PROXY",
+        "variable",
+    ),
     Case("models", says(OLLAMA), "no base URL", "set OLLAMA_BASE_URL, or agents.main.base_url"),
     Case("models", says(FALLS_BACK), "deepseek:x: no API key is set", "set DEEPSEEK_API_KEY"),
     ok("budgets", says(BUDGET.format(5, 9)), "can be enforced"),
