@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
+from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session
+from goclaw_py.common.proxies import proxy_for
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.clock import Clock
 
@@ -89,8 +92,9 @@ class Repository:
                 answer = await self._once(method, path, parameters, content)
             except (aiohttp.ClientError, TimeoutError) as error:
                 if tries == _TRIES:
-                    # Its text may have the whole address.
-                    what = type(error).__name__
+                    # The text of others may have the whole address.
+                    is_ours = isinstance(error, ProxyFailed)
+                    what = str(error) if is_ours else type(error).__name__
                     raise WorkSourceError(f"GitHub cannot be reached: {what}") from error
                 wait_s = pause_s
             else:
@@ -192,7 +196,14 @@ def _later(answer: _Answer, wait_s: float) -> str:
 
 @asynccontextmanager
 async def opened(place: RepositoryAddress, clock: Clock) -> AsyncIterator[Repository]:
-    """Open connections to a repository's API, for a few requests."""
+    """Open connections to a repository's API, for a few requests.
+
+    Raises ``WorkSourceError`` if a variable of the environment names no usable proxy.
+    """
+    try:
+        proxy = proxy_for(place.base_url, os.environ)
+    except ValueError as error:
+        raise WorkSourceError(f"GitHub cannot be reached: {error}") from None
     headers = {
         "Accept": "application/vnd.github+json",
         "Authorization": f"Bearer {place.token}",
@@ -200,7 +211,8 @@ async def opened(place: RepositoryAddress, clock: Clock) -> AsyncIterator[Reposi
         "User-Agent": "goclaw_py",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    async with aiohttp.ClientSession(
+    async with proxied_session(
+        proxy,
         headers=headers,
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=_REQUEST_S),

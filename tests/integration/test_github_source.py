@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -12,7 +13,16 @@ from goclaw_py.jobs.models import WorkItem
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.sources.github import GitHubSource, IssueRules
 from goclaw_py.sources.github_http import RepositoryAddress
-from tests.support.github import FRIEND_TOKEN, OWNER, OWNER_TOKEN, READER_TOKEN, STRANGER, Fault
+from tests.support.github import (
+    FRIEND_TOKEN,
+    OWNER,
+    OWNER_TOKEN,
+    READER_TOKEN,
+    REPO,
+    STRANGER,
+    Fault,
+)
+from tests.support.proxies import ProxyServer
 from tests.support.work import FORGOTTEN, ONE, TWO, GitHubRig, github_rig, github_source
 
 pytestmark = pytest.mark.real_time
@@ -298,3 +308,25 @@ async def test_the_token_is_shown_nowhere(rig: GitHubRig, caplog: pytest.LogCapt
     assert OWNER_TOKEN not in repr(RepositoryAddress("acme/shop", OWNER_TOKEN))
     assert OWNER_TOKEN not in caplog.text
     assert OWNER_TOKEN not in str(item)
+
+
+@pytest.mark.parametrize("kind", ["http", "socks"])
+async def test_requests_go_through_the_proxy_of_the_environment(
+    rig: GitHubRig, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC CHAN-14."""
+    async with ProxyServer("ann", "hush-hush") as proxy:
+        address = proxy.http if kind == "http" else proxy.socks
+        name = f"github.test:{rig.github.port}"
+        place = RepositoryAddress(REPO, OWNER_TOKEN, f"http://{name}", pause_s=0.001)
+        source = GitHubSource(place, IssueRules(), rig.clock)
+        monkeypatch.setenv("ALL_PROXY", address.replace("://", "://ann:hush-hush@"))
+        assert await source.take(ONE) is None
+        assert set(proxy.seen) == {name}
+    masked = f"the proxy {address.replace('://', '://***@')} (ALL_PROXY)"
+    with pytest.raises(WorkSourceError, match=re.escape(masked)) as caught:
+        await source.take(ONE)
+    assert "hush" not in str(caught.value)
+    monkeypatch.setenv("ALL_PROXY", "socks4://ann:hush-hush@p")
+    with pytest.raises(WorkSourceError, match="the variable ALL_PROXY must be"):
+        await source.take(ONE)
