@@ -77,6 +77,9 @@ PURE = {
 SEE_RECORDS_ONLY = ("ports", "store", "agents", "tools", "sources", "web", "config", "testing")
 """Packages that stand behind ports. Of features they see records and rules, never a shell."""
 
+CONNECTS = {"goclaw_py.common.proxied_sessions"}
+"""A shell of no feature, which those who speak HTTP may use."""
+
 NAMES = {module.name for module in modules()}
 PURE_NAMES = {
     f"goclaw_py.{package}.{name}" for package, names in PURE.items() for name in names.split()
@@ -99,7 +102,7 @@ def ours(module: Module) -> set[str]:
 
 
 def shells_seen_by(importers: Iterable[Module]) -> list[tuple[str, str]]:
-    return [(m.name, name) for m in importers for name in sorted(ours(m) - PURE_NAMES)]
+    return [(m.name, name) for m in importers for name in sorted(ours(m) - PURE_NAMES - CONNECTS)]
 
 
 def wall_clock_reads(module: Module) -> list[str]:
