@@ -69,8 +69,10 @@ class _HttpProxyConnector(aiohttp.TCPConnector):
     def __init__(self, proxy: Proxy, connections: int) -> None:
         super().__init__(limit=connections)
         self._proxy = proxy
-        credentials = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
-        self._headers = {"Proxy-Authorization": f"Basic {credentials}"}
+        self._headers: dict[str, str] = {}
+        if proxy.has_credentials:
+            credentials = base64.b64encode(f"{proxy.user}:{proxy.password}".encode()).decode()
+            self._headers["Proxy-Authorization"] = f"Basic {credentials}"
 
     async def connect(
         self,
@@ -78,12 +80,11 @@ class _HttpProxyConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: ClientTimeout,  # noqa: ASYNC109  the library's signature
     ) -> Connection:
-        if self._proxy.has_credentials:
-            # Sent to the proxy: with TLS by the request for a tunnel, otherwise with the request.
-            if req.is_ssl():
-                req.proxy_headers = type(req.headers)(self._headers)
-            else:
-                req.headers.update(self._headers)
+        # The library would send the headers of all requests, among them a server's token, to the
+        # proxy that is asked for a tunnel. Without a tunnel the request itself has the credentials.
+        req.proxy_headers = type(req.headers)(self._headers)
+        if not req.is_ssl():
+            req.headers.update(self._headers)
         try:
             return await super().connect(req, traces, timeout)
         except BEFORE_SENDING as error:

@@ -13,8 +13,8 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session
-from goclaw_py.common.proxies import proxy_for
+from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session, proxy_refusal
+from goclaw_py.common.proxies import Proxy, proxy_for
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.clock import Clock
 
@@ -68,9 +68,14 @@ class Repository:
     """The API of a repository while it is open. Any call raises ``WorkSourceError``."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, place: RepositoryAddress, clock: Clock
+        self,
+        session: aiohttp.ClientSession,
+        proxy: Proxy | None,
+        place: RepositoryAddress,
+        clock: Clock,
     ) -> None:
         self._session = session
+        self._proxy = proxy
         self._place = place
         self._clock = clock
 
@@ -138,6 +143,8 @@ class Repository:
             data=None if content is None else orjson.dumps(content),
             allow_redirects=False,
         ) as response:
+            if self._proxy is not None and response.status == 407:
+                raise ProxyFailed(proxy_refusal(self._proxy, response.status))
             body = bytearray()
             async for chunk in response.content.iter_chunked(1 << 16):
                 body += chunk
@@ -217,4 +224,4 @@ async def opened(place: RepositoryAddress, clock: Clock) -> AsyncIterator[Reposi
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=_REQUEST_S),
     ) as session:
-        yield Repository(session, place, clock)
+        yield Repository(session, proxy, place, clock)

@@ -330,3 +330,17 @@ async def test_requests_go_through_the_proxy_of_the_environment(
     monkeypatch.setenv("ALL_PROXY", "socks4://ann:hush-hush@p")
     with pytest.raises(WorkSourceError, match="the variable ALL_PROXY must be"):
         await source.take(ONE)
+
+
+async def test_the_proxy_of_a_tunnel_does_not_read_the_token(
+    rig: GitHubRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC SEC-2, CHAN-14."""
+    async with ProxyServer() as proxy:
+        place = RepositoryAddress(REPO, OWNER_TOKEN, "https://github.test", pause_s=0.001)
+        monkeypatch.setenv("HTTPS_PROXY", proxy.http)
+        proxy.refuses = 403
+        with pytest.raises(WorkSourceError, match="refuses the connection: HTTP 403"):
+            await GitHubSource(place, IssueRules(), rig.clock).take(ONE)
+    assert proxy.heads
+    assert OWNER_TOKEN not in "".join(proxy.heads)

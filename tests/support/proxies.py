@@ -32,6 +32,8 @@ class ProxyServer:
     """It closes each connection without an answer."""
     port: int = 0
     seen: list[str] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
+    """The heads of the HTTP requests that it has read, those for servers behind it too."""
     _server: asyncio.Server | None = None
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -76,7 +78,8 @@ class ProxyServer:
         self, first: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         head = first + await reader.readuntil(b"\r\n\r\n")
-        line, *fields = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        self.heads.append(head.decode("latin-1"))
+        line, *fields = self.heads[-1].removesuffix("\r\n\r\n").split("\r\n")
         method, target, version = line.split(" ")
         given = [one.partition(": ")[2] for one in fields if _is_for_us(one)]
         if self.user and given[-1:] != [f"Basic {_basic(self.user, self.password)}"]:
