@@ -20,7 +20,7 @@ _ADDRESS = re.compile(
     r"(?<![^\W_])[A-Za-z][A-Za-z0-9+.-]{0,20}://"
     '[^\\s<>\\[\\]`"|，。！？；：（）【】《》「」『』、“”‘’]+'  # noqa: RUF001  full-width marks
 )
-_PIECE = re.compile(r"[^\s<>\[\]`|]+")
+_PIECE = re.compile(r"[^\s<>\[\]`|，。！？；：、]+")  # noqa: RUF001  no blank stands beside them
 _OPENING = re.compile("(?:~~|[*_\"'(“„«‘])*")  # noqa: RUF001  quotation marks
 _PATH_OR_PATTERN = re.compile(
     r"(?:\\|\.{1,2}|~|%\w+%|\$env:\w+)\\."  # a path of Windows
@@ -136,8 +136,21 @@ def _within(src: str, piece: re.Match[str]) -> Iterator[Span]:
 def _paths(src: str, begin: int, most: int) -> Iterator[Span]:
     if src.find("\\", begin, most) < 0:
         return
-    if opening := _OPENING.match(src, begin, most):
+    while opening := _OPENING.match(src, begin, most):
         begin = opening.end()
+        mark = opening[0][-2:]
+        closing = src.find(mark, begin, most) if mark in {"**", "~~"} else -1
+        if closing < 0:
+            break
+        # What follows an emphasis may be another path, as where no blanks are written.
+        yield from _patterns(src, begin, closing)
+        begin = closing + len(mark)
+        if not src[begin:most].strip("*~_"):
+            return
+    yield from _patterns(src, begin, most)
+
+
+def _patterns(src: str, begin: int, most: int) -> Iterator[Span]:
     while begin < most:
         end = _balanced_end(src, begin, most)
         if _PATH_OR_PATTERN.match(src, begin, end):

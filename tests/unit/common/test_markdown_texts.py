@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from channels.telegram.format import render
@@ -125,6 +125,8 @@ _parser = make_parser(lambda _: True)
 
 @settings(deadline=None, max_examples=150)
 @given(st.lists(WORDS, min_size=1, max_size=12), st.sampled_from([" ", ": ", " – ", ") (", "，"]))
+@example(["**a**", "**a:**b", r"C:\_t\*.log"], "，")
+@example(["**a**", r"C:\_t\*.log"], ",")
 def test_all_that_is_no_markup_is_shown(words: list[str], between: str) -> None:
     """What is written is what is shown, plus the marks that the reader says it has used."""
     text = "a " + between.join(words)
