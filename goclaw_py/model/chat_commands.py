@@ -249,10 +249,11 @@ def split_new(message: InboundMessage, bot_name: str | None) -> tuple[InboundMes
     """Return a message as it is, or ``/new`` and what is behind it, as two messages.
 
     Both are stored in one transaction, so that the second is the first message of the new
-    conversation also after a crash. It keeps the id, by which edits name it.
+    conversation also after a crash. It keeps the id, by which edits name it. An edit begins no
+    conversation: of it only what is behind ``/new`` remains.
     """
     head = command_head(message.text)
-    command = None if head is None else command_of(message, bot_name)
+    command = None if head is None else command_of(replace(message, edits=None), bot_name)
     if head is None or not (isinstance(command, TypedCommand) and command.name == "new"):
         return (message,)
     if not command.message and not message.attachments:
@@ -273,7 +274,8 @@ def split_new(message: InboundMessage, bot_name: str | None) -> tuple[InboundMes
     shown = command_head(message.formatted)
     # Formatting that begins within the command would be cut in two.
     formatted = "" if shown is None else message.formatted[shown.end :].lstrip()
-    return new, replace(message, text=message.text[head.end :].lstrip(), formatted=formatted)
+    rest = replace(message, text=message.text[head.end :].lstrip(), formatted=formatted)
+    return (rest,) if message.edits else (new, rest)
 
 
 def stop_data(run_id: RunId) -> str:

@@ -50,6 +50,20 @@ async def test_words_behind_new_come_once_after_a_crash() -> None:
         assert (await second.said_in_history())[0] == "what now?"
 
 
+async def test_an_edit_of_words_behind_new_is_an_edit_of_these_words() -> None:
+    async with a_process() as gateway:
+        asked = message("/new what now?")
+        await gateway.gateway.accept([asked])
+        await until(lambda: len(gateway.scripted.prompts) == 1)
+        for number, text in enumerate(("/new what now?", "/new what then?")):
+            edit = replace(asked, text=text, external_id=f"edit {number}", edits=asked.external_id)
+            await gateway.gateway.accept([edit])
+            await until(lambda: gateway.pending == [])
+        said = await gateway.said_in_history()
+        assert said[:2] == ["what now?", "re: what now?"]
+        assert [line.splitlines()[-1] for line in said[2:]] == ["what then?"]
+
+
 async def test_a_photo_whose_caption_is_new_begins_the_new_conversation() -> None:
     async with a_process() as gateway:
         photo = Attachment(FileKind.PHOTO, "1")
