@@ -40,7 +40,7 @@ from goclaw_py.model.messages import (
     Target,
     external_id,
 )
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.session_keys import chat_session
 from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
@@ -253,10 +253,13 @@ class MessageIngestor:
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()
         )
+        met = self._stops.met(rows)
         for row in rows:
             if mailboxes.epoch != epoch:
                 return  # declared dead meanwhile: what was found belongs to others
             entry, box = mailboxes.add(row), mailboxes.of(row.session)
+            if row.id in met:
+                entry.cancelled = Reason.STOPPED_ALL
             if box.version == versions.get(row.session, 0):
                 await self._work_on(entry)
         mailboxes.reloaded(versions)

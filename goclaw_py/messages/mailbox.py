@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 
 from goclaw_py.common.lru import LruCache
 from goclaw_py.messages.mailbox_entry import MailboxEntry, MessageState
-from goclaw_py.model.chat_commands import StopCommand
 from goclaw_py.model.ids import NodeId, SessionKey
 from goclaw_py.model.messages import ExternalId, InboundMessage, external_id
 from goclaw_py.model.outcomes import Reason
@@ -131,6 +130,17 @@ class Mailboxes:
         entry = self._expected.get(key) or (None if box is None else box.entries.get(key))
         return key in self._acted or (entry is not None and entry.acted)
 
+    def returning(self, session: SessionKey) -> list[MailboxEntry]:
+        """Return messages of a session whose commit has failed, at least as this process knows."""
+        return [
+            entry
+            for entry in self._expected.values()
+            if entry.session == session
+            and entry.state is MessageState.ARRIVED
+            and entry.command is None
+            and entry.cancelled is None
+        ]
+
     def act(self, entry: MailboxEntry) -> None:
         """Mark a committed stop as executed."""
         entry.acted = True
@@ -176,11 +186,13 @@ class Mailboxes:
     def _forget_stopped(self, stop: MailboxEntry, batch: Sequence[MailboxEntry]) -> None:
         """Remove the messages that a committed stop cancelled; an operator may retry them.
 
-        Messages whose commit is in progress have not ended with it.
+        Messages whose commit is in progress, or has failed, have not ended with it.
         """
         entries = self.of(stop.session).entries
         for key in stop.stopped_keys():
-            self._expected.pop(key, None)
+            before = self._expected.get(key)
+            if before in batch or (before and before.state is not MessageState.ARRIVED):
+                self._expected.pop(key)
             self._covered.pop(key, None)
             entry = entries.get(key)
             if entry is None or entry.state is not MessageState.WAITING:
@@ -202,7 +214,7 @@ class Mailboxes:
             is_here = box is not None and box.entries.get(entry.key) is entry
             is_decided = entry.cancelled is not None or entry.acted
             has_arrived = entry.state is MessageState.ARRIVED
-            if is_decided and has_arrived and (is_here or not committed):
+            if has_arrived and (not committed or (is_decided and is_here)):
                 self._expected[entry.key] = entry
             self._leave(entry)
             if committed and has_arrived:
@@ -424,7 +436,7 @@ class Mailboxes:
 
 def _has_its_message(stop: MailboxEntry, cancelled: Collection[ExternalId]) -> bool:
     """Return whether a ``/stop`` has cancelled one of these messages."""
-    if stop.stops is None or not isinstance(stop.command, StopCommand) or stop.command.everything:
+    if stop.stops is None or stop.stops.everything:
         return False
     return any(key in cancelled for key in stop.stopped_keys())
 

@@ -12,10 +12,10 @@ from goclaw_py.messages.cancellation import CancelResult, RunCanceller
 from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.mailbox_entry import MailboxEntry
 from goclaw_py.messages.stop_answers import StopAnswers
-from goclaw_py.model.chat_commands import StopCommand
+from goclaw_py.model.chat_commands import StopCommand, our_command_of
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage
-from goclaw_py.ports.store import Stops
+from goclaw_py.ports.store import InboxKind, InboxRow, Stops
 from goclaw_py.runs.turn import goes_on
 from goclaw_py.scheduler.models import Mode
 
@@ -68,18 +68,46 @@ class StopCommands:
         elif run is None and stopped.nothing:
             met = self._oldest_turn(session, mine)
         stopped = _with_others(stopped, command, met, waiting)
-        for other in met:
+        # These may never come again, so nobody is told of them.
+        lost = self._mailboxes.returning(session) if command.everything else []
+        silent = [one for one in lost if by in (None, one.message.of_whom)]
+        for other in (*met, *silent):
             other.cancelled = stopped.reason
         entry.tried = asyncio.Event()
         for turn in (*stopped.running, *stopped.waiting):
             turn.stop_tried = entry.tried
         # Some of those are in transactions that are under way, so their names are needed too.
-        names = (*stopped.messages, *(other.message.external_id for other in met))
-        entry.stops = Stops(names, stopped.reason) if names else None
+        named = (other.message.external_id for other in (*met, *silent))
+        names = tuple(dict.fromkeys((*stopped.messages, *named)))
+        if names or command.everything:
+            entry.stops = Stops(names, stopped.reason, everything=command.everything, by=by)
         count = _messages_among(met)
         entry.announce = partial(self._announce, message, command, run, stopped, count)
         if is_here:
             entry.announce_now()
+
+    def met(self, rows: Sequence[InboxRow]) -> set[int]:
+        """Return the messages before which a stop of everything was answered, among waiting rows.
+
+        They were stored without its decision, such as in a session that another node had.
+        """
+        found: set[int] = set()
+        for stop in rows:
+            if stop.kind is not InboxKind.COMMAND or not _is_for_everything(stop.message):
+                continue
+            if not self._mailboxes.has_acted(stop.session, stop.message):
+                continue
+            by = self._canceller.rights.limit(stop.message)
+            found |= {
+                row.id
+                for row in rows
+                if row.id < stop.id
+                and row.session == stop.session
+                and row.kind is InboxKind.MESSAGE
+                and row.message.sent_at <= stop.message.sent_at
+                and by in (None, row.message.of_whom)
+            }
+        return found
 
     async def carry_out(self, entry: MailboxEntry, command: StopCommand) -> None:
         """Execute a committed stop, but only once. Raises ``StoreUnavailable``."""
@@ -125,6 +153,11 @@ class StopCommands:
             if policy.mode is Mode.INTERRUPT or (same_sender and joins):
                 turn.append(entry)
         return turn
+
+
+def _is_for_everything(message: InboundMessage) -> bool:
+    command = our_command_of(message)
+    return isinstance(command, StopCommand) and command.everything
 
 
 def _with_others(

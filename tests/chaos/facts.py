@@ -36,6 +36,7 @@ class Message:
         command: It is answered by the gateway and not by a run.
         reason: Why it ended otherwise than by its own work.
         ended: When that was stored, if it is known.
+        sent: When it was said, if it is known.
     """
 
     place: int
@@ -48,6 +49,7 @@ class Message:
     command: bool = False
     reason: str | None = None
     ended: float | None = None
+    sent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

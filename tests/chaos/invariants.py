@@ -151,11 +151,16 @@ def _stop_answered(facts: Facts) -> Iterator[Breach]:
 
 
 def _ran_after_stop(facts: Facts) -> Iterator[Breach]:
-    """SPEC CMD-1: once a stop of everything is stored, nothing starts that came before it."""
+    """SPEC CMD-1: once a stop of everything is stored, nothing starts that came before it.
+
+    Messages that arrive at the same time may be stored in another order than they were said.
+    """
     started = {run.id: run.started for run in facts.runs}
     for session, rows in grouped(facts.messages, lambda row: row.session).items():
         stops = [row for row in rows if row.command and row.text == "/stopall" and row.ended]
         for row, stop in ((row, stop) for row in rows for stop in stops if row.place < stop.place):
+            if row.sent > stop.sent:
+                continue
             if stop.ended is not None and started.get(row.run or "", -inf) > stop.ended:
                 yield Breach(Rule.RAN_AFTER_STOP, session, f"{row} after {stop}")
 

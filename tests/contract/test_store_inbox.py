@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -403,6 +404,34 @@ async def test_what_a_stop_has_stopped_ends_with_its_commit(world: World) -> Non
     }
     now = await recovered(world)
     assert [row.id for row in await todo(world, B, now=now)] == [later.id]
+
+
+async def test_a_stop_of_everything_ends_what_waits_before_it(world: World) -> None:
+    """SPEC CMD-1: another node may have stored it. A run ends as it ends."""
+    working, waiting, of_bob = await world.accept(ANN, ANN, BOB)
+    await world.a.begin_run(new_run("r", working), node=A)
+    of_eve = inbox("eve", ANN)
+    eve = replace(of_eve.message, sender=replace(of_eve.message.sender, id="eve"))
+    late = inbox("late", ANN)
+    stop = a_stop(reason=Reason.STOPPED_ALL)
+    later = replace(late.message, sent_at=stop.message.sent_at + timedelta(seconds=1))
+    await world.a.accept(
+        [replace(of_eve, message=eve), replace(late, message=later)], node=A, now=T0
+    )
+    whose = waiting.message.sender.id
+    everything = Stops((), Reason.STOPPED_ALL, everything=True, by=whose)
+    await world.a.accept([replace(stop, stops=everything)], node=A, now=at(5))
+    ended = await world.a.unanswered(key_of(ANN), ended=True)
+    assert [(row.id, row.reason) for row in ended] == [(waiting.id, Reason.STOPPED_ALL)]
+    another = inbox("again", ANN, kind=InboxKind.COMMAND, outcome=Outcome.COMPLETED)
+    of_all = Stops((), Reason.STOPPED_ALL, everything=True)
+    await world.a.accept([replace(another, stops=of_all)], node=A, now=at(6))
+    ended = await world.a.unanswered(key_of(ANN), ended=True)
+    assert {row.message.external_id for row in ended} == {
+        waiting.message.external_id,
+        of_eve.message.external_id,
+    }
+    assert [row.id for row in await todo(world) if row.session == of_bob.session] == [of_bob.id]
 
 
 async def test_a_stop_ends_what_came_in_the_same_batch(world: World) -> None:

@@ -51,6 +51,7 @@ def _message(row: InboxRecord) -> Message:
         row.kind is InboxKind.COMMAND,
         row.reason,
         None if row.finished_at is None else _seconds(row.finished_at),
+        _seconds(row.message.sent_at),
     )
 
 

@@ -38,10 +38,17 @@ class InboxState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stops:
-    """The messages that a ``/stop`` cancelled, by their external ids in the same account."""
+    """The messages that a ``/stop`` cancelled, by their external ids in the same account.
+
+    With ``everything`` also all that no run had and that waited in its session when it was stored,
+    unless it was sent later: other nodes may have stored it. ``by`` limits those to one sender
+    (SPEC CMD-6).
+    """
 
     messages: tuple[str, ...]
     reason: Reason
+    everything: bool = False
+    by: str | None = None
 
 
 @value(frozen=True, slots=True)

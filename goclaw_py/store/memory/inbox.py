@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -59,9 +59,10 @@ class MemoryInbox(MemoryPart):
             replace(row, outcome=None, reason=None) if self._is_of_another(row, node) else row
             for row in fresh
         ]
+        waited = {row.session: [*self._db.sessions[row.session].pending.values()] for row in fresh}
         stored = [(self._insert(row, now), row) for row in fresh]
         for row in rows:
-            self._stop(row, node, now)
+            self._stop(row, waited.get(row.session, ()), node, now)
         await self._request_pairings(pairings, now)
         if work - owned:
             self._db.notify(Notice.INBOX)
@@ -202,10 +203,24 @@ class MemoryInbox(MemoryPart):
             self._db.end_row(record, row.outcome, row.reason, now)
         return record
 
-    def _stop(self, row: NewInbox, node: NodeId, now: datetime) -> None:
-        """Cancel the messages that a row stops, except those of other nodes."""
+    def _stop(
+        self, row: NewInbox, waited: Iterable[InboxRecord], node: NodeId, now: datetime
+    ) -> None:
+        """Cancel the messages that a row stops, except those of other nodes.
+
+        Of those that it has only found, runs keep theirs: one has been stopped, or has answered.
+        """
         if row.stops is None:
             return
+        by, sent_at = row.stops.by, row.message.sent_at
+        earlier = [
+            one
+            for one in waited
+            if row.stops.everything
+            and one.message.sent_at <= sent_at
+            and by in (None, one.message.of_whom)
+            and not self._is_in_run(one)
+        ]
         target = row.message.target
         named = (
             self._db.known.get((target.channel, target.account, name))
@@ -213,9 +228,8 @@ class MemoryInbox(MemoryPart):
         )
         stopped = [
             one
-            for one in named
-            if one
-            and one.id in self._db.pending
+            for one in {one.id: one for one in (*named, *earlier) if one}.values()
+            if one.id in self._db.pending
             and one.kind is InboxKind.MESSAGE
             and not self._is_of_another(one, node)
         ]
@@ -223,6 +237,10 @@ class MemoryInbox(MemoryPart):
             self._db.end_row(one, Outcome.CANCELLED, row.stops.reason, now)
         if stopped:
             self._db.close_forsaken_drafts(now)
+
+    def _is_in_run(self, row: InboxRecord) -> bool:
+        run = None if row.run_id is None else self._db.runs.get(row.run_id)
+        return run is not None and run.end is None
 
     async def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
         new: list[NewPairing] = []

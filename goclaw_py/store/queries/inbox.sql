@@ -303,7 +303,9 @@ where id = any (array(select id from open))
 returning session;
 
 -- name: stop
--- The same for messages that somebody has stopped, each named by its external id; $6 is the node.
+-- The same for messages that somebody has stopped, each named by its external id, and for rows $7
+-- that a stop of everything has found, unless they were sent after $9, not by $10, or a run has them:
+-- its node has stopped it, unless it has just answered. $6 is the node.
 with open as (
     select i.id, found.reason
     from (
@@ -311,9 +313,13 @@ with open as (
             select id
             from inbox
             where channel = s.channel and account = s.account and external_id = s.external_id
-        ) as id, s.reason
+        ) as id, s.reason, null::timestamptz as until, null as sender
         from unnest($1::text[], $2::text[], $3::text[], $4::text[])
             as s (channel, account, external_id, reason)
+        union all
+        select e.id, e.reason, e.until, e.sender
+        from unnest($7::bigint[], $8::text[], $9::timestamptz[], $10::text[])
+            as e (id, reason, until, sender)
         order by 1
     ) as found
     cross join lateral (
@@ -321,6 +327,14 @@ with open as (
         from inbox
         where id = found.id and (state = 'pending' and kind = 'message') is true
           and ((select owner from sessions where key = inbox.session) <> $6) is not true
+          and ((message ->> 'sent_at')::timestamptz > found.until) is not true
+          and (
+              coalesce(nullif(message ->> 'asker', ''), message #>> '{sender,id}') <> found.sender
+          ) is not true
+          and (
+              found.until is null
+              or not exists (select from runs where id = inbox.run_id and outcome is null)
+          )
         offset 0
         for update
     ) as i

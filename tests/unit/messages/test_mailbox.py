@@ -159,7 +159,9 @@ def test_a_stop_does_not_act_again_if_the_message_that_it_cancelled_is_still_her
     assert boxes.enter(arrival(3, "/stop")).acted
     all_stop = arrival(4, "/stopall")
     boxes.enter(all_stop)
-    all_stop.acted, all_stop.stops = True, Stops(("id 2",), Reason.STOPPED_ALL)
+    names = ("id 2",)
+    all_stop.acted = True
+    all_stop.stops = Stops(names, Reason.STOPPED_ALL, everything=True)
     all_stop.announce = lambda: None
     boxes.clear(NODE)
     assert not all_stop.acted

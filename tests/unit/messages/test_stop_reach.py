@@ -16,6 +16,7 @@ from goclaw_py.model.messages import Attachment, FileKind, InboundMessage, PeerK
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted, RunWaits, TextDelta
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
+from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent
 from tests.support.drafting import DraftingChannel
 from tests.support.harness import (
@@ -428,3 +429,41 @@ async def test_a_shutdown_tells_the_end_of_what_runs_and_of_what_waits() -> None
     async with working("works", "waits", agent=talking(), ways=Ways(QueuePolicy())) as gateway:
         await gateway.shut_down(wait_s=0)
         assert [end.outcome for end in gateway.channel.ended()] == [Outcome.INTERRUPTED] * 2
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_stopall_meets_a_message_whose_commit_failed_at_least_for_us(
+    *, is_stored: bool
+) -> None:
+    """SPEC CMD-1: it comes again after the stop, but was said before it."""
+    async with a_process(blocking(), ways=AT_ONCE) as gateway:
+        await gateway.say("works")
+        await gateway.scripted.until_active(1)
+        lost = message("lost")
+        gateway.store.lose_answer["accept"] += is_stored
+        if not is_stored:
+            gateway.store.errors["accept"] = StoreUnavailable("refused")
+        with pytest.raises(StoreUnavailable):
+            await gateway.gateway.accept([lost])
+        await gateway.say("/stopall")
+        await gateway.gateway.accept([replace(lost, redelivered=True)])
+        await asyncio.sleep(60)
+        assert gateway.scripted.prompts == ["works"]
+        assert gateway.pending == []
+
+
+async def test_stopall_meets_what_another_node_has_stored_for_this_one() -> None:
+    """SPEC CMD-1: the owner of a session may not know of a message yet."""
+    database = MemoryDatabase()
+    async with (
+        a_process(blocking(), ways=AT_ONCE, database=database) as owner,
+        a_process(blocking(), ways=AT_ONCE, database=database) as other,
+    ):
+        await owner.say("works")
+        await owner.scripted.until_active(1)
+        owner.store.slow_before_s["claim_pending"] = 5.0
+        await other.gateway.accept([message("elsewhere")])
+        await owner.gateway.accept([message("/stopall")])
+        await asyncio.sleep(60)
+        assert [*owner.scripted.prompts, *other.scripted.prompts] == ["works"]
+        assert owner.pending == []

@@ -103,7 +103,7 @@ async def accept(pool: Pool, offers: Sequence[InboxOffer]) -> list[AcceptedMessa
         if batch.stops:
             await connection.fetch(_SQL["lock_sessions_named"], batch.sessions)
         stored = await batch.store_whole(connection)
-        await batch.stop(connection)
+        await batch.stop(connection, stored)
         await _request_pairings(connection, pairings, now=batch.now)
     return batch.answers(stored)
 
@@ -156,17 +156,23 @@ class _Batch:
                 await notify(connection, [Notice.INBOX])
         return stored
 
-    async def stop(self, connection: Connection) -> None:
+    async def stop(self, connection: Connection, stored: _Stored) -> None:
         """Cancel what was stopped, including stored messages of the same batch."""
-        stopped = [
-            (row.message.target.channel, row.message.target.account, name, row.stops.reason)
-            for row in self.stops
-            if row.stops is not None
-            for name in storable(row.stops.messages)
-        ]
-        if stopped:
-            columns = map(list, zip(*stopped, strict=True))
-            if await connection.fetch(_SQL["stop"], *columns, self.now, self._node):
+        named: list[tuple[object, ...]] = []
+        found: list[tuple[object, ...]] = []
+        for row in self.stops:
+            stops, message = row.stops, row.message
+            if stops is None:
+                continue
+            place = message.target.channel, message.target.account
+            named += [(*place, name, stops.reason) for name in storable(stops.messages)]
+            if stops.everything:
+                rows = stored.before.get(row.session, ())
+                found += [(one, stops.reason, message.sent_at, storable(stops.by)) for one in rows]
+        if named or found:
+            columns = list(map(list, zip(*named, strict=True))) or [[]] * 4
+            more = list(map(list, zip(*found, strict=True))) or [[]] * 4
+            if await connection.fetch(_SQL["stop"], *columns, self.now, self._node, *more):
                 await close_forsaken(connection, now=self.now)
 
     async def _store(self, connection: Connection, *, whole: bool) -> _Stored:
