@@ -35,6 +35,8 @@ _OF_DELIMITERS = "-|: \t>*+0123456789.)"
 _CALL = re.compile(r"\[[^\[\]\n]*\]\(\s*(<?[^()\s]*)")
 """An index and a call, or a link; its group is the address."""
 _ADDRESS = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}://|(?:mailto|tel|tg):)")
+_ONLY_SIGNS = re.compile(r"\s*[!-/:-@\[-`{-~]{1,8}\s*")
+"""An answer such as ``#`` or ``>``: it means the sign."""
 _ENDS_PARAGRAPH = ["paragraph", "reference", "blockquote"]
 
 
@@ -45,6 +47,8 @@ def make_parser(accepts: Callable[[str], bool]) -> MarkdownIt:
     block, inline = parser.block.ruler, parser.inline.ruler
     block.at("hr", blocks.horizontal_rule, {"alt": [*_ENDS_PARAGRAPH, "list"]})
     block.at("list", blocks.items, {"alt": _ENDS_PARAGRAPH})
+    block.at("heading", blocks.titled, {"alt": _ENDS_PARAGRAPH})
+    block.at("blockquote", blocks.quoted, {"alt": [*_ENDS_PARAGRAPH, "list"]})
     block.at("lheading", blocks.underlined)
     block.at("reference", blocks.definition)
     inline.at("text", text)
@@ -61,9 +65,11 @@ def make_parser(accepts: Callable[[str], bool]) -> MarkdownIt:
 def parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
     """Parse a text without lone surrogates and control characters.
 
-    None if it is too long or nested too deep: it is then shown as it is. ``info`` of an item of an
-    ordered list is its number as people see it.
+    None if it is too long, nested too deep, or only a few signs: it is then shown as it is.
+    ``info`` of an item of an ordered list is its number as people see it.
     """
+    if _ONLY_SIGNS.fullmatch(markdown):
+        return None
     if len(markdown) <= _LONGEST:
         return _parse(parser, markdown)
     if len(markdown) > _LONGEST_OF_ALL:

@@ -5,24 +5,88 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from markdown_it.rules_block import StateBlock, hr, lheading, list_block, reference
+from markdown_it.rules_block import (
+    StateBlock,
+    blockquote,
+    heading,
+    hr,
+    lheading,
+    list_block,
+    reference,
+)
 from markdown_it.token import Token
 
 _CRON = re.compile(r"\*(?:[ \t]+[\d*/,?LW#-]+){4,6}(?=[ \t]|$)")
 """A cron expression that begins with a star, which would be a rule or nested lists."""
 _LEAST_UNDERLINE = 3
+_BULLET = re.compile(r"[-+*](?:[ \t]+|$)")
+_COMPARES = re.compile(r">(?:[=<_:;/.&%^)\]},\d]|-(?! )|>>[ ]\S)")
+"""A comparison, a redirection, a face, or the prompt of Python: no quotes."""
 _DEFINITION = re.compile(r"[ ]{0,3}\[([^\[\]]+)\]:\s*(?:<?(?:[A-Za-z][A-Za-z0-9+.-]*:|[/#.]))")
 _LABEL = re.compile(r"\[([^\[\]]{1,300})\](?!:)")
 
 
 def horizontal_rule(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
     """Parse a rule. The cron expression of every minute is none."""
-    return not _is_cron(state, start) and hr(state, start, end, silent)
+    if _is_cron(state, start) or _is_behind_mark(state, start):
+        return False
+    return hr(state, start, end, silent)
 
 
 def items(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
-    """Parse a list. A cron expression is none."""
-    return not _is_cron(state, start) and list_block(state, start, end, silent)
+    """Parse a list. A cron expression is none, nor are signs that calculate."""
+    if _is_cron(state, start) or _is_operator(state, start):
+        return False
+    return list_block(state, start, end, silent)
+
+
+def titled(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse a heading. Alone, or as in the item ``- # begins a comment``, signs are themselves."""
+    if _is_behind_mark(state, start) or not _line(state, start).strip("# \t"):
+        return False
+    return heading(state, start, end, silent)
+
+
+def quoted(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+    """Parse a quote. ``>=5``, ``>>> f()`` and the item ``- > is greater`` are none."""
+    begin = state.bMarks[start] + state.tShift[start]
+    if _COMPARES.match(state.src, begin, state.eMarks[start]):
+        return False
+    if _is_behind_mark(state, start) and not (
+        start + 1 < end and _line(state, start + 1).startswith(">")
+    ):
+        return False
+    return blockquote(state, start, end, silent)
+
+
+def _line(state: StateBlock, line: int) -> str:
+    return state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
+
+
+def _is_behind_mark(state: StateBlock, line: int) -> bool:
+    """Return whether the mark of an item is before this, in the same line."""
+    begin = state.bMarks[line]
+    return not state.src[begin : begin + state.tShift[line]].isspace() and state.tShift[line] > 0
+
+
+def _is_operator(state: StateBlock, line: int) -> bool:
+    """Return whether a bullet means itself, as in ``- + adds`` and in a formula of several lines.
+
+    In doubt a plus does: only some models use it, for lists in lists.
+    """
+    text = _line(state, line)
+    if not _BULLET.match(text):
+        return False
+    if _is_behind_mark(state, line) or (text[0] == "+" and state.listIndent < 0):
+        return True
+    if state.parentType != "paragraph" or state.sCount[line] < state.blkIndent:
+        return False
+    before = _line(state, line - 1).rstrip()
+    if _BULLET.match(before) and not _is_behind_mark(state, line - 1):
+        return True
+    if before[-1:].isdigit():
+        return text[1:].lstrip()[:1].isdigit()
+    return state.sCount[line] > state.blkIndent and " = " in before
 
 
 def _is_cron(state: StateBlock, line: int) -> bool:
@@ -34,13 +98,17 @@ def _is_cron(state: StateBlock, line: int) -> bool:
 
 
 def underlined(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
-    """Parse an underlined heading. One sign is no line, but an equals sign or a minus."""
+    """Parse an underlined heading. One sign is no line, but an equals sign or a minus.
+
+    Three minus signs separate, as models write them, also without a blank line before them.
+    """
     before, parent = len(state.tokens), state.parentType
     if not lheading(state, start, end, silent):
         return False
     line = state.line - 1
     underline = state.src[state.bMarks[line] + state.tShift[line] : state.eMarks[line]]
-    if len(underline.strip()) >= _LEAST_UNDERLINE:
+    underline = underline.strip()
+    if len(underline) >= _LEAST_UNDERLINE and underline != "---":
         return True
     del state.tokens[before:]
     state.line, state.parentType = start, parent

@@ -297,7 +297,28 @@ the <details> tag
 AT&T
 """.strip().splitlines()
 
+LINE_SIGNS = r"""
+>=5
+>5 and <6
+><
+>_<
+>:(
+>.<
+>-5
+>/dev/null 2>&1
+>>> print(1)
+>>> f(*a)
++ 3
++ added line
++49 89 1234
+#
+##
++
+=
+""".strip().splitlines()
+
 AS_WRITTEN = {
+    "line signs": LINE_SIGNS,
     "addresses": ADDRESSES,
     "paths": PATHS,
     "globs": GLOBS,
@@ -431,6 +452,25 @@ MARKUP = {
     "1. a\n   4. b\n   9. c\n2. d": "1. a\n    4. b\n    9. c\n2. d",
     "10. a\n\n20. b": "10. a\n\n20. b",
     "1969. **a**\n\ntext\n\n1989. b": "1969. <b>a</b>\n\ntext\n\n1989. b",
+    # Signs at the beginning of a line.
+    "- + adds\n- - subtracts\n- * multiplies": "• + adds\n• - subtracts\n• * multiplies",
+    "- > is greater\n- # is a comment": "• &gt; is greater\n• # is a comment",
+    "- +\n- -\n- *\n- #\n- >": "• +\n• -\n• *\n• #\n• &gt;",
+    "1. + a\n2. - b": "1. + a\n2. - b",
+    "> - - a": "<blockquote>• - a</blockquote>",
+    "- > a\n  > b": "<blockquote>• a\nb</blockquote>",
+    "Sum: 5\n+ 3\n= 8": "Sum: 5\n+ 3\n= 8",
+    "5\n- 3\n= 2": "5\n- 3\n= 2",
+    "x = a\n  + b\n  - c": "x = a\n+ b\n- c",
+    "+ a\n+ b": "+ a\n+ b",
+    "* a\n  + b\n  + c\n* d": "• a\n    • b\n    • c\n• d",
+    "a:\n- b\n- c": "a:\n\n• b\n• c",
+    "It has:\n- 3 c": "It has:\n\n• 3 c",
+    "- a 1\n- 2 b": "• a 1\n• 2 b",
+    "> a\n> - b": "<blockquote>a\n\n• b</blockquote>",
+    ">a": "<blockquote>a</blockquote>",
+    ">>> f()\n1\n>>> g()": "&gt;&gt;&gt; f()\n1\n&gt;&gt;&gt; g()",
+    "Total\n-----\n5": "<b>Total</b>\n\n5",
     # HTML.
     "a<br>b<br/>c<br />d": "a\nb\nc\nd",
     "a <br>\nb": "a\nb",
