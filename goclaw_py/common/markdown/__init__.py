@@ -19,6 +19,7 @@ from goclaw_py.common.markdown import blocks
 from goclaw_py.common.markdown.emphasis import emphasis
 from goclaw_py.common.markdown.html_tags import html_tag
 from goclaw_py.common.markdown.literals import backslash, text
+from goclaw_py.common.markdown.tables import table
 
 __all__ = ["Token", "make_parser", "parse"]
 
@@ -45,6 +46,7 @@ def make_parser(accepts: Callable[[str], bool]) -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
     parser.enable("table").disable(["html_block", "html_inline"])
     block, inline = parser.block.ruler, parser.inline.ruler
+    block.at("table", table, {"alt": ["paragraph", "reference"]})
     block.at("hr", blocks.horizontal_rule, {"alt": [*_ENDS_PARAGRAPH, "list"]})
     block.at("list", blocks.items, {"alt": _ENDS_PARAGRAPH})
     block.at("heading", blocks.titled, {"alt": _ENDS_PARAGRAPH})

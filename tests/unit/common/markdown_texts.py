@@ -471,6 +471,18 @@ MARKUP = {
     ">a": "<blockquote>a</blockquote>",
     ">>> f()\n1\n>>> g()": "&gt;&gt;&gt; f()\n1\n&gt;&gt;&gt; g()",
     "Total\n-----\n5": "<b>Total</b>\n\n5",
+    # Bars in tables.
+    "|a|b|\n|-|-|\n|`x|y`|z|": "<pre>a    b\n───  ─\nx|y  z</pre>",
+    "|a|b|\n|-|-|\n|``x|`y``|z|": "<pre>a     b\n────  ─\nx|`y  z</pre>",
+    "|a|b|\n|-|-|\n|x || y|z|": "<pre>a       b\n──────  ─\nx || y  z</pre>",
+    "|a|b|\n|-|-|\n|x \\| y|z|": "<pre>a      b\n─────  ─\nx | y  z</pre>",
+    "|a|b|c|\n|-|-|-|\n|x||z|": "<pre>a  b  c\n─  ─  ─\nx     z</pre>",
+    "|a|b|\n|-|-|\n|1|2|3|\n|4|": "<pre>a  b\n─  ───\n1  2|3\n4</pre>",
+    "a|b\n-|-\n1|2|3|4": "<pre>a  b\n─  ─────\n1  2|3|4</pre>",
+    "|a|b|\n|-|-|\n|`|tick|": "<pre>a  b\n─  ────\n`  tick</pre>",
+    "|a|b|\n|-|-|\n|1|2|\n**after**": "<pre>a  b\n─  ─\n1  2</pre>\n\n<b>after</b>",
+    "|a|b|\n|-|-|\nafter": "<pre>a  b\n─  ─</pre>\n\nafter",
+    "> |a|\n> |-|\n> |1|\n> b": "<blockquote><pre>a\n─\n1</pre>\n\nb</blockquote>",
     # HTML.
     "a<br>b<br/>c<br />d": "a\nb\nc\nd",
     "a <br>\nb": "a\nb",

@@ -140,6 +140,20 @@ def test_all_that_is_no_markup_is_shown(words: list[str], between: str) -> None:
     assert signs(terminal(text)) == shown
 
 
+PARTS_OF_ROWS = st.sampled_from(["|", "||", " | ", "`", "``", r"\|", " ", "x", " || "])
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.lists(PARTS_OF_ROWS, min_size=1, max_size=8), min_size=1, max_size=5))
+def test_no_cell_of_a_table_is_lost(rows: list[list[str]]) -> None:
+    words = iter(range(100, 1000))
+    lines = ["".join(f"{part}{next(words)}" for part in row) for row in rows]
+    text = "|a|b|\n|-|-|\n" + "\n".join(lines)
+    written = re.findall(r"\d{3}", text)
+    for show in (telegram, lambda text: Page(html_of(text)).text, terminal):
+        assert sorted(re.findall(r"\d{3}", show(text))) == written
+
+
 def steps(text: str) -> int:
     """Return how many lines of code show a text in all channels."""
     count = 0
@@ -178,6 +192,11 @@ GROWING = {
     "calls": lambda n: "[a](b" * n,
     "definitions": lambda n: "".join(f"[a{number}]: http://b.c\n" for number in range(n)),
     "underlines": lambda n: "a\n=\n" * n,
+    "rows": lambda n: "|a|b|\n|-|-|\n" + "|`c|d` `|e|\n" * n,
+    "a row": lambda n: "|a|b|\n|-|-|\n" + "|`c|d ``" * n,
+    "bullets": lambda n: "- + a\n" * n,
+    "sums": lambda n: "1\n" + "+ 2\n- 3\n" * n,
+    "prompts": lambda n: ">>> a\n" * n,
     "names": lambda n: "__a" * n,
 }
 
