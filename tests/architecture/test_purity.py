@@ -46,8 +46,8 @@ PURE = {
     "chats": "access_texts",
     "common": (
         "datetimes dst durations formatting histogram jitter lru markdown markdown.blocks "
-        "markdown.emphasis markdown.html_tags markdown.literals markdown.tables proxies rasters "
-        "redaction storable text thoughts time_texts timezones"
+        "markdown.emphasis markdown.html_tags markdown.links markdown.literals markdown.tables "
+        "proxies rasters redaction storable text thoughts time_texts timezones"
     ),
     "delivery": "approval_texts help_text ok_token rate_limit texts",
     "heartbeat": (

@@ -40,7 +40,6 @@ _DEEPEST_MARKED = 4
 _RULE = "———"
 _TASK = re.compile(r"\[([ xX])\]\s")
 _STYLES = {"strong": BOLD, "em": ITALIC, "s": STRIKE}
-_IMAGE_WITHOUT_WORDS = "image"
 
 
 def read_blocks(markdown: str) -> list[Block] | None:
@@ -274,8 +273,6 @@ class _Words:
                     self._open_link(token)
                 case "link_close":
                     self._close_link()
-                case "image":
-                    self._add_image(token)
                 case _ if token.nesting > 0:
                     self._formats.append(nested(self._formats[-1], _STYLES[token.tag]))
                 case _:
@@ -299,22 +296,13 @@ class _Words:
         form = self._formats.pop()
         address = found.address.removeprefix("mailto:")
         if found.tag:
-            self._put("" if said.strip() else address, form)
-        elif not found.bare:
-            self._put("" if address == said else f" ({address})" if said else address, form)
+            return
+        if not found.bare:
+            self._put("" if address == said else f" ({address})", form)
         elif address == found.address:
             # Most often no address at all, but code such as <std::vector>.
             self.runs.insert(found.begin, TextRun("<", form))
             self._put(">", form)
-
-    def _add_image(self, token: Token) -> None:
-        address = str(token.attrs["src"])
-        said = _alt(token.children or ()) or _IMAGE_WITHOUT_WORDS
-        tag = link(address)
-        outer = self._formats[-1]
-        self._put(said, nested(outer, tag) if tag else outer)
-        if address and not tag and not address.startswith("data:"):
-            self._put(f" ({address})", outer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,13 +313,3 @@ class _Link:
     tag: Tag | None
     begin: int
     bare: bool
-
-
-def _alt(tokens: Iterable[Token]) -> str:
-    words = []
-    for token in tokens:
-        if token.type == "image":
-            words.append(_alt(token.children or ()))
-        else:
-            words.append(token.content or " " * token.type.endswith("break"))
-    return "".join(words).strip()

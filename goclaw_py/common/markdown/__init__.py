@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable
 
 from markdown_it import MarkdownIt
-from markdown_it.rules_inline import StateInline, autolink, link
 from markdown_it.token import Token
 
 from goclaw_py.common.markdown import blocks
 from goclaw_py.common.markdown.emphasis import emphasis
 from goclaw_py.common.markdown.html_tags import html_tag
+from goclaw_py.common.markdown.links import autolink, link, with_words
 from goclaw_py.common.markdown.literals import backslash, text
 from goclaw_py.common.markdown.tables import table
 
@@ -33,9 +33,6 @@ _DEEPEST = 16
 """The deepest nesting; a list takes two levels."""
 _OF_DELIMITERS = "-|: \t>*+0123456789.)"
 """The characters of a table's delimiter row, in lists and quotes too."""
-_CALL = re.compile(r"\[[^\[\]\n]*\]\(\s*(<?[^()\s]*)")
-"""An index and a call, or a link; its group is the address."""
-_ADDRESS = re.compile(r"<(?:[A-Za-z][A-Za-z0-9+.-]{1,31}://|(?:mailto|tel|tg):)")
 _ONLY_SIGNS = re.compile(r"\s*[!-/:-@\[-`{-~]{1,8}\s*")
 """An answer such as ``#`` or ``>``: it means the sign."""
 _ENDS_PARAGRAPH = ["paragraph", "reference", "blockquote"]
@@ -56,8 +53,8 @@ def make_parser(accepts: Callable[[str], bool]) -> MarkdownIt:
     inline.at("text", text)
     inline.at("escape", backslash)
     inline.at("emphasis", emphasis)
-    inline.at("link", _link)
-    inline.at("autolink", _autolink)
+    inline.at("link", link)
+    inline.at("autolink", autolink)
     inline.before("autolink", "html_tag", html_tag)
     parser.inline.ruler2.enable("strikethrough")
     parser.validateLink = accepts  # type: ignore[assignment,method-assign]  # made for that
@@ -94,6 +91,8 @@ def _parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
             if token.level >= _DEEPEST - 1:
                 return None
             is_numbered = is_numbered or token.tag == "ol"
+        elif token.children and "[" in token.content:
+            token.children = with_words(token.children)
     if is_numbered:
         blocks.number_items(tokens)
     return tokens
@@ -111,24 +110,3 @@ def _cells(markdown: str) -> int:
         widest = max(widest, width) if line.strip("> \t") else 0
         total += widest
     return total
-
-
-def _link(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
-    """Parse a link; ``handlers[name](event)`` and ``[0-9](abc)`` are none."""
-    if state.src[state.pos] != "[":
-        return False
-    if found := _CALL.match(state.src, state.pos, state.posMax):
-        address = found[1]
-        is_call = state.pos > 0 and _is_code(state.src[state.pos - 1])
-        if not any(char in address for char in (":/" if is_call else ":/.#<")):
-            return False
-    return link(state, silent)
-
-
-def _autolink(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the library's signature
-    """Parse an address in brackets; ``<std::vector>`` and ``ssh <user@host>`` stay as written."""
-    return _ADDRESS.match(state.src, state.pos) is not None and autolink(state, silent)
-
-
-def _is_code(before: str) -> bool:
-    return before.isascii() and (before.isalnum() or before in "_)]")

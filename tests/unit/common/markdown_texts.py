@@ -424,6 +424,12 @@ MARKUP = {
     "请看[这里](https://e.org)吧": '请看<a href="https://e.org">这里</a>吧',
     "<https://e.org/_a_>": '<a href="https://e.org/_a_">https://e.org/_a_</a>',
     "[a]\n\n[a]: https://e.org": '<a href="https://e.org">a</a>',
+    # Images are links.
+    "![a *b*](https://e.org)": '<a href="https://e.org">a b</a>',
+    "a ![](https://e.org) b": 'a <a href="https://e.org">image</a> b',
+    "[![a](https://e.org/b)](https://e.org)": '<a href="https://e.org">a</a>',
+    "[![](https://e.org/b) c](https://e.org)": '<a href="https://e.org">image c</a>',
+    "see [](https://e.org)": 'see <a href="https://e.org">https://e.org</a>',
     # Escapes.
     "\\*a\\*": "*a*",
     "5 \\* 3": "5 * 3",

@@ -82,5 +82,5 @@ def _is_safe(url: str) -> bool:
     return url.lower().startswith(_SCHEMES)
 
 
-_parser = make_parser(_is_safe).disable("image")
+_parser = make_parser(_is_safe)
 _parser.options["highlight"] = highlighted

@@ -54,7 +54,7 @@ NEWLINES = "\n" * 6000
             "[a](javascript:x)", "[a](JavaScript:x)", "[a](data:text/html,x)", "[a](//e.org)",
             "[a](/logout)", "![a](data:image/png;base64,x)",
         )),
-        ("![a](https://e.org)", AS_IT_IS.format("!" + LINK.format("https://e.org", "a"))),
+        ("![a](https://e.org)", AS_IT_IS.format(LINK.format("https://e.org", "a"))),
         ("[a]: https://e.org", AS_IT_IS.format("[a]: https://e.org")),
         ("<a>" * 20_000, f"<pre>{'&lt;a&gt;' * 20_000}</pre>"),
     ],
