@@ -293,6 +293,23 @@ x <- y -> z
 <a>y</a>
 <pre></pre>
 the <details> tag
+text <details> x </details>
+<details> and </details>
+Close it with </details>
+Use <b> and </b>
+Use <code> and </code> tags
+Tag <b> makes bold, tag </b> ends it
+the <p> tag and the </p> tag
+use the <br> tag
+Use <br> or <br/> to break
+List<i> x; List</i>
+Array<s> a; Array</s>
+return <p>Hi {name}</p>;
+<div><b>x</b></div>
+<ul><li><b>a</b></li><li><i>b</i></li></ul>
+<note><to>Tove</to><b>x</b></note>
+<my-element><p>x</p></my-element>
+<x:a><code>y</code></x:a>
 &nosuch; and &
 AT&T
 """.strip().splitlines()
@@ -510,6 +527,14 @@ MARKUP = {
     "<details>\n<summary>More</summary>\n\nText\n\n</details>": "<b>More</b>\n\nText",
     "<details><summary>More</summary>\nText</details>": "<b>More</b>\nText",
     "<h2>a</h2>\nb": "<b>a</b>\nb",
+    "<b> a </b>\nb": "<b> a </b>\nb",
+    "<p>\na\n</p>\nb": "a\nb",
+    "<p>a</p><p>b</p>": "a\nb",
+    "<b>List<String></b>": "<b>List&lt;String&gt;</b>",
+    "<b>a</b> <x>b</x>": "<b>a</b> &lt;x&gt;b&lt;/x&gt;",
+    "x <br> y": "x\ny",
+    "10<sup>−3</sup>": "10⁻³",
+    "<a href=https://e.org/_a_>b</a>": '<a href="https://e.org/_a_">b</a>',
     "**std::vector<int>**": "<b>std::vector&lt;int&gt;</b>",
 }
 """What Telegram must be sent."""

@@ -186,6 +186,8 @@ GROWING = {
     "labels": lambda n: "**a:**b" * n,
     "words": lambda n: "ab**cd**" * n,
     "nested tags": lambda n: "<b>" * n + "a" + "</b>" * n,
+    "unknown tags": lambda n: "<x><b>a</b></x>" * n,
+    "nested unknown tags": lambda n: "<x>" * n + "<b>a</b>" + "</x>" * n,
     "crossed tags": lambda n: "<b><i></b></i>" * n,
     "open tags": lambda n: "<b>a `<i>` " * n,
     "line breaks": lambda n: "a<br>" * n,
