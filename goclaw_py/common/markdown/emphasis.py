@@ -14,22 +14,26 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline.state_inline import Delimiter
 
 _RUN = re.compile(r"\*+|_+|~~+")
-_WORD = re.compile(r"[^\W_\u0e00-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
-"""A letter or digit of a script with blanks between words."""
+_WORD = re.compile(r"[^\W_\u0590-\u08ff\u0e00-\u109f\u1780-\u17ff\u2e80-\U0003ffff]")
+"""A letter or digit of a script with blanks between words.
+
+Not of Hebrew and Arabic, where articles and prepositions are written at their words.
+"""
 _FULL_WIDTH_ENDS = frozenset("，。！？；：、）】》〉」』”’…")  # noqa: RUF001  full-width marks
 _FULL_WIDTH_BEGINS = frozenset("（【《〈「『“‘")  # noqa: RUF001  full-width marks
 _PAIRS = frozenset(("()", "[]", "{}", "<>", "“”", "‘’", "「」", "（）"))  # noqa: RUF001
 
 # Of one ``*`` or of underscores, which code has more often than chats.
 _BEFORE_OPENING = frozenset("([,;:|-`")
-_FIRST = frozenset("\"'([`<&$#@\\+*_~!")
+_JOINS = frozenset(",;:|-")
+_FIRST = frozenset("\"'([`<&#@\\+*_~")
 _LAST = frozenset("\"')]}`>;:.,!?%$*_~")
 _AFTER_CLOSING = frozenset(".,;:!?)]'|~`<-")
 
 _BEFORE_STRONG = frozenset("([\"'-:;,|/.!?=+>`")
 _NO_FIRST_OF_STRONG = frozenset(")]},;=|?^")
 _NO_LAST_OF_STRONG = frozenset("([{,;=|/\\^<")
-_NO_AFTER_STRONG = frozenset("{}%@#$^\\")
+_NO_AFTER_STRONG = frozenset("{}@#$^\\")
 _ENDS_A_LABEL = frozenset(":.!?)]\"'%")
 """The last characters of a strong text that a word may follow at once: ``**Hinweis:**Text``."""
 
@@ -38,7 +42,7 @@ _LONGEST_LABEL = 1000
 _LETTERS = re.compile(r"[^\W\d_](?:[^\s\d_!-,./:-@\[-`{-~]*[^\W\d_])")
 _NAME = re.compile(r"_+[^\W_]+_+[^\W_]")
 """An identifier such as ``_private_name``."""
-_DUNDER = re.compile(r"__([a-z][a-z0-9_]{0,40}?)__(?!\w)")
+_DUNDER = re.compile(r"__([A-Za-z][A-Za-z0-9_]{0,40}?)__(?!\w)")
 _BEHIND_CODE = re.compile(r"\.\w|[(/\[=]")
 _DUNDERS = frozenset(
     name.strip("_")
@@ -51,6 +55,9 @@ _DUNDERS = frozenset(
     "missing", "mocks", "name", "package", "path", "post_init", "proto", "pycache", "schema",
     "set_name", "slots", "snapshots", "spec", "tests", "typename", "version", "wrapped",
     "aenter", "aexit", "aiter", "anext", "await", "enter", "exit",
+    "base_file", "clang", "class", "counter", "cplusplus", "data", "date", "dir", "end",
+    "func", "function", "gnuc", "line", "linux", "method", "module", "namespace", "self", "sub",
+    "this", "time", "timestamp", "trait", "unix", "va_args", "va_opt",
 ))  # fmt: skip
 """Names that have two underscores around them in code."""
 _FORMULA = frozenset("=＝×÷+/")  # noqa: RUF001  full-width signs
@@ -66,7 +73,7 @@ def emphasis(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the lib
         return False
     if run[0] == "__" and (dunder := _DUNDER.match(state.src, run.start(), state.posMax)):
         behind = state.src[dunder.end() : dunder.end() + 2]
-        if dunder[1] in _DUNDERS or _BEHIND_CODE.match(behind):
+        if dunder[1].lower() in _DUNDERS or "_" in dunder[1] or _BEHIND_CODE.match(behind):
             state.append_pending(dunder[0])
             state.pos = dunder.end()
             return True
@@ -152,19 +159,14 @@ def _strong_closes(src: str, run: re.Match[str], after: str, word_after: bool) -
         if last in ")]" and after.isdigit():
             return False
         return bool(label) and label.count("(") == label.count(")")
+    if after == "%":
+        return not src[run.end() + 1 : run.end() + 2].isalnum()
     return after not in _NO_AFTER_STRONG
 
 
 def _opens(src: str, run: re.Match[str], before: str) -> bool:
     begin, end = run.span()
-    first = src[end]
-    if first.isascii():
-        if not first.isalnum() and first not in _FIRST:
-            if not (first == "-" and src[end + 1 : end + 2].isdigit()):
-                return False
-        elif first == "!" and src[end + 1 : end + 2] != "[":
-            return False
-    elif first in _FULL_WIDTH_ENDS:
+    if not _is_first(src, end):
         return False
     if run[0][0] == "_":
         if _NAME.match(src, begin):
@@ -173,7 +175,27 @@ def _opens(src: str, run: re.Match[str], before: str) -> bool:
             return False
     if before == ">":
         return _TAG_END.search(src, max(begin - 80, 0), begin) is not None
+    if before == "'":
+        # A French article, and no pattern in quotation marks.
+        return begin > 1 and src[begin - 2].isalpha() and src[end].isalpha()
+    if before in _JOINS and begin > 1 and src[begin - 2].isalnum():
+        # A key (user:*:x), a label of an image (nginx:_latest_).
+        return src[begin - 1] != before
     return before.isspace() or not before.isascii() or before in _BEFORE_OPENING
+
+
+def _is_first(src: str, place: int) -> bool:
+    """Return whether this may be the first character of an emphasis."""
+    first, second = src[place], src[place + 1 : place + 2]
+    if not first.isascii():
+        return first not in _FULL_WIDTH_ENDS
+    match first:
+        case "-" | "$":
+            return second.isdigit()
+        case "!":
+            return second == "["
+        case _:
+            return first.isalnum() or first in _FIRST
 
 
 def _closes(src: str, run: re.Match[str], after: str) -> bool:

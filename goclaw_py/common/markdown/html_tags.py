@@ -190,7 +190,7 @@ def _paired(src: str) -> dict[int, _Closing]:
     skipped = next(code, None)
     found: dict[int, _Closing] = {}
     unknown: list[tuple[int, int]] = []
-    opened: list[tuple[str, int]] = []
+    opened: list[tuple[str, int, bool]] = []
     waiting: dict[str, int] = {}
     for tag in _TAG.finditer(src):
         while skipped and skipped.end() <= tag.start():
@@ -199,18 +199,19 @@ def _paired(src: str) -> dict[int, _Closing]:
         if name in _ALONE or (skipped and skipped.start() < tag.start()):
             continue
         if not tag[1]:
-            opened.append((name, tag.start()))
+            is_known = name in _PAIRED and (name != "a" or "href" in tag[3].lower())
+            opened.append((name, tag.start(), is_known))
             waiting[name] = waiting.get(name, 0) + 1
         elif waiting.get(name):
             # Tags that cross are no markup.
             is_pair = True
             while True:
-                other, begin = opened.pop()
+                other, begin, is_known = opened.pop()
                 waiting[other] -= 1
                 if other == name:
                     break
-                is_pair = is_pair and other not in _PAIRED
-            if name not in _PAIRED:
+                is_pair = is_pair and not is_known
+            if not is_known:
                 unknown.append((begin, tag.end()))
             elif is_pair:
                 found[begin] = _Closing(tag.start(), tag.end())

@@ -71,6 +71,12 @@ file_name_v2_final.txt
 _id
 a__b__c
 UPPER_CASE_NAME
+__FILE__ and __LINE__
+#ifdef __linux__
+__func__ and __VA_ARGS__
+__my_name__ and __MY_NAME__
+nginx:_latest_ and redis:_edge_
+user:*name*:x
 .github/workflows/_deploy_.yml
 """.strip().splitlines()
 
@@ -96,6 +102,7 @@ find . -name '*foo*' -o -name '*bar*'
 "*foo*"
 ls /tmp/*log*
 rm *foo*.log
+for f in *; do echo *$f*; done
 app-*.log, app-*.gz
 log-*-2024 and log-*-2025
 data-*-*.csv
@@ -306,6 +313,7 @@ List<i> x; List</i>
 Array<s> a; Array</s>
 return <p>Hi {name}</p>;
 <div><b>x</b></div>
+<a><b>c</b></a>
 <ul><li><b>a</b></li><li><i>b</i></li></ul>
 <note><to>Tove</to><b>x</b></note>
 <my-element><p>x</p></my-element>
@@ -401,6 +409,11 @@ MARKUP = {
     "**a** `b*c*d`": "<b>a</b> <code>b*c*d</code>",
     "Ünï **cödé** ñ": "Ünï <b>cödé</b> ñ",
     "это **важно:**текст": "это <b>важно:</b>текст",
+    "l'*amour* et l'**amour**": "l'<i>amour</i> et l'<b>amour</b>",
+    "about **30**%, **5**%.": "about <b>30</b>%, <b>5</b>%.",
+    "و**آخر** ه*ذا*": "و<b>آخر</b> ه<i>ذا</i>",
+    "ה**חשוב** ו*עוד*": "ה<b>חשוב</b> ו<i>עוד</i>",
+    "**مهم:**نص": "<b>مهم:</b>نص",
     # Full-width signs and scripts without blanks.
     "这是**重点：**内容": "这是<b>重点：</b>内容",
     "这是**重点**内容": "这是<b>重点</b>内容",
@@ -544,5 +557,8 @@ abc xyz A1 42 foo.bar é 重点 （注） 😀 a_b x*y 2*3 3.5 5% $x *.py a.* **
 f(*) g(*) C:\_t\*.log \d+\.\d+ \srv \(x\) https://e.org/_a_ /a/_b_ **/*.ts a[i] a<b
 "*" '*' (*) [*] -*- a* b* 5* x** *) (* _) (_ .* , . ; : ! ? - — + = / # @ ^ { } ( )
 **a** *b* _c_ **重：**点 ~~d~~ *e f* **a:**b <T> &x
+|| | ~ ~5 ~/.c __init__ __FILE__ _x_y *args, **kw **2 2**10 $x_1$ $P $_G @a_b_ #t_ {{_a_}}
+>= -> << >>> + - > # 1. 2) [x] [1] [^1] ![ !a `a*b` `` ` <i>x x<sup>a
+و**آخر** ה*ד* l'*a* 30**%** **5**% *$5* x:*y* ** p*** ____ \d/ "_a_" '**b**' f**k 4*
 """
 """Pieces of random texts."""
