@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from io import StringIO
@@ -28,6 +29,7 @@ from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 _DRAFT_CHARS: Final = 4000
 """Only the end of a draft is shown, so that a long one is not formatted again and again."""
+_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class _Item(ListItem):
@@ -78,7 +80,10 @@ class _Markdown(Markdown):
 
 
 def formatted(text: str, columns: int) -> str:
-    """Return Markdown as text with colours. Line breaks stay, as people see them in other chats."""
+    """Return Markdown as text with colours. Line breaks stay, as people see them in other chats.
+
+    What cannot be parsed, or shows nothing, is returned as it is.
+    """
     text = plain(text)
     tokens = parse(_parser, text)
     if tokens is None:
@@ -89,7 +94,9 @@ def formatted(text: str, columns: int) -> str:
     shown = StringIO()
     Console(file=shown, width=columns, force_terminal=True).print(_Markdown(tokens))
     # Rich fills each line with blanks; a narrower window would wrap them.
-    return "\n".join(line.rstrip() for line in shown.getvalue().strip("\n").split("\n"))
+    lines = "\n".join(line.rstrip() for line in shown.getvalue().strip("\n").split("\n"))
+    # Some Markdown shows nothing, such as a fence with only its first line.
+    return lines if _STYLE.sub("", lines).strip() else text
 
 
 def _shown(token: Token) -> Token:

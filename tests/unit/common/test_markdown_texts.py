@@ -119,6 +119,17 @@ def test_markup_is_shown_alike_everywhere(text: str, html: str) -> None:
     assert sorted(signs(addressed)) == sorted(shown)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["``` the end", "[here]: https://e.org", "~~~a~~~", "#", "*", "-", ">", "***", "|"],
+)
+def test_markdown_that_shows_nothing_is_shown_as_it_is(text: str) -> None:
+    """An answer that was given has to arrive."""
+    assert telegram(text) == text
+    assert Page(html_of(text)).text == text
+    assert terminal(text) == text
+
+
 WORDS = st.sampled_from(FRAGMENTS.split())
 _parser = make_parser(lambda _: True)
 

@@ -331,9 +331,3 @@ def test_a_text_that_the_parser_fails_on_is_shown_as_it_stands(
     with caplog.at_level(logging.ERROR):
         assert render("*a*") == ["*a*"]
     assert [record.exc_info is not None for record in caplog.records] == [True]
-
-
-@pytest.mark.parametrize("text", ["``` the end", "[here]: https://example.org"])
-def test_markdown_that_shows_nothing_is_shown_as_it_stands(text: str) -> None:
-    """An answer that was given has to arrive."""
-    assert [plain(part) for part in render(text)] == [text]
