@@ -102,14 +102,14 @@ def clean(text: str) -> str:
     return well_formed(text).replace("\x00", "\ufffd")
 
 
-def clean_name(value: object) -> str:
+def clean_name(value: object, limit: int = NAME_LIMIT) -> str:
     """Return a name on one line, without characters that hide or reorder others; "" if none.
 
     Names precede texts and appear in lists, where nobody may imitate another person.
     """
     if not isinstance(value, str):
         return ""
-    return cut_text(" ".join(_visible(value).split()), NAME_LIMIT)
+    return cut_text(" ".join(_visible(value).split()), limit)
 
 
 def clean_file_name(value: object) -> str:

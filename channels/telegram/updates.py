@@ -106,6 +106,10 @@ class Updates:
                     told = replace(told, redelivered=True)
             if told is not None:
                 batch.append(told)
+            else:
+                kind = next((key for key in object_or_empty(update) if key != "update_id"), "")
+                facts = {"account": self._account, "update_id": number, "kind": kind}
+                _log.debug("update_ignored", extra=facts)
         return batch
 
     def _note_forum(self, update: object) -> None:

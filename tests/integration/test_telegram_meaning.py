@@ -41,7 +41,11 @@ TEXTS: dict[str, tuple[Json, str]] = {
     "contact": (OTHER["contact"], "[contact: Bob, +4912345]"),
     "poll": (OTHER["poll"], "[poll: Tea? Options: yes; no]"),
     "sticker": ({"sticker": {"file_id": "s", "emoji": "👍"}}, "👍"),
-    "dice": (OTHER["dice"], "[a dice]"),
+    "checklist": (
+        {"checklist": {"title": "Shop", "tasks": [{"id": 1, "text": "milk"}]}},
+        "[checklist: Shop. ☐ milk]",
+    ),
+    "dice": (OTHER["dice"], "[a dice: 🎲 4]"),
 }  # fmt: skip
 NAME = "@GoclawTestBot"
 

@@ -18,7 +18,7 @@ from channels.telegram.fields import (
 )
 from channels.telegram.inbound.markdown import link, marked
 from channels.telegram.inbound.rich import rich_text
-from channels.telegram.inbound.shared import shared_text
+from channels.telegram.inbound.shared import details, service_text, shared_text
 from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.model.messages import Attachment, FileKind
 from goclaw_py.model.values import value
@@ -148,6 +148,11 @@ class MessageContent:
         """Return a part of the text as Markdown; of a rich message always all of it."""
         return self.rich or marked(self.text, self.entities, begin, end)
 
+    @property
+    def named(self) -> str:
+        """The content that cannot be read, in square brackets; "" if all can."""
+        return f"[{self.unsupported}]" if self.unsupported else ""
+
 
 def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
     """Return the content of a message; None for service messages. Raises ``Malformed``.
@@ -167,7 +172,8 @@ def read_content(message: Fields, *, direct: bool) -> MessageContent | None:
     if words := rich_text(message.get("rich_message")):
         return MessageContent(words, rich=rich_text(message.get("rich_message"), markdown=True))
     if words := shared_text(message):
-        return MessageContent(words, shared=True)
+        # People tick tasks off, and write further ones.
+        return MessageContent(words, shared="checklist" not in message)
     if emoji := text_or_empty(object_or_empty(message.get("sticker")).get("emoji")):
         return MessageContent(emoji)
     if unsupported:
@@ -184,13 +190,18 @@ def read_quote(message: Fields, replied: Fields | None) -> tuple[str, tuple[Atta
     if replied is None and message.keys().isdisjoint(_REFERENCES):
         return "", ()
     # From another chat the server tells all but the text.
-    content = _quoted(replied or object_or_empty(message.get("external_reply")))
+    about = replied or object_or_empty(message.get("external_reply"))
+    content = _quoted(about)
+    before = service_text(about, SERVICE)
+    if "pinned_message" in about:
+        content = _quoted(object_or_empty(about["pinned_message"]))
     selected = object_or_empty(message.get("quote"))
     if words := text_or_empty(selected.get("text")):
         return _shortened(MessageContent(words, selected.get("entities"))), content.attachments
-    if not content.text and (what := content.unsupported or _story(message)):
-        return f"[{what}]", content.attachments
-    return _shortened(content), content.attachments
+    known = details(about) if content.unsupported else ""
+    what = ": ".join(filter(None, [content.unsupported or _story(message), known]))
+    lines = [f"[{words}]" if words else "" for words in (before, what)]
+    return "\n".join(filter(None, [lines[0], _shortened(content), lines[1]])), content.attachments
 
 
 def _quoted(replied: Fields) -> MessageContent:

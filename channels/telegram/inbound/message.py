@@ -65,7 +65,8 @@ def read_message(
         return None
     content = read_content(message, direct=peer is PeerKind.DIRECT)
     # A shared position is edited every few seconds for hours; these edits are ignored.
-    if content is None or (edited and (content.unsupported or content.shared)):
+    is_unread = content is not None and bool(content.unsupported) and not content.text
+    if content is None or (edited and (is_unread or content.shared)):
         return None
     return _said(message, content, peer, arrival, edited=edited)
 
@@ -145,7 +146,8 @@ def _text(content: MessageContent, bot: Bot, *, alone: bool) -> str:
 def _formatted(message: Fields, content: MessageContent, text: str, bot: Bot) -> str:
     """Return the text as Markdown; "" if that is ``text``."""
     links = read_links(message) if "reply_markup" in message else ""
-    if not (content.rich or content.entities or links):
+    named = content.named if content.text else ""
+    if not (content.rich or content.entities or links or named):
         return ""
     if content.rich:
         is_whole = text == content.text
@@ -154,7 +156,7 @@ def _formatted(message: Fields, content: MessageContent, text: str, bot: Bot) ->
         # ``text`` is the whole text without the bot's name at its ends.
         begin = content.text.find(text)
         markdown = content.markdown(begin, begin + len(text)) if begin >= 0 else text
-    markdown = "\n".join(filter(None, [markdown, links]))
+    markdown = "\n".join(filter(None, [markdown, named, links]))
     return "" if markdown == text else markdown
 
 

@@ -1,10 +1,23 @@
-"""Texts for positions, contacts and polls (SPEC CHAN-6)."""
+"""Texts for positions, contacts, polls and checklists, and for what has none (SPEC CHAN-6)."""
 
 from __future__ import annotations
 
-from channels.telegram.fields import Fields, clean_name, list_or_empty, object_or_empty
+from channels.telegram.fields import (
+    Fields,
+    clean_name,
+    list_or_empty,
+    object_or_empty,
+    whole_number,
+)
 
 _OPTIONS = 20
+_TASKS = 100
+_LONGEST = 1024
+"""Longer than the server allows for a line of these."""
+
+
+def _line(value: object) -> str:
+    return clean_name(value, _LONGEST)
 
 
 def shared_text(message: Fields) -> str:
@@ -15,12 +28,13 @@ def shared_text(message: Fields) -> str:
         or _position(object_or_empty(message.get("location")))
         or _contact(object_or_empty(message.get("contact")))
         or _poll(object_or_empty(message.get("poll")))
+        or _checklist(object_or_empty(message.get("checklist")))
     )
     return f"[{words}]" if words else ""
 
 
 def _venue(venue: Fields) -> str:
-    name, address = clean_name(venue.get("title")), clean_name(venue.get("address"))
+    name, address = _line(venue.get("title")), _line(venue.get("address"))
     where = _coordinates(object_or_empty(venue.get("location")))
     if not name and not where:
         return ""
@@ -54,10 +68,40 @@ _NAMES = ("first", "last")
 
 
 def _poll(poll: Fields) -> str:
-    question = clean_name(poll.get("question"))
+    question = _line(poll.get("question"))
     options = map(object_or_empty, list_or_empty(poll.get("options")))
-    named = [name for option in options if (name := clean_name(option.get("text")))]
+    named = [name for option in options if (name := _line(option.get("text")))]
     if not question:
         return ""
     listed = f" Options: {'; '.join(named[:_OPTIONS])}" if named else ""
     return f"poll: {question}{listed}"
+
+
+def _checklist(checklist: Fields) -> str:
+    title = _line(checklist.get("title"))
+    tasks = [
+        f"{'☑' if 'completion_date' in task else '☐'} {words}"
+        for task in map(object_or_empty, list_or_empty(checklist.get("tasks")))
+        if (words := _line(task.get("text")))
+    ]
+    if not (title or tasks):
+        return ""
+    return "checklist: " + ". ".join(filter(None, [title, "; ".join(tasks[:_TASKS])]))
+
+
+def details(message: Fields) -> str:
+    """Return what is known of a dice, a game or an invoice; "" for others."""
+    dice = object_or_empty(message.get("dice"))
+    emoji, number = clean_name(dice.get("emoji")), whole_number(dice.get("value"))
+    if emoji and number is not None:
+        return f"{emoji} {number}"
+    named = object_or_empty(message.get("game", message.get("invoice")))
+    return _line(named.get("title"))
+
+
+def service_text(message: Fields, fields: frozenset[str]) -> str:
+    """Return a service message as its name and its text, if it has one: ``new chat title: x``."""
+    field = next((key for key in message if key in fields), None)
+    if field is None:
+        return ""
+    return ": ".join(filter(None, [field.replace("_", " "), _line(message[field])]))

@@ -16,6 +16,7 @@ from tests.unit.channels.telegram.updates import (
     STICKER,
     TEAM,
     Json,
+    edited,
     message,
     parsed,
     read,
@@ -171,6 +172,10 @@ def test_a_sticker_says_its_emoji() -> None:
          "[contact: Ben A B, +1555]"),
         ({"poll": {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}},
          "[poll: Tea? Options: yes; no]"),
+        ({"poll": {"question": "q" * 300}}, f"[poll: {'q' * 300}]"),
+        ({"checklist": {"title": "C", "tasks": []}}, "[checklist: C]"),
+        ({"checklist": {"title": "Shop", "tasks": [{"text": "milk"}, {"text": "a\nb",
+         "completion_date": NOON}]}}, "[checklist: Shop. ☐ milk; ☑ a b]"),
     ],
 )  # fmt: skip
 def test_what_is_shared_reaches_the_agent_as_text(content: Json, words: str) -> None:
@@ -191,7 +196,7 @@ def test_what_is_shared_reaches_the_agent_as_text(content: Json, words: str) -> 
         ({"game": {"title": "G", "description": "g", "photo": PHOTO}}, "a game"),
         ({"invoice": {"title": "I", "currency": "EUR", "total_amount": 5}}, "an invoice"),
         ({"story": {"chat": NEWS, "id": 3}}, "a story"),
-        ({"checklist": {"title": "C", "tasks": []}}, "a checklist"),
+        ({"checklist": {"tasks": [{"text": 5}]}}, "a checklist"),
         ({"giveaway": {"chats": [NEWS], "winner_count": 1}}, "a giveaway"),
         ({"giveaway_winners": {"chat": NEWS}}, "the winners of a giveaway"),
         ({"paid_media": {"star_count": 5, "paid_media": []}}, "paid media"),
@@ -204,6 +209,17 @@ def test_what_no_agent_can_be_given_is_named(content: Json, words: str) -> None:
     found = parsed(said(None, **content))
     assert (found.text, found.attachments, found.unsupported) == ("", (), words)
     assert (found.external_id, found.message_id) == ("7:12", "12")
+
+
+def test_what_cannot_be_read_is_named_below_its_caption() -> None:
+    found = parsed(said(None, caption="pay", paid_media={"star_count": 5}))
+    assert (found.text, found.markdown) == ("pay", "pay\n[paid media]")
+    assert parsed(edited(None, caption="pay", paid_media={})).text == "pay"
+
+
+def test_a_changed_checklist_is_an_edit() -> None:
+    checklist = {"title": "Shop", "tasks": [{"text": "milk"}]}
+    assert parsed(edited(None, checklist=checklist)).edits == "7:12"
 
 
 def test_an_unknown_kind_in_a_group_may_be_a_service_message() -> None:

@@ -35,6 +35,12 @@ VENUE = {"title": "Cafe", "address": "1 Main St", "location": PLACE}
 POLL = {"question": "Tea?", "options": [{"text": "yes"}]}
 BOBS = {"phone_number": "+1", "first_name": "Bob"}
 LONG = {"blocks": [{"type": "paragraph", "text": "x" * 5000}]}
+SHOPPING = {
+    "title": "Shop",
+    "tasks": [{"id": 1, "text": "milk"}, {"id": 2, "text": "tea", "completion_date": NOON}],
+}
+SHOPPING_TEXT = "[checklist: Shop. ☐ milk; ☑ tea]"
+PINNED = "[pinned message]\none two three"
 COUNTING = message("one two three", message_id=9)
 ORIGIN = {"type": "channel", "chat": NEWS, "message_id": 5, "date": NOON}
 ELSEWHERE = {"origin": ORIGIN, "chat": NEWS, "message_id": 5}
@@ -96,9 +102,19 @@ def test_a_broken_reply_does_not_cost_the_message(replied: object) -> None:
         (said(reply_to_message=message(None, poll=POLL)), "[poll: Tea? Options: yes]"),
         (said(reply_to_message=message(None, contact=BOBS)), "[contact: Bob, +1]"),
         (said(reply_to_message=message(None, sticker=STICKER)), "👍"),
-        (said(reply_to_message=message(None, dice={"emoji": "🎲", "value": 3})), "[a dice]"),
+        (said(reply_to_message=message(None, dice={"emoji": "🎲", "value": 3})), "[a dice: 🎲 3]"),
+        (said(reply_to_message=message(None, dice={"emoji": 5})), "[a dice]"),
+        (said(reply_to_message=message(None, game={"title": "Chess"})), "[a game: Chess]"),
+        (said(reply_to_message=message(None, invoice={"title": "Tea"})), "[an invoice: Tea]"),
+        (said(reply_to_message=message(None, checklist=SHOPPING)), SHOPPING_TEXT),
+        (said(reply_to_message=message(None, paid_media={}, caption="x")), "x\n[paid media]"),
+        (said(external_reply={**ELSEWHERE, "checklist": SHOPPING}), SHOPPING_TEXT),
         (said(reply_to_message=message(None, story={"id": 1})), "[a story]"),
-        (said(reply_to_message=message(None, new_chat_title="x")), ""),
+        (said(reply_to_message=message(None, new_chat_title="x")), "[new chat title: x]"),
+        (said(reply_to_message=message(None, new_chat_members=[BOBS])), "[new chat members]"),
+        (said(reply_to_message=message(None, video_chat_started={})), "[video chat started]"),
+        (said(reply_to_message=message(None, pinned_message=COUNTING)), PINNED),
+        (said(reply_to_message=message(None, pinned_message=5)), "[pinned message]"),
         (said(reply_to_message={"message_id": 9}), ""),
         (said(reply_to_message=message(None, photo=[], caption="broken")), "broken"),
         (said(reply_to_message=message(5, photo=PHOTO, caption=5)), ""),
@@ -144,6 +160,13 @@ def test_a_reply_that_is_only_the_name_asks_about_a_file_too() -> None:
     replied = message(None, message_id=9, chat=TEAM, photo=PHOTO)
     found = parsed(said_in(TEAM, "@GoclawTestBot", reply_to_message=replied))
     assert (found.text, found.addressed, len(found.quoted_files)) == ("", True, 1)
+
+
+def test_a_reply_to_a_pin_brings_the_files_of_what_is_pinned() -> None:
+    pin = message(None, message_id=9, pinned_message=message(None, photo=PHOTO, caption="look"))
+    found = parsed(said_in(TEAM, "@GoclawTestBot", reply_to_message={**pin, "chat": TEAM}))
+    assert (found.text, found.quote) == ("", "[pinned message]\nlook")
+    assert [file.ref for file in found.quoted_files] == ["x"]
 
 
 def test_what_is_quoted_from_another_chat_is_no_reply() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import pytest
 
@@ -72,6 +73,15 @@ async def test_a_malformed_update_is_told_with_its_number_but_not_its_words(
     assert vars(caplog.records[0])["update_id"] == 9
     assert "secret" not in str([vars(record) for record in caplog.records])
     assert notebook.offers == []
+
+
+async def test_an_update_that_is_for_nobody_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    post = {"update_id": 7, "channel_post": {"message_id": 1}}
+    odd = [post, update(8, is_automatic_forward=True)]
+    with caplog.at_level(logging.DEBUG, "channels.telegram"):
+        await take(ScriptedClient(), *odd)
+    found = [(record.getMessage(), vars(record)["kind"]) for record in caplog.records]
+    assert found == [("update_ignored", "channel_post"), ("update_ignored", "message")]
 
 
 async def test_a_press_of_a_malformed_update_is_answered_too() -> None:
