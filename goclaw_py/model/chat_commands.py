@@ -10,10 +10,10 @@ from typing import Final
 
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.command_text import (
-    STOP_WORDS,
     CommandHead,
     command_head,
     is_stop_text,
+    means_stop,
     visible_word,
 )
 from goclaw_py.model.ids import ApprovalId, OccurrenceId, RunId
@@ -191,6 +191,8 @@ NAMES: Final = (*(name for name, _ in MENU), "start", "reset")
 
 _START_DATA: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The parameter of a link to the bot. The client sends it behind ``/start``, without showing it."""
+_BOT: Final = re.compile(r"@[a-z0-9_]+bot", re.IGNORECASE)
+"""The name of a bot: ``/stop @thisbot`` asks nothing else."""
 _HEARTBEAT_WORDS: Final = {"on": 1, "off": 1, "now": 1, "why": 1, "show": 1, "done": 2}
 """The words that ``/heartbeat`` reads, with the action; all of any other."""
 _LONG_NAME: Final = 5
@@ -223,6 +225,8 @@ def unread_words(message: InboundMessage) -> str:
     if head is None or command is None:
         return ""
     words = [word for word in message.text[head.end :].split() if visible_word(word)]
+    if len(words) == 1 and _BOT.fullmatch(visible_word(words[0])):
+        return ""
     if isinstance(command, TypedCommand):
         del words[: _words_read(command)]
         if command.name == "start" and _START_DATA.fullmatch(" ".join(words)):
@@ -417,7 +421,7 @@ def _is_name(name: str, bot_name: str | None) -> bool:
 
 def _command(head: CommandHead, text: str) -> Command | None:
     name, rest = head.word.lower(), text[head.end :]
-    if name in STOP_WORDS or name == "stopall":
+    if means_stop(head.word) or name == "stopall":
         return StopCommand(everything=name == "stopall")
     if name not in NAMES:
         return None

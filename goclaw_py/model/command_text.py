@@ -24,8 +24,12 @@ _INVISIBLE: Final = re.compile(f"[{INVISIBLE}]+")
 _FULL_WIDTH: Final = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
 """The full-width forms that East Asian keyboards type, such as the slash, to ASCII."""
 
-_FIRST: Final = re.compile(rf"[\s{INVISIBLE}]*[/\uff0f]\S*")
-_MARKS: Final = ".,;:!?…。、،؟"
+_WIDE_MARKS: Final = "…。、،؛؟\uff0c\uff0e\uff1b\uff1a\uff01\uff1f"
+"""Marks of scripts that write no blank behind them."""
+_MARKS: Final = ".,;:!?…。、،؛؟"
+_FIRST: Final = re.compile(
+    rf"[\s{INVISIBLE}]*[/\uff0f][^\s{_WIDE_MARKS}]*[{_WIDE_MARKS}{INVISIBLE}]*"
+)
 _HEAD: Final = re.compile(rf"/((?:\w|[^\x00-\x7f{_MARKS}])+)(?:@([A-Za-z0-9_]+))?[{_MARKS}]*")
 
 # English; German, Dutch, Swedish; French, Spanish, Portuguese, Italian; Czech, Polish, Turkish;
@@ -45,7 +49,6 @@ STOP_WORDS: Final = frozenset(unicodedata.normalize("NFC", _STOP_TEXT).split())
 _LONGEST_WORD: Final = 32
 _LONGEST_TEXT: Final = 256
 """A longer text is not searched for a stop word, whatever is invisible in it."""
-_AROUND_WORDS: Final = f" \t\r\n¡{_MARKS}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,25 @@ def visible_word(text: str) -> str:
 
 
 def is_stop_text(text: str) -> bool:
-    """Return whether a text is only a word such as "stop", perhaps with punctuation."""
+    """Return whether a text is only a word such as "stop", perhaps with punctuation or an emoji."""
     if len(text) > _LONGEST_TEXT:
         return False
     word = visible_word(text).translate(_FULL_WIDTH)
-    return len(word) <= _LONGEST_WORD and word.strip(_AROUND_WORDS).casefold() in STOP_WORDS
+    if len(word) > _LONGEST_WORD:
+        return False
+    begin, end = 0, len(word)
+    while begin < end and not _is_of_word(word[begin]):
+        begin += 1
+    while begin < end and not _is_of_word(word[end - 1]):
+        end -= 1
+    return means_stop(word[begin:end])
+
+
+def means_stop(word: str) -> bool:
+    """Return whether a word means "stop" in some language, in any case."""
+    # A Turkish capital has a dot that its small letter has not.
+    return unicodedata.normalize("NFC", word.lower().replace("\u0307", "")) in STOP_WORDS
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or unicodedata.category(char)[0] == "M"

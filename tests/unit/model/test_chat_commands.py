@@ -1,5 +1,6 @@
 """Commands that people type (SPEC CMD-2, CMD-5)."""
 
+# ruff: noqa: RUF001  full-width marks mean themselves here
 from __future__ import annotations
 
 import re
@@ -86,7 +87,8 @@ def test_what_only_looks_like_stop_belongs_to_the_agent(text: str) -> None:
     "text",
     [
         *("stop", "STOP!!", " Halt. ", "cancel", "Abbrechen", "arre\u0302te", "СТОП", "停止。"),
-        "¡para!",
+        *("¡para!", "«stop»", '"Stop"', "(stop)", "stop 🛑", "✋🏽 stop ✋🏽", "**stop**", "रुको!"),
+        *("İPTAL", "\u0130ptal", "停！！", "قف؟", "stop…"),
     ],
 )
 def test_a_bare_word_in_many_languages_means_stop(text: str) -> None:
@@ -97,12 +99,33 @@ def test_a_bare_word_in_many_languages_means_stop(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["/стоп", "/parar", "/cancel", "/STOPP", "/停止", "/arre\u0302te!", "/रुको", "/قف؟"]
+    "text",
+    ["/стоп", "/parar", "/cancel", "/STOPP", "/停止", "/arre\u0302te!", "/रुको", "/قف", "/İptal"],
 )
 def test_a_stop_word_with_a_slash_is_stop(text: str) -> None:
     assert parse_command(text, US) == ONE
     assert parse_command(f"{text} please", US) == ONE
     assert parse_command(f"{text}x", US) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "unread"),
+    [
+        ("/stop，谢谢", "谢谢"), ("／停止。谢谢", "谢谢"), ("/stop！please", "please"),
+        ("/stop、、 x", "x"), ("/إلغاء،شكرا", "شكرا"), ("/stop！！", ""),
+    ],
+)  # fmt: skip
+def test_scripts_without_blanks_write_marks_behind_commands(text: str, unread: str) -> None:
+    """SPEC CMD-2."""
+    assert parse_command(text, US) == ONE
+    assert unread_words(replace(HELLO, text=text)) == unread
+    (new, rest) = split_new(replace(HELLO, text="/new：首都？"), US)
+    assert (new.text, rest.text) == ("/new：", "首都？")
+
+
+@pytest.mark.parametrize("text", ["stop it", "🛑", "", "!", "停止吗", "st op", "1. stop", "stop 2"])
+def test_a_text_with_more_than_a_stop_word_is_the_agents(text: str) -> None:
+    assert not is_stop_word(replace(HELLO, text=text))
 
 
 INVISIBLE = (
@@ -156,7 +179,13 @@ def test_an_item_of_the_checklist_keeps_what_joins_its_characters() -> None:
 @pytest.mark.parametrize(
     ("text", "unread"),
     [
-        *(("/stop", ""), ("/stop now", "now"), ("/stopall\nand  then", "and then"), ("stop", "")),
+        *(
+            ("/stop", ""),
+            ("/stop @x_Bot", ""),
+            ("/stop now", "now"),
+            ("/stopall\nand  then", "and then"),
+            ("stop", ""),
+        ),
         *(("/status please", "please"), ("/help jobs", "jobs"), ("/undo it", "it")),
         *(("/usage x", "x"), ("/whoami x", "x"), ("/start a b", "a b"), ("/start ref_42-x", "")),
         *(("/queue steer", ""), ("/queue steer what now?", "what now?"), ("/queue\u200b", "")),
