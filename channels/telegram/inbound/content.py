@@ -18,7 +18,7 @@ from channels.telegram.fields import (
 )
 from channels.telegram.inbound.markdown import link, marked
 from channels.telegram.inbound.rich import rich_text
-from channels.telegram.inbound.shared import details, service_text, shared_text
+from channels.telegram.inbound.shared import chosen, details, service_text, shared_text
 from goclaw_py.common.text import cut_text, is_blank
 from goclaw_py.model.messages import Attachment, FileKind
 from goclaw_py.model.values import value
@@ -200,8 +200,19 @@ def read_quote(message: Fields, replied: Fields | None) -> tuple[str, tuple[Atta
         return _shortened(MessageContent(words, selected.get("entities"))), content.attachments
     known = details(about) if content.unsupported else ""
     what = ": ".join(filter(None, [content.unsupported or _story(message), known]))
-    lines = [f"[{words}]" if words else "" for words in (before, what)]
-    return "\n".join(filter(None, [lines[0], _shortened(content), lines[1]])), content.attachments
+    named = [f"[{words}]" if words else "" for words in (before, what, chosen(message, about))]
+    lines = [named[0], _shortened(content), *named[1:], read_links(about)]
+    quote = "\n".join(filter(None, lines))
+    if not (quote or content.attachments) and (address := _address_of(about)):
+        return f"[{address}]", ()
+    return quote, content.attachments
+
+
+def _address_of(post: Fields) -> str:
+    """Return the address of a message in another chat; "" if it has none that people can open."""
+    chat, number = object_or_empty(post.get("chat")), whole_number(post.get("message_id"))
+    name = clean_name(chat.get("username"))
+    return f"https://t.me/{name}/{number}" if name and number and "origin" in post else ""
 
 
 def _quoted(replied: Fields) -> MessageContent:
@@ -236,10 +247,17 @@ def read_links(message: Fields) -> str:
     rows = list_or_empty(object_or_empty(message.get("reply_markup")).get("inline_keyboard"))
     buttons = [object_or_empty(button) for row in rows for button in list_or_empty(row)]
     return "\n".join(
-        link(clean_name(button.get("text")), button.get("url"))
+        link(clean_name(button.get("text")), address)
         for button in buttons
-        if isinstance(button.get("url"), str)
+        if isinstance(address := _address_behind(button), str)
     )
+
+
+def _address_behind(button: Fields) -> object:
+    for key in ("login_url", "web_app"):
+        if key in button:
+            return object_or_empty(button[key]).get("url")
+    return button.get("url")
 
 
 def _unsupported(message: Fields) -> str:

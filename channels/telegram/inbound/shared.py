@@ -99,6 +99,21 @@ def details(message: Fields) -> str:
     return _line(named.get("title"))
 
 
+def chosen(message: Fields, replied: Fields) -> str:
+    """Return the task of a checklist or the option of a poll that a message replies to."""
+    parts = (
+        ("reply_to_checklist_task_id", "checklist", "tasks", "id", "task"),
+        ("reply_to_poll_option_id", "poll", "options", "persistent_id", "option"),
+    )
+    for reference, kind, listed, key, word in parts:
+        if reference in message:
+            for part in list_or_empty(object_or_empty(replied.get(kind)).get(listed)):
+                fields = object_or_empty(part)
+                if fields.get(key) == message[reference] and (words := _line(fields.get("text"))):
+                    return f"this {word}: {words}"
+    return ""
+
+
 def service_text(message: Fields, fields: frozenset[str]) -> str:
     """Return a service message as its name and its text, if it has one: ``new chat title: x``."""
     field = next((key for key in message if key in fields), None)

@@ -125,8 +125,10 @@ def test_captions_forwards_edits_and_quotes_keep_addresses_too() -> None:
         assert parsed(said("?", **reply, quote=quote)).quote == markdown
 
 
-def test_a_button_below_a_post_keeps_its_address() -> None:
-    row = [{"text": "Read more", "url": POST}, {"text": "Like", "callback_data": "x"}]
+@pytest.mark.parametrize("leads", [{"url": POST}, {"login_url": {"url": POST}},
+                                   {"web_app": {"url": POST}}])  # fmt: skip
+def test_a_button_below_a_post_keeps_its_address(leads: Json) -> None:
+    row = [{"text": "Read more", **leads}, {"text": "Like", "callback_data": "x"}, {"web_app": 5}]
     found = parsed(said("News!", reply_markup={"inline_keyboard": [row, "x", [5]]}))
     assert (found.text, found.markdown) == ("News!", f"News!\n[Read more]({POST})")
 

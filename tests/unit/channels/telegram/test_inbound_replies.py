@@ -33,6 +33,14 @@ THREAD = said_in(TEAM, message_thread_id=60, reply_to_message=answer(message_id=
 PLACE = {"latitude": 1.5, "longitude": 2.5}
 VENUE = {"title": "Cafe", "address": "1 Main St", "location": PLACE}
 POLL = {"question": "Tea?", "options": [{"text": "yes"}]}
+VOTE = {
+    "question": "Tea?",
+    "options": [
+        {"text": "yes", "persistent_id": "a"},
+        {"text": "no", "persistent_id": "b"},
+    ],
+}
+BUTTONS = {"reply_markup": {"inline_keyboard": [[{"text": "Go", "url": "https://x.y/z"}]]}}
 BOBS = {"phone_number": "+1", "first_name": "Bob"}
 LONG = {"blocks": [{"type": "paragraph", "text": "x" * 5000}]}
 SHOPPING = {
@@ -88,7 +96,22 @@ def test_a_broken_reply_does_not_cost_the_message(replied: object) -> None:
         (said(reply_to_message=COUNTING), "one two three"),
         (said(reply_to_message=COUNTING, quote={"text": 5}), "one two three"),
         (said(external_reply=ELSEWHERE, quote={"text": "the news", "position": 0}), "the news"),
-        (said(external_reply=ELSEWHERE), ""),
+        (said(external_reply=ELSEWHERE), "[https://t.me/thenews/5]"),
+        (said(external_reply={**ELSEWHERE, "chat": TEAM}), ""),
+        (said(external_reply={**ELSEWHERE, "message_id": "5"}), ""),
+        (said(reply_to_message=message("post", **BUTTONS)), "post\n[Go](https://x.y/z)"),
+        (
+            said(reply_to_message=message(None, checklist=SHOPPING), reply_to_checklist_task_id=2),
+            f"{SHOPPING_TEXT}\n[this task: tea]",
+        ),
+        (
+            said(reply_to_message=message(None, checklist=SHOPPING), reply_to_checklist_task_id=9),
+            SHOPPING_TEXT,
+        ),
+        (
+            said(reply_to_message=message(None, poll=VOTE), reply_to_poll_option_id="b"),
+            "[poll: Tea? Options: yes; no]\n[this option: no]",
+        ),
         (said(reply_to_message=message(None, photo=PHOTO, caption="my cat")), "my cat"),
         (said(reply_to_message=message(None, photo=PHOTO)), ""),
         (said(reply_to_message=message(" \n")), ""),
