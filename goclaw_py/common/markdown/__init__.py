@@ -69,15 +69,18 @@ def parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
     """
     if _ONLY_SIGNS.fullmatch(markdown):
         return None
-    if len(markdown) <= _LONGEST:
-        return _parse(parser, markdown)
     if len(markdown) > _LONGEST_OF_ALL:
         return None
+    is_short = len(markdown) <= _LONGEST
     tokens: list[Token] = []
-    for piece in blocks.pieces(markdown, _LONGEST):
+    for piece in (markdown,) if is_short else blocks.pieces(markdown, _LONGEST):
         if len(piece) > _LONGEST or (parsed := _parse(parser, piece)) is None:
             return None
+        if tokens and parsed and blocks.is_one_list(tokens[-1], parsed[0]):
+            del tokens[-1], parsed[0]
         tokens += parsed
+    if any(token.tag == "ol" for token in tokens):
+        blocks.number_items(tokens)
     return tokens
 
 
@@ -85,16 +88,12 @@ def _parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
     if _cells(markdown) > _MOST_CELLS:
         return None
     tokens = parser.parse(markdown)
-    is_numbered = False
     for token in tokens:
         if token.nesting > 0:
             if token.level >= _DEEPEST - 1:
                 return None
-            is_numbered = is_numbered or token.tag == "ol"
         elif token.children and "[" in token.content:
             token.children = with_words(token.children)
-    if is_numbered:
-        blocks.number_items(tokens)
     return tokens
 
 

@@ -153,6 +153,13 @@ def number_items(tokens: Sequence[Token]) -> None:
                     item.info += item.markup
 
 
+def is_one_list(last: Token, first: Token) -> bool:
+    """Return whether two pieces of a text were cut within a list."""
+    if last.type not in {"ordered_list_close", "bullet_list_close"}:
+        return False
+    return first.nesting > 0 and (first.tag, first.markup) == (last.tag, last.markup)
+
+
 def pieces(markdown: str, limit: int) -> Iterator[str]:
     """Split a long text between blocks, each piece at most ``limit`` characters if it can be.
 

@@ -244,8 +244,18 @@ def test_a_long_text_keeps_its_formatting() -> None:
 
 
 def test_a_list_of_thousands_keeps_its_numbers() -> None:
-    text = "".join(f"{number}. **a**\n" for number in range(1, 10_001))
-    tokens = parse(_parser, text)
-    assert tokens is not None
-    numbers = [token.info for token in tokens if token.type == "list_item_open"]
-    assert numbers == [f"{number}." for number in range(1, 10_001)]
+    for text in (
+        "".join(f"{number}. **a**\n" for number in range(1, 10_001)),
+        "1. **a**\n" * 10_000,
+        "1. a\n\n   b\n\n" * 10_000,
+    ):
+        tokens = parse(_parser, text)
+        assert tokens is not None
+        numbers = [token.info for token in tokens if token.type == "list_item_open"]
+        assert numbers == [f"{number}." for number in range(1, 10_001)]
+        assert [token.tag for token in tokens].count("ol") == 2
+
+
+def test_a_long_list_has_no_gaps() -> None:
+    for text in ("- **abcdef**\n" * 4000, "1. **abcdef**\n" * 4000):
+        assert "\n\n" not in "\n".join(markup.html(part).text for part in render(text))
