@@ -71,6 +71,8 @@ def parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
         return None
     if len(markdown) > _LONGEST_OF_ALL:
         return None
+    if "```" in markdown:
+        markdown = blocks.with_fences_on_lines(markdown)
     is_short = len(markdown) <= _LONGEST
     tokens: list[Token] = []
     for piece in (markdown,) if is_short else blocks.pieces(markdown, _LONGEST):
@@ -94,6 +96,8 @@ def _parse(parser: MarkdownIt, markdown: str) -> list[Token] | None:
                 return None
         elif token.children and "[" in token.content:
             token.children = with_words(token.children)
+        elif token.type == "fence":
+            blocks.show_info(token)
     return tokens
 
 

@@ -19,6 +19,7 @@ from markdown_it.token import Token
 _CRON = re.compile(r"\*(?:[ \t]+[\d*/,?LW#-]+){4,6}(?=[ \t]|$)")
 """A cron expression that begins with a star, which would be a rule or nested lists."""
 _LEAST_UNDERLINE = 3
+_BEHIND_WORDS = re.compile(r"^([^`\n]+)(```[\w+#.-]*)[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(r"[-+*](?:[ \t]+|$)")
 _COMPARES = re.compile(r">(?:[=<_:;/.&%^)\]},\d]|-(?! )|>>[ ]\S)")
 """A comparison, a redirection, a face, or the prompt of Python: no quotes."""
@@ -151,6 +152,44 @@ def number_items(tokens: Sequence[Token]) -> None:
                         item.info = str(int(first) + count).rjust(len(first), "0")
                 for item in numbered:
                     item.info += item.markup
+
+
+def with_fences_on_lines(markdown: str) -> str:
+    """Return a text in which each fence has its own line, also behind words: ``Run:```sh``.
+
+    Only if the next fence closes it; otherwise the signs are part of a sentence.
+    """
+    if not _BEHIND_WORDS.search(markdown):
+        return markdown
+    lines = markdown.split("\n")
+    closing: str | None = None
+    indents: list[str | None] = []
+    for line in reversed(lines):
+        indents.append(closing)
+        words = line.lstrip("> \t")
+        if words.startswith("```"):
+            closing = line[: len(line) - len(words)] if words.rstrip() == "```" else None
+    found: list[str] = []
+    fence = ""
+    for line, indent in zip(lines, reversed(indents), strict=True):
+        words = line.lstrip("> \t")
+        if words.startswith(("```", "~~~")):
+            fence = words[:3] if not fence else "" if words.startswith(fence) else fence
+        elif not fence and indent is not None:
+            glued = _BEHIND_WORDS.fullmatch(line)
+            # The mark of an item is no word.
+            if glued and any(char.isalpha() for char in glued[1]):
+                fence = "```"
+                found += [glued[1].rstrip(), indent + glued[2]]
+                continue
+        found.append(line)
+    return "\n".join(found)
+
+
+def show_info(fence: Token) -> None:
+    """Show the line of a fence as code if there is no other: ```` ```sh npm install ````."""
+    if " " in fence.info.strip() and not fence.content.strip():
+        fence.content, fence.info = fence.info.strip() + "\n", ""
 
 
 def is_one_list(last: Token, first: Token) -> bool:

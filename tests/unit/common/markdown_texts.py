@@ -507,6 +507,17 @@ MARKUP = {
     ">a": "<blockquote>a</blockquote>",
     ">>> f()\n1\n>>> g()": "&gt;&gt;&gt; f()\n1\n&gt;&gt;&gt; g()",
     "Total\n-----\n5": "<b>Total</b>\n\n5",
+    # Fences.
+    "Run:```\na *b* c\n```\n*d*": "Run:\n\n<pre>a *b* c</pre>\n\n<i>d</i>",
+    "> Run: ```\n> a*b*\n> ```": "<blockquote>Run:\n\n<pre>a*b*</pre></blockquote>",
+    "1. Run: ```\n   a*b*\n   ```\n2. b": "1. Run:\n<pre>a*b*</pre>\n2. b",
+    "- a\n  - Run: ```\n    a\n    ```\n- b": "• a\n    • Run:\n<pre>a</pre>\n• b",
+    "It ends with ```\n\n~~~\na\n~~~": "It ends with ```\n\n<pre>a</pre>",
+    "Or with ```\n\n```c\na\n```\nb": (
+        'Or with ```\n\n<pre><code class="language-c">a</code></pre>\n\nb'
+    ),
+    "```\na ```\nb\n```": "<pre>a ```\nb</pre>",
+    "Run\n```sh npm i *x*\n```": "Run\n\n<pre>sh npm i *x*</pre>",
     # Bars in tables.
     "|a|b|\n|-|-|\n|`x|y`|z|": "<pre>a    b\n───  ─\nx|y  z</pre>",
     "|a|b|\n|-|-|\n|``x|`y``|z|": "<pre>a     b\n────  ─\nx|`y  z</pre>",

@@ -121,7 +121,7 @@ def test_markup_is_shown_alike_everywhere(text: str, html: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["``` the end", "[here]: https://e.org", "~~~a~~~", "#", "*", "-", ">", "***", "|"],
+    ["```", "[here]: https://e.org", "~~~a~~~", "#", "*", "-", ">", "***", "|"],
 )
 def test_markdown_that_shows_nothing_is_shown_as_it_is(text: str) -> None:
     """An answer that was given has to arrive."""
@@ -210,6 +210,8 @@ GROWING = {
     "underlines": lambda n: "a\n=\n" * n,
     "rows": lambda n: "|a|b|\n|-|-|\n" + "|`c|d` `|e|\n" * n,
     "a row": lambda n: "|a|b|\n|-|-|\n" + "|`c|d ``" * n,
+    "fences behind words": lambda n: "a ```\n" * n + "```",
+    "closed fences behind words": lambda n: "a ```b\nc\n```\n" * n,
     "bullets": lambda n: "- + a\n" * n,
     "sums": lambda n: "1\n" + "+ 2\n- 3\n" * n,
     "prompts": lambda n: ">>> a\n" * n,
