@@ -155,7 +155,7 @@ def number_items(tokens: Sequence[Token]) -> None:
 
 
 def with_fences_on_lines(markdown: str) -> str:
-    """Return a text in which each fence has its own line, also behind words: ``Run:```sh``.
+    """Return a text in which each fence has its own line, also one behind words.
 
     Only if the next fence closes it; otherwise the signs are part of a sentence.
     """
@@ -187,7 +187,7 @@ def with_fences_on_lines(markdown: str) -> str:
 
 
 def show_info(fence: Token) -> None:
-    """Show the line of a fence as code if there is no other: ```` ```sh npm install ````."""
+    """Show the line of a fence as code if there is no other, as in a fence with a whole command."""
     if " " in fence.info.strip() and not fence.content.strip():
         fence.content, fence.info = fence.info.strip() + "\n", ""
 
