@@ -110,7 +110,7 @@ class SchedulerSettings(Section):
     )
     """the minimum delay of the next run after the 1st, 2nd … failure in a row; []: no delay"""
     auto_disable_after: Annotated[int | None, Whole(0, 1000)] = None
-    """the number of failures in a row after which a job is disabled; 0: never"""
+    """the number of failures in a row after which a job is disabled and its owner told; 0: never"""
     misfire: Misfire | None = None
     """what to do about missed runs. once: run the job once to catch up; skip: do not"""
     misfire_grace_s: Annotated[float | None, Duration(1, _YEAR_S)] = Field(

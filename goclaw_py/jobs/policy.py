@@ -20,6 +20,8 @@ MIN_INTERVAL_S: Final = 1.0
 MODEL_MIN_INTERVAL_S: Final = 60.0
 MODEL_AUTO_DISABLE: Final = 5
 """For jobs of models, unless the profile is stricter (SPEC CRON-8, CRON-15)."""
+_AUTO_DISABLE: Final = 10
+"""For jobs of operators. Texts of errors are not compared: many contain the id of a request."""
 
 
 class Anchor(StrEnum):
@@ -162,7 +164,7 @@ _MANY: Final = 1000
 PROFILES: Final[Mapping[str, Profile]] = {
     profile.name: profile
     for profile in (
-        Profile("goclaw", JobPolicy()),
+        Profile("goclaw", JobPolicy(auto_disable_after=_AUTO_DISABLE)),
         Profile(
             "caco",
             JobPolicy(
@@ -267,10 +269,11 @@ def min_interval_for_model_s(policy: JobPolicy) -> float:
 
 def for_model(policy: JobPolicy) -> JobPolicy:
     """Return the stricter policy for jobs of models (SPEC CRON-8, CRON-9, CRON-15)."""
+    most = MODEL_AUTO_DISABLE
     return replace(
         policy,
         min_interval_s=min_interval_for_model_s(policy),
-        auto_disable_after=policy.auto_disable_after or MODEL_AUTO_DISABLE,
+        auto_disable_after=min(policy.auto_disable_after or most, most),
         delete_after_run=False,
     )
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.jobs.embedded import job_scheduler as library
-from goclaw_py.jobs.policy import JobPolicy
+from goclaw_py.jobs.policy import DEFAULT_PROFILE, JobPolicy
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.guides import ROOT, Program, programs, strictly_typed
@@ -59,7 +59,9 @@ def test_the_table_of_the_policy_is_that_of_the_code() -> None:
     rows = [row.split(" | ") for row in table.splitlines()[2:]]
     told = {row[0].strip("| `"): row[1].strip("`") for row in rows}
     assert len(told) > 8
-    defaults = {field.name: field.default for field in fields(JobPolicy)}
+    defaults = {
+        field.name: getattr(DEFAULT_PROFILE.policy, field.name) for field in fields(JobPolicy)
+    }
     for key, shown in told.items():
         default = defaults[key]
         words = {True: "true", False: "false"}.get(default) if isinstance(default, bool) else None

@@ -250,6 +250,32 @@ async def test_a_job_that_is_switched_off_is_told_to_its_owner_in_any_case(notif
         assert len(told(gateway, "ann")) == 1 + (notify is Notify.ALWAYS)
 
 
+@pytest.mark.parametrize("error", ["refused", "refused, request {}"])
+@pytest.mark.parametrize(("policy", "state"), [
+    ({}, JobState.DISABLED),
+    ({"auto_disable_after": 0}, JobState.ACTIVE),
+    ({"auto_disable_after": 11}, JobState.ACTIVE),
+])  # fmt: skip
+async def test_an_operators_job_is_disabled_after_ten_failures_in_a_row(
+    error: str, policy: dict[str, object], state: JobState
+) -> None:
+    """SPEC CRON-8: a success starts the count again, and so does a resume."""
+    bad = [Fail(AgentError("Bad request.", error.format(number))) for number in range(10)]
+    agent = ScriptedAgent(Say("hi"), *bad[:9], Say("fine"), *bad)
+    async with a_process(agent) as gateway:
+        await gateway.ask("hello", chat="ann")
+        job = await make(gateway, wanted(every(60), TargetKind.NONE, Notify.NEVER, **policy))
+        await until(lambda: len(agent.requests) == 21, within_s=1300)
+        await asyncio.sleep(30)
+        now = await stored(gateway, job)
+        assert (now.state, now.failures) == (state, 10)
+        told_so = "“job” has failed 10 times in a row. I disabled it"
+        assert (told_so in told(gateway, "ann")[-1]) == (state is JobState.DISABLED)
+        if state is JobState.DISABLED:
+            now = await service(gateway).edit(job.id, JobChange(state=JobState.ACTIVE), OPERATOR)
+            assert (now.state, now.failures) == (JobState.ACTIVE, 0)
+
+
 async def test_a_job_that_was_resumed_during_its_run_goes_on_with_one_failure() -> None:
     """SPEC CRON-8, CRON-11: whoever resumes it is not overruled by what was known before."""
     agent = ScriptedAgent(Fail(BROKEN), Block("late"))

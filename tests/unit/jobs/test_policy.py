@@ -128,7 +128,8 @@ def test_what_a_model_made_runs_each_minute_at_most_and_is_kept_and_soon_switche
     assert made.min_interval_s == MODEL_MIN_INTERVAL_S == 60
     assert for_model(PROFILES["caco"].policy).min_interval_s == 3600
     assert made.auto_disable_after == MODEL_AUTO_DISABLE == 5
-    assert for_model(replace(PLAIN, auto_disable_after=3)).auto_disable_after == 3
+    for given, most in ((3, 3), (10, 5), (0, 5)):
+        assert for_model(replace(PLAIN, auto_disable_after=given)).auto_disable_after == most
     assert (PLAIN.delete_after_run, made.delete_after_run) == (True, False)
 
 
