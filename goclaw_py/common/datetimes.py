@@ -83,6 +83,14 @@ def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
 
     Raises ``BadMoment``, which shows the present time in ``zone`` if the offset is missing.
     """
+    return ahead(any_moment(text, now=now, zone=zone), now=now, zone=zone, shown=text)
+
+
+def any_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
+    """Parse ISO 8601 with an offset, also of the past; the result is in UTC.
+
+    Raises ``BadMoment``, like ``strict_moment``.
+    """
     found = _ISO.fullmatch(text.strip().lower()) if len(text) <= 100 else None
     try:
         at = found and _iso(found)
@@ -99,7 +107,7 @@ def strict_moment(text: str, *, now: datetime, zone: str = "UTC") -> datetime:
             f"{_shown(text)} has no offset, so nobody knows when that is: write it like now, "
             f"which is {here} ({zone})"
         )
-    return ahead(at.astimezone(UTC), now=now, zone=zone, shown=text)
+    return at.astimezone(UTC)
 
 
 def why_not(plain: str) -> str:

@@ -106,6 +106,16 @@ class Search(Arguments):
     notification: Notification | None = Field(
         default=None, description="Filter by notification policy"
     )
+    created_after: str | None = Field(
+        default=None, description="Only schedules created after this time (ISO 8601 with offset)"
+    )
+    created_before: str | None = Field(
+        default=None, description="Only schedules created before this time (ISO 8601 with offset)"
+    )
+    next_run_before: str | None = Field(
+        default=None,
+        description="Only schedules that run next before this time (ISO 8601 with offset)",
+    )
     limit: int | None = Field(
         default=None,
         description=f"Max results to return (default {FEW_RESULTS}, max {MOST_RESULTS})",

@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 
+from goclaw_py.common.datetimes import any_moment
 from goclaw_py.common.timezones import zone
 from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, Payload, Program, Prompt
 from goclaw_py.jobs.policy import OnShort
 from goclaw_py.jobs.schedule import Cron, Timing, check, spaced
-from goclaw_py.model.errors import ToolFailed, UnknownJob
+from goclaw_py.model.errors import BadMoment, ToolFailed, UnknownJob
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import JobChange, JobDraft, JobService, Keep, Requester
 from goclaw_py.ports.store import JobQuery
@@ -109,16 +110,19 @@ class ScheduleSearch(ScheduleTool[Search]):
         offset = _within(arguments.offset, "offset", 0, 0)
         if offset > MAX_OFFSET:
             raise ToolFailed(f"offset: must be at most {MAX_OFFSET}")
-        query = JobQuery(
-            name=one_line(arguments.name or ""),
-            states=(JobState(arguments.status),) if arguments.status else (),
-            kinds=(_KINDS[arguments.cadence_type],) if arguments.cadence_type else (),
-            notify=Notify(arguments.notification) if arguments.notification else None,
-            limit=min(limit, MOST_RESULTS),
-            offset=offset,
-        )
         with in_words():
             now = await _local_now(service, asker)
+            query = JobQuery(
+                name=one_line(arguments.name or ""),
+                states=(JobState(arguments.status),) if arguments.status else (),
+                kinds=(_KINDS[arguments.cadence_type],) if arguments.cadence_type else (),
+                notify=Notify(arguments.notification) if arguments.notification else None,
+                created_after=_time("created_after", arguments.created_after, now),
+                created_before=_time("created_before", arguments.created_before, now),
+                next_run_before=_time("next_run_before", arguments.next_run_before, now),
+                limit=min(limit, MOST_RESULTS),
+                offset=offset,
+            )
             page = await service.search(query, asker)
             return written(found(page, offset=offset, limit=query.limit, now=now))
 
@@ -262,6 +266,16 @@ def _within(given: int | None, name: str, usual: int, least: int) -> int:
     if given < least:
         raise ToolFailed(f"{name}: must be at least {least}")
     return given
+
+
+def _time(name: str, given: str | None, now: datetime) -> datetime | None:
+    """Return the time of a filter, None without one. Raises ``ToolFailed``."""
+    if given is None or not given.strip():
+        return None
+    try:
+        return any_moment(given, now=now, zone=str(now.tzinfo))
+    except BadMoment as error:
+        raise ToolFailed(f"{name}: {error}") from error
 
 
 def _with_goal(payload: Payload, goal: str) -> Payload:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -312,6 +312,30 @@ async def test_jobs_come_in_the_order_of_their_next_runs(world: World) -> None:
     ):
         page = await world.a.jobs(query)
         assert ([job.spec.slug for job in page.jobs], page.total) == (slugs, total)
+
+
+@pytest.mark.parametrize(("times", "found"), [
+    ({"created_after": at(0)}, {"second", "third"}),
+    ({"created_before": at(2)}, {"first", "second"}),
+    ({"created_after": at(0), "created_before": at(2)}, {"second"}),
+    ({"next_run_before": at(20)}, {"first"}),
+    ({"next_run_before": at(21)}, {"first", "third"}),
+])  # fmt: skip
+@pytest.mark.parametrize("owner", [None, OWNER])
+async def test_jobs_are_selected_by_times_which_do_not_count_themselves(
+    world: World, owner: Owner | None, times: dict[str, datetime], found: set[str]
+) -> None:
+    """SPEC AGENT-6: a job without a next run is never before anything."""
+    await added(
+        world.a,
+        replace(a_job("first", due_at=at(10)), created_at=at(0)),
+        replace(a_job("second", due_at=None), created_at=at(1)),
+        replace(a_job("third", due_at=at(20)), created_at=at(2)),
+    )
+    query = JobQuery(owner=owner, **times)  # type: ignore[arg-type]
+    page = await world.a.jobs(query)
+    assert {job.spec.slug for job in page.jobs} == found
+    assert page.total == sum((await world.a.job_counts(query)).values()) == len(found)
 
 
 @pytest.mark.parametrize(

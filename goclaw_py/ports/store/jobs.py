@@ -35,6 +35,9 @@ class JobQuery:
         name: A part of the name or slug, ignoring case.
         kinds: Kinds of schedules: ``at``, ``every``, ``cron``.
         target: The chat that gets the results, in any thread.
+        created_after: Created later than this.
+        created_before: Created earlier than this.
+        next_run_before: Next due earlier than this; a job without a next run is never selected.
         limit: At least 1.
     """
 
@@ -45,6 +48,9 @@ class JobQuery:
     kinds: tuple[str, ...] = ()
     notify: Notify | None = None
     target: Target | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    next_run_before: datetime | None = None
     limit: int = 50
     offset: int = 0
 

@@ -213,6 +213,9 @@ with found as (
       and ($8::text[] = '{}' or kind = any ($8))
       and ($9::text is null or notify = $9)
       and ($10::text is null or (channel, account, chat) = ($10, $11::text, $12::text))
+      and ($13::timestamptz is null or created_at > $13)
+      and ($14::timestamptz is null or created_at < $14)
+      and ($15::timestamptz is null or next_run_at < $15)
 ), page as (
     select *
     from found
@@ -240,6 +243,9 @@ with found as (
       and ($8::text[] = '{}' or kind = any ($8))
       and ($9::text is null or notify = $9)
       and ($10::text is null or (channel, account, chat) = ($10, $11::text, $12::text))
+      and ($13::timestamptz is null or created_at > $13)
+      and ($14::timestamptz is null or created_at < $14)
+      and ($15::timestamptz is null or next_run_at < $15)
 ), page as (
     select *
     from found
@@ -266,6 +272,9 @@ where ($1::text is null or owner = $1)
   and ($5::text[] = '{}' or kind = any ($5))
   and ($6::text is null or notify = $6)
   and ($7::text is null or (channel, account, chat) = ($7, $8::text, $9::text))
+  and ($10::timestamptz is null or created_at > $10)
+  and ($11::timestamptz is null or created_at < $11)
+  and ($12::timestamptz is null or next_run_at < $12)
 group by state;
 
 -- name: zone

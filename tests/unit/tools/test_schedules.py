@@ -111,6 +111,11 @@ def test_they_take_exactly_these_arguments(world: Schedules) -> None:
         status=text("Filter by status", "active", "paused", "completed", "disabled"),
         cadence_type=text("Filter by cadence type", *CADENCES),
         notification=text("Filter by notification policy", *NOTIFICATIONS),
+        created_after=text("Only schedules created after this time (ISO 8601 with offset)"),
+        created_before=text("Only schedules created before this time (ISO 8601 with offset)"),
+        next_run_before=text(
+            "Only schedules that run next before this time (ISO 8601 with offset)"
+        ),
         limit=number("Max results to return (default 20, max 50)"),
         offset=number("Pagination offset (default 0). Use to fetch subsequent pages."),
     )
@@ -374,6 +379,9 @@ async def test_a_search_finds_all_of_an_owner_soon_ones_first(world: Schedules) 
     }
 
 
+ALL_THREE = {"Weather in Pune", "Bad weather", "Call Mum"}
+
+
 @pytest.mark.parametrize(("filters", "names"), [
     ({"name": "WEATHER"}, {"Weather in Pune", "Bad weather"}),
     ({"name": "%"}, set()),
@@ -385,7 +393,15 @@ async def test_a_search_finds_all_of_an_owner_soon_ones_first(world: Schedules) 
     ({"notification": "never"}, {"Call Mum"}),
     ({"name": "weather", "status": "active"}, {"Weather in Pune"}),
     ({"name": "weather", "notification": "never"}, set()),
-    ({"name": None, "limit": None}, {"Weather in Pune", "Bad weather", "Call Mum"}),
+    ({"name": None, "limit": None}, ALL_THREE),
+    ({"created_after": "2026-01-02T08:00:00+05:30"}, ALL_THREE),
+    ({"created_after": "2026-01-02T08:34:05+05:30"}, set()),
+    ({"created_before": "2026-01-02T03:04:06Z"}, ALL_THREE),
+    ({"created_before": "2026-01-02T03:04:05Z"}, set()),
+    ({"created_after": "2025-12-31T00:00:00Z", "created_before": "2026-01-01T00:00:00Z"}, set()),
+    ({"next_run_before": "2026-01-04T00:00:00Z"}, {"Weather in Pune"}),
+    ({"next_run_before": "2026-03-01T09:00:01Z"}, {"Weather in Pune", "Call Mum"}),
+    ({"next_run_before": "2026-01-01T00:00:00Z", "created_after": None}, set()),
 ])  # fmt: skip
 async def test_filters(world: Schedules, filters: dict[str, Any], names: set[str]) -> None:
     await world.create(name="Weather in Pune", cadence_type="cron", cadence_value="0 8 * * *")
@@ -434,7 +450,11 @@ async def test_the_hint_is_right_wherever_a_page_begins(
     ({"offset": 10**30}, "offset: must be at most 1000000000"),
     ({"limit": "20"}, "limit: must be a valid integer"),
     ({"status": "failed"}, "status: must be 'active', 'paused', 'completed' or 'disabled'"),
-    ({"created_after": "2026-01-01"}, "created_after: unknown argument"),
+    ({"created_from": "2026-01-01"}, "created_from: unknown argument"),
+    ({"created_after": "2026-01-01"}, "created_after: '2026-01-01' is no time in ISO 8601"),
+    ({"created_before": "2026-01-01T09:00:00"}, "created_before: '2026-01-01T09:00:00' has no"),
+    ({"next_run_before": "soon"}, "next_run_before: 'soon' is no time in ISO 8601"),
+    ({"created_after": "0001-01-01T00:00:00+14:00"}, "is no time in ISO 8601"),
 ])  # fmt: skip
 async def test_wrong_pages(world: Schedules, arguments: dict[str, Any], said: str) -> None:
     assert said in await refused(world, "search", **arguments)

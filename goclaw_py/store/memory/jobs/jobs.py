@@ -475,7 +475,14 @@ def _matches(job: Job, query: JobQuery) -> bool:
         and query.name.casefold() in job_rules.words(job.spec.slug, job.spec.name)
         and (not query.states or job.state in query.states)
         and (not query.kinds or schedule_json(job.spec.schedule)["kind"] in query.kinds)
+        and (query.created_after is None or job.created_at > query.created_after)
+        and (query.created_before is None or job.created_at < query.created_before)
+        and _is_due_before(job, query.next_run_before)
     )
+
+
+def _is_due_before(job: Job, at: datetime | None) -> bool:
+    return at is None or (job.next_run_at is not None and job.next_run_at < at)
 
 
 def _chat_of(job: Job) -> Target | None:

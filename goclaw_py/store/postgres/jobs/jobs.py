@@ -365,6 +365,9 @@ def _conditions(query: JobQuery) -> tuple[object, ...]:
         place.channel,
         place.account,
         place.chat,
+        query.created_after,
+        query.created_before,
+        query.next_run_before,
     )
 
 
