@@ -82,7 +82,7 @@ class Alerts:
         found = await self._routes.find(agent, policy)
         target = found.route.target
         if isinstance(policy.target, NoTarget):
-            return HeartbeatOutcome(HeartbeatRunStatus.ALERTED, NOWHERE, said.text)
+            return HeartbeatOutcome(HeartbeatRunStatus.LOGGED, NOWHERE, said.text)
         if target is None:
             return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, said.text)
         there = target_text(found.wanted or target)

@@ -298,6 +298,7 @@ _WORDLESS: Final = "its run failed without a word"
 _FAILED: Final = {
     HeartbeatRunStatus.OK: False,
     HeartbeatRunStatus.ALERTED: False,
+    HeartbeatRunStatus.LOGGED: False,
     HeartbeatRunStatus.DUPLICATE: False,
     HeartbeatRunStatus.NO_ROUTE: False,
     HeartbeatRunStatus.FAILED: True,

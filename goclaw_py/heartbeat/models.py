@@ -35,6 +35,8 @@ class HeartbeatRunStatus(StrEnum):
     """The agent is busy, or this process was shut down; it is retried."""
     OK = "ok"
     ALERTED = "alerted"
+    LOGGED = "logged"
+    """Its alert is not sent, because the target is ``none``. Stored as ``ALERTED``."""
     DUPLICATE = "duplicate"
     NO_ROUTE = "no_route"
     SKIPPED = "skipped"

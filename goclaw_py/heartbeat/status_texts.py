@@ -31,6 +31,8 @@ _SEARCHED: Final = 400
 _WORDS: Final = {
     HeartbeatRunStatus.RUNNING: "it is running",
     HeartbeatRunStatus.DEFERRED: "it is waiting, because its agent is busy",
+    HeartbeatRunStatus.ALERTED: "it had an alert",
+    HeartbeatRunStatus.LOGGED: "it had an alert, which was only written to the log",
     HeartbeatRunStatus.OK: "nothing needed attention, so no message was sent",
     HeartbeatRunStatus.DUPLICATE: (
         "it repeated an alert of the last 24 hours, which was not sent again"
@@ -119,12 +121,8 @@ def _told(heartbeat_run: HeartbeatRun) -> str:
         where = f" to {_place(heartbeat_run.target)}" if heartbeat_run.target else ""
         said = f"it had an alert, but the message could not be delivered{where}"
         return _with_detail(said, heartbeat_run.undelivered or heartbeat_run.detail)
-    if heartbeat_run.status is not HeartbeatRunStatus.ALERTED:
+    if heartbeat_run.status is not HeartbeatRunStatus.ALERTED or heartbeat_run.target is None:
         return ""
-    if heartbeat_run.target is None:
-        return _with_detail(
-            "it had an alert, which was only written to the log", heartbeat_run.detail
-        )
     where = _place(heartbeat_run.target)
     if heartbeat_run.delivery == "pending":
         return f"it had an alert, which waits to be sent to {where}"

@@ -214,7 +214,9 @@ def shown(
     pairs = zip(states, errors, strict=True)
     why = next((error or "" for state, error in pairs if state in GIVEN_UP), "")
     status = heartbeat_run.status
-    if status is HeartbeatRunStatus.ALERTED and became == "dead":
+    if status is HeartbeatRunStatus.ALERTED and heartbeat_run.target is None:
+        status = HeartbeatRunStatus.LOGGED
+    elif status is HeartbeatRunStatus.ALERTED and became == "dead":
         status = HeartbeatRunStatus.DELIVERY_FAILED
     return replace(heartbeat_run, status=status, delivery=became, undelivered=why)
 
@@ -226,12 +228,25 @@ class Wanted:
     Args:
         status: None: any.
         skip: None: any or none.
-        dead: Whether one of the messages is dead; None: either.
+        shown_as: What an alert is shown as (``_ALERTS``); None: any.
     """
 
     status: str | None = None
     skip: str | None = None
-    dead: bool | None = None
+    shown_as: str | None = None
+
+
+_ALERTS: Final = (
+    HeartbeatRunStatus.ALERTED,
+    HeartbeatRunStatus.LOGGED,
+    HeartbeatRunStatus.DELIVERY_FAILED,
+)
+"""They are stored as ``ALERTED``: which one it is follows from its target and its messages."""
+
+
+def stored_status(status: HeartbeatRunStatus) -> HeartbeatRunStatus:
+    """Return the status that is stored for one that is shown."""
+    return HeartbeatRunStatus.ALERTED if status in _ALERTS else status
 
 
 def wanted(outcome: str) -> Wanted:
@@ -240,7 +255,7 @@ def wanted(outcome: str) -> Wanted:
     ``skipped`` matches all skip reasons.
     """
     status, found, skip = outcome.partition(":")
-    if status == HeartbeatRunStatus.DELIVERY_FAILED:
-        return Wanted(HeartbeatRunStatus.ALERTED, skip if found else None, dead=True)
-    dead = False if status == HeartbeatRunStatus.ALERTED else None
-    return Wanted(status, skip if found else None, dead)
+    cause = skip if found else None
+    if status in _ALERTS:
+        return Wanted(HeartbeatRunStatus.ALERTED, cause, shown_as=status)
+    return Wanted(status, cause)

@@ -228,7 +228,7 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
 
     async def stands() -> tuple[str, str, str]:
         row = await row_of(world.b, claimed.id)
-        for outcome in ("alerted", "delivery_failed"):
+        for outcome in ("alerted", "logged", "delivery_failed"):
             for agent in (None, row.agent):
                 for since, counts in ((row.claimed_at, True), (row.claimed_at + DAY, False)):
                     runs = await world.b.heartbeat_runs(agent, outcome=outcome, since=since)
@@ -249,6 +249,18 @@ async def test_the_delivery_of_a_heartbeat_run_is_the_worst_of_its_messages(worl
     assert await stands() == ("alerted", "pending", "")
     await sent(world)
     assert await stands() == ("alerted", "sent", "")
+
+
+async def test_an_alert_without_a_target_is_only_logged(world: World) -> None:
+    """HB-8, HB-9: also of a release that stored it as alerted."""
+    await planned(world.a)
+    for status in (HeartbeatRunStatus.LOGGED, HeartbeatRunStatus.ALERTED):
+        claimed = await by_hand(world.a)
+        await world.a.end_heartbeat_run(ended(claimed, status), [], node=A)
+        assert (await row_of(world.b, claimed.id)).outcome == "logged"
+    for agent in (None, AGENT):
+        for outcome, number in (("logged", 2), ("alerted", 0), ("delivery_failed", 0)):
+            assert len(await world.b.heartbeat_runs(agent, outcome=outcome)) == number
 
 
 async def test_only_an_alert_fails_by_its_delivery(world: World) -> None:

@@ -32,9 +32,18 @@ CHATS = [Target("telegram", "default", chat) for chat in ("100", "200")]
 KEYS = ["", "pump", "tank"]
 ENDS = [
     HeartbeatRunStatus(name)
-    for name in ("ok", "alerted", "alerted", "no_route", "skipped", "failed")
+    for name in ("ok", "alerted", "alerted", "logged", "no_route", "skipped", "failed")
 ]
-OUTCOMES = ["ok", "alerted", "delivery_failed", "skipped", "skipped:empty", "lost", "what"]
+OUTCOMES = [
+    "ok",
+    "alerted",
+    "logged",
+    "delivery_failed",
+    "skipped",
+    "skipped:empty",
+    "lost",
+    "what",
+]
 
 
 @dataclass(slots=True)

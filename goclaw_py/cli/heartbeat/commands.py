@@ -44,10 +44,13 @@ _LOOK_EVERY_S = 0.5
 _DELIVERY_S = 10.0
 """How long to wait for the delivery of an alert before it is shown as not sent yet."""
 
-_FINE = ("ok", "alerted", "duplicate", "skipped:no_file", "skipped:empty", "skipped:nothing_due")
+_FINE = (
+    "ok", "alerted", "logged", "duplicate", "skipped:no_file", "skipped:empty",
+    "skipped:nothing_due",
+)  # fmt: skip
 """Outcomes of a heartbeat run that are not failures."""
 
-_SPEAKS = ("alerted", "duplicate", "no_route", "failed", "delivery_failed")
+_SPEAKS = ("alerted", "logged", "duplicate", "no_route", "failed", "delivery_failed")
 """Outcomes of a heartbeat run that may have a reply to show."""
 
 _REFUSED = {

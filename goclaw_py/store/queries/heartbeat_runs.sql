@@ -474,16 +474,19 @@ select
         order by o.id
     ) as errors;
 
--- part: given_up
--- With or without a message that was given up ($5), or either. No ``exists``: the planner would read
--- all messages at once.
+-- part: shown_as
+-- What an alert is shown as ($5), or any. No ``exists``: the planner would read all messages at once.
       and (
-          $5::boolean is null
-          or $5 = coalesce(
-              (select true from outbox as o
-               where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
-              false
-          )
+          $5::text is null
+          or $5 = case
+              when channel is null then 'logged'
+              when coalesce(
+                  (select true from outbox as o
+                   where o.heartbeat_run = l.id and o.state in ('dead', 'dropped') limit 1),
+                  false
+              ) then 'delivery_failed'
+              else 'alerted'
+          end
       );
 
 -- name: log
@@ -500,15 +503,14 @@ from (
 order by l.claimed_at desc, l.id desc;
 
 -- name: log_with_status
--- Those with a status, and with or without a message that was given up ($5). For the way in which
--- it is said see the lists of runs.
+-- Those with a status, and shown as $5. For the way in which it is said see the lists of runs.
 -- use: shown
 from (
     select *
     from heartbeat_runs as l
     where status >= $4 and (status, claimed_at, id) < ($4, $2, $3)
       and claimed_at >= coalesce($6, '-infinity'::timestamptz)
-      -- use: given_up
+      -- use: shown_as
     order by status desc, claimed_at desc, id desc
     limit $1
 ) as l
@@ -522,14 +524,14 @@ from (
     from heartbeat_runs as l
     where skip >= $6 and (skip, claimed_at, id) < ($6, $2, $3) and (status = $4) is true
       and claimed_at >= coalesce($7, '-infinity'::timestamptz)
-      -- use: given_up
+      -- use: shown_as
     order by skip desc, claimed_at desc, id desc
     limit $1
 ) as l
 order by l.claimed_at desc, l.id desc;
 
 -- name: log_of_agent
--- Those of one agent, with a status or any ($4), a cause ($6), and a message that was given up ($5).
+-- Those of one agent, with a status or any ($4), a cause ($6), and shown as $5.
 -- use: shown
 from (
     select *
@@ -537,7 +539,7 @@ from (
     where agent >= $7 and (agent, claimed_at, id) < ($7, $2, $3)
       and (agent, claimed_at) >= ($7, coalesce($8, '-infinity'::timestamptz))
       and ($4::text is null or status = $4) and ($6::text is null or skip = $6)
-      -- use: given_up
+      -- use: shown_as
     order by agent desc, claimed_at desc, id desc
     limit $1
 ) as l

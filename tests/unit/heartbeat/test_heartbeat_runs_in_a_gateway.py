@@ -292,7 +292,10 @@ async def test_a_target_of_none_only_logs() -> None:
     ways = heartbeat_gateway(HeartbeatPolicy(target=NoTarget.NONE))
     async with beating(ALERT, ways=ways) as gateway:
         (row,) = await until_ended(gateway, 1)
-        assert (row.outcome, row.target, row.reply) == ("alerted", None, ALERT)
+        assert (row.outcome, row.target, row.reply) == ("logged", None, ALERT)
+        for outcome, number in (("logged", 1), ("alerted", 0), ("delivery_failed", 0)):
+            found = await gateway.store.heartbeat_runs(outcome=outcome)
+            assert len(found) == number
         await asyncio.sleep(10)
         assert len(gateway.channel.sent) == 1
 

@@ -82,7 +82,7 @@ def last(status: S, skip: Skip | None = None, **facts: Any) -> str:
      "It sent an alert to telegram:5 (the chat in which somebody last wrote)."),
     (S.ALERTED, {"target": CHAT, "delivery": "pending"},
      "It had an alert, which waits to be sent to telegram:5."),
-    (S.ALERTED, {"detail": "its target is none"},
+    (S.LOGGED, {"detail": "its target is none"},
      "It had an alert, which was only written to the log: its target is none."),
     (S.ALERTED, BLOCKED,
      ("It had an alert, but the message could not be delivered to telegram:5: bot was blocked. "

@@ -260,9 +260,7 @@ class MemoryHeartbeats(MemoryPart):
     def _is_wanted(self, row: HeartbeatRun, wanted: heartbeat_rules.Wanted) -> bool:
         if wanted.status not in (None, row.status) or wanted.skip not in (None, row.skip):
             return False
-        return wanted.dead is None or wanted.dead == (
-            self._shown_heartbeat_run(row).delivery == "dead"
-        )
+        return wanted.shown_as in (None, self._shown_heartbeat_run(row).status)
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
         row = self._db.heartbeat_runs.rows.get(storable(heartbeat_run))

@@ -164,7 +164,7 @@ class HeartbeatTables:
         """End an unfinished heartbeat run, and update its heartbeat."""
         self.rows[row.id] = replace(
             row,
-            status=end.status,
+            status=heartbeat_rules.stored_status(end.status),
             skip=end.skip,
             detail=end.detail,
             reply=end.reply,

@@ -230,7 +230,7 @@ class PostgresHeartbeats(PostgresPart):
     ) -> list[HeartbeatRun]:
         wanted = heartbeat_rules.Wanted() if outcome is None else heartbeat_rules.wanted(outcome)
         page = (limit, *place(before))
-        kind = (wanted.status, wanted.dead, wanted.skip)
+        kind = (wanted.status, wanted.shown_as, wanted.skip)
         if agent is not None:
             query = _SQL["log_of_agent"]
             found = await self._pool.fetch(query, *page, *kind, agent, since)

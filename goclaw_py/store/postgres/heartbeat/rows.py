@@ -83,7 +83,7 @@ def end_line(end: HeartbeatRunEnd, holder: NodeId | None) -> dict[str, object]:
         "id": end.id,
         "agent": end.agent,
         "holder": holder,
-        "status": end.status,
+        "status": heartbeat_rules.stored_status(end.status),
         "skip": end.skip,
         "detail": end.detail,
         "reply": end.reply,
