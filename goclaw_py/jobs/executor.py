@@ -304,6 +304,10 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         item = held.item
         return texts.work_prompt(payload.text, item.title, item.body, item.url)
 
+    def source(self, held: JobExecution) -> str:
+        """See ``ScheduledAgentRuns``. The session may be that of a chat, where people read it."""
+        return f"[scheduler:{held.claimed.job.spec.slug}]"
+
     async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
         """See ``ScheduledAgentRuns``."""
         return await self._ask(needed, held.claimed.job.spec.agent, _asked_chat(held))

@@ -19,6 +19,7 @@ from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import AgentEvent, RunNote
 from goclaw_py.model.run_steps import ValueStep
+from goclaw_py.ports.agent import Role
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, RunEnd, Store
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
@@ -82,6 +83,11 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
     @abstractmethod
     def prompt(self, held: ExecutionT) -> str:
         """Return the prompt of the agent."""
+
+    def source(self, held: ExecutionT) -> str:
+        """Return what marks the prompt in the history of the session; "" for nothing."""
+        del held
+        return ""
 
     @abstractmethod
     def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
@@ -198,7 +204,8 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
         if mine.beginning is None:
             return None
         prompt = self.prompt(mine.held)
-        return mine.progress.bare_end(ended, bug, self._clock.now(), prompt=prompt)
+        end = mine.progress.bare_end(ended, bug, self._clock.now(), prompt=prompt)
+        return _marked(end, self.source(mine.held))
 
     async def _run_end(
         self,
@@ -211,7 +218,8 @@ class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
             return None
         await mine.beginning.settle(ended.outcome)
         prompt, now = self.prompt(mine.held), self._clock.now()
-        return mine.progress.run_end(ended, error, now, prompt=prompt, asks=asks)
+        end = mine.progress.run_end(ended, error, now, prompt=prompt, asks=asks)
+        return _marked(end, self.source(mine.held))
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Never called: these runs do not join others."""
@@ -249,6 +257,18 @@ def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder
         files=() if result is None else result.files,
         is_cut=RunNote.ANSWER_CUT in progress.notes,
     )
+
+
+def _marked(end: RunEnd, source: str) -> RunEnd:
+    """Return the end of a run whose prompt is marked with its source in the history.
+
+    The agent has read the prompt as it is: only the text for people and other loops is marked.
+    """
+    if not source or not end.history or end.history[0].role is not Role.USER:
+        return end
+    asked, *rest = end.history
+    text = f"{source} {asked.text}".rstrip()
+    return replace(end, history=(replace(asked, text=text), *rest))
 
 
 def _hear_nothing(event: AgentEvent | ValueStep) -> None:

@@ -18,6 +18,7 @@ from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.outcomes import Outcome, Trigger
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
+from goclaw_py.ports.agent import Role
 from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.store.memory import MemoryDatabase
@@ -399,3 +400,21 @@ async def test_a_shutdown_before_their_time_gives_a_crowd_back() -> None:
         logs = await second.store.log_of(limit=1000)
         assert [row.status for row in logs] == [OccurrenceStatus.OK] * CROWD
         assert {row.claims for row in logs} == {1}
+
+
+@pytest.mark.parametrize("kind", ["job", "main", "fresh"])
+async def test_the_history_of_its_session_marks_what_a_job_asked(kind: str) -> None:
+    """SPEC AGENT-7: also of a run that failed; the agent reads the prompt as it was written."""
+    agent = ScriptedAgent(Say("hi"), Fail(BROKEN), Say("all is well"))
+    async with a_process(agent) as gateway:
+        await gateway.ask("hello", chat="ann")
+        await make(gateway, Wanted(every(60), "report", "daily", policy=(("session", kind),)))
+        await until(lambda: len(agent.requests) == 3)
+        await asyncio.sleep(1)
+        jobs = agent.requests[1:]
+        assert [request.prompt for request in jobs] == ["report", "report"]
+        sessions = dict.fromkeys(request.session for request in jobs)
+        entries = [one for session in sessions for one in await gateway.store.history(session)]
+        asked = [one.entry.text for one in entries if one.entry.role is Role.USER]
+        assert asked[-2:] == ["[scheduler:daily] report"] * 2
+        assert ("hello" in asked) == (kind == "main")
