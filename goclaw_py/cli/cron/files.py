@@ -18,7 +18,7 @@ import yaml
 
 from goclaw_py.jobs.job_json import spec_of
 from goclaw_py.jobs.models import OPERATOR, Prompt, TargetKind
-from goclaw_py.jobs.policy import PROFILES
+from goclaw_py.jobs.policy import PROFILES, JobPolicy, policy_with
 from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval, schedule_of
 from goclaw_py.model.errors import BadInterval, BadJob, BadSchedule, JobError
 from goclaw_py.model.ids import AgentName, Owner
@@ -296,23 +296,27 @@ def _herdctl_jobs(
     document: Mapping[object, object], file: str
 ) -> Iterator[Definition | ImportProblem]:
     """Yield the jobs of a document: that of one agent, or of a fleet with several agents."""
-    for agent, schedules in _agents(document):
-        if not isinstance(schedules, Mapping):
-            wrong = BadJob("schedules", "must map names to schedules")
-            yield ImportProblem(f"{file}: {agent}", str(wrong))
+    for each in _agents(document):
+        agent, schedules = str(each.get("name", "") or "main"), each["schedules"] or {}
+        try:
+            if not isinstance(schedules, Mapping):
+                raise BadJob("schedules", "must map names to schedules")
+            policy = _max_per_agent(each, document)
+        except JobError as error:
+            yield ImportProblem(f"{file}: {agent}", str(error))
             continue
         for name, schedule in schedules.items():
             where = f"{file}: {agent}/{name}"
             try:
-                yield _definition(agent, str(name), schedule, where)
+                yield _definition(agent, str(name), schedule, policy, where)
             except JobError as error:
                 yield ImportProblem(where, str(error))
 
 
-def _agents(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
-    """Yield agent names with their schedules, without agents defined in other files."""
+def _agents(document: Mapping[object, object]) -> Iterator[Mapping[object, object]]:
+    """Yield the agents that have schedules, without agents defined in other files."""
     if "schedules" in document:
-        yield _agent_name(document), document["schedules"] or {}
+        yield document
     agents = document.get("agents")
     if isinstance(agents, Mapping):
         agents = [
@@ -320,14 +324,32 @@ def _agents(document: Mapping[object, object]) -> Iterator[tuple[str, object]]:
         ]
     for each in agents if isinstance(agents, list) else ():
         if isinstance(each, Mapping) and "schedules" in each:
-            yield _agent_name(each), each["schedules"] or {}
+            yield each
 
 
-def _agent_name(agent: Mapping[object, object]) -> str:
-    return str(agent.get("name", "") or "main")
+def _max_per_agent(
+    agent: Mapping[object, object], document: Mapping[object, object]
+) -> dict[str, object]:
+    """Return how many jobs of the agent may run at once, as a policy; {} if no file says it.
+
+    Raises ``BadJob``. A fleet may say it for all of its agents.
+    """
+    for part, given in (("", agent), ("defaults.", document.get("defaults"))):
+        instances = given.get("instances") if isinstance(given, Mapping) else None
+        if instances is not None and not isinstance(instances, Mapping):
+            raise BadJob(f"{part}instances", "must be a section, such as max_concurrent: 2")
+        if instances is not None and (most := instances.get("max_concurrent")) is not None:
+            try:
+                policy_with(JobPolicy(), {"max_per_agent": most})
+            except BadJob as error:
+                raise BadJob(f"{part}instances.max_concurrent", error.allowed) from error
+            return {"max_per_agent": most}
+    return {}
 
 
-def _definition(agent: str, name: str, schedule: object, where: str) -> Definition:
+def _definition(
+    agent: str, name: str, schedule: object, policy: dict[str, object], where: str
+) -> Definition:
     if not isinstance(schedule, Mapping):
         raise BadJob("schedule", "must have a type, and an interval or an expression")
     prompt = schedule.get("prompt")
@@ -343,6 +365,7 @@ def _definition(agent: str, name: str, schedule: object, where: str) -> Definiti
         zone=_text(schedule, "timezone") or PROFILES["herdctl"].zone,
         agent=AgentName(agent),
         source=_source(schedule.get("work_source")),
+        policy=policy,
     )
     enabled = schedule.get("enabled", True)
     return Definition(where, draft, paused=enabled is False)

@@ -196,6 +196,35 @@ def test_a_fleet_may_have_its_agents_in_one_file(files: Files, cron: JobControl)
     assert set(cron.all()) == {"a-poll"}
 
 
+@pytest.mark.parametrize(("fleet", "agent", "policy", "problem"), [
+    ({}, {"instances": {"max_concurrent": 2}}, {"max_per_agent": 2}, ""),
+    ({}, {"instances": {}}, {}, ""),
+    ({}, {"instances": None}, {}, ""),
+    ({"defaults": {"instances": {"max_concurrent": 3}}}, {}, {"max_per_agent": 3}, ""),
+    ({"defaults": {"instances": {"max_concurrent": 3}}}, {"instances": {"max_concurrent": 1}},
+     {"max_per_agent": 1}, ""),
+    ({}, {"instances": 2}, None, "a: instances: must be a section, such as max_concurrent: 2"),
+    ({}, {"instances": {"max_concurrent": "two"}}, None,
+     "a: instances.max_concurrent: must be a whole number from 1 to 10000"),
+    ({"defaults": {"instances": {"max_concurrent": 0}}}, {}, None,
+     "a: defaults.instances.max_concurrent: must be a whole number from 1 to 10000"),
+])  # fmt: skip
+def test_how_many_jobs_of_an_agent_run_at_once_is_imported(
+    files: Files,
+    cron: JobControl,
+    fleet: dict[str, object],
+    agent: dict[str, object],
+    policy: dict[str, object] | None,
+    problem: str,
+) -> None:
+    """``instances.max_concurrent`` is the policy ``max_per_agent``."""
+    one = {"name": "a", "schedules": {"poll": {"type": "interval", "interval": "1m"}}, **agent}
+    for document in ({**fleet, "agents": [one]}, {**fleet, **one}):
+        got = files.load(files.write("fleet.yml", json.dumps(document)))
+        assert (got.code, problem in got.err) == (0 if policy is not None else 1, True)
+        assert [job.spec.policy for job in cron.all().values()] == [policy] * (policy is not None)
+
+
 def test_one_agent_can_take_all_jobs(files: Files, cron: JobControl) -> None:
     main = (AgentName("main"),)
     cron.rules = JobCreationRules(cron.rules.profile, agents=main, sources=("issues",))
