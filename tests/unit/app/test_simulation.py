@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import math
+import re
 import signal
 import threading
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ import pytest
 from goclaw_py.app.gateway_config import job_rules
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.simulation import simulation
+from goclaw_py.app.simulation.heartbeats import MOST_HEARTBEAT_RUNS
 from goclaw_py.app.simulation.simulation import (
     Assumed,
     Forecast,
@@ -39,6 +41,7 @@ from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.model.ids import AgentName, JobId
 from goclaw_py.model.messages import Target
 from goclaw_py.ports.jobs import JobDraft, Requester
+from tests.support.guides import ROOT
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -343,3 +346,10 @@ def test_a_day_ends_soon_and_shows_how_far_it_is(tmp_path: Path) -> None:
     simulate(played.settings, given, since=SINCE, days=1, tell=steps.append)
     assert [step.done for step in steps][:24] == list(range(24))
     assert {(step.total, step.unit) for step in steps} == {(24, "hours")}
+
+
+def test_the_guide_names_the_limits_of_a_simulation() -> None:
+    text = (ROOT / "docs" / "guide" / "jobs.md").read_text("utf-8")
+    limits = re.findall(r"after ([0-9,]+) runs, or ([0-9,]+) heartbeat runs", text)
+    assert limits == [(f"{simulation.MOST_RUNS:,}", f"{MOST_HEARTBEAT_RUNS:,}")]
+    assert text.count("stops after") == 1
