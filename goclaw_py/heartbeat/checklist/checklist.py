@@ -15,7 +15,7 @@ from typing import Final
 from goclaw_py.common.text import well_formed
 from goclaw_py.common.timezones import zone as zone_named
 from goclaw_py.heartbeat.checklist.intervals import DailyTimes
-from goclaw_py.heartbeat.checklist.lines import escaped, read_lines
+from goclaw_py.heartbeat.checklist.lines import escaped, read_lines, says_nothing
 from goclaw_py.heartbeat.checklist.parser import (
     NOBODY,
     ChecklistEntry,
@@ -23,7 +23,6 @@ from goclaw_py.heartbeat.checklist.parser import (
     RowKind,
     Tree,
     read_tree,
-    says_nothing,
 )
 from goclaw_py.model.errors import BadChecklist
 

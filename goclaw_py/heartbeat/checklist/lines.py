@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
 HIDDEN: Final = "\ufdd0"
 """Replaces each character of a comment; a code point that no file contains."""
 
+UNSEEN: Final = f"\ufeff\u200b\u200c\u200d\u2060{HIDDEN}"
+_NOTHING: Final = re.compile(
+    rf"(?:[-*+_=#>`~\s{UNSEEN}]|[0-9]{{1,9}}[.)](?!\S)|\[[\sxX]?\](?!\S))*"
+)
+_FRONT_MATTER: Final = re.compile(
+    r"\ufeff?---[^\S\n]*\n(?:(?:#[^\n]*)?\r?\n)*(?=[A-Za-z_][\w-]*:\s)"
+    r"(?:(?:[A-Za-z_][\w-]*:(?=\s)[^\n]*|-[^\S\n][^\n]*|[^\S\n][^\n]*|#[^\n]*)?\n)*"
+    r"(?:---|\.\.\.)[^\S\n]*(?=\n|\Z)"
+)
+"""Matches keys with values or lists between two rules, where a file begins."""
+_HEADING_LINE: Final = re.compile(r"[\s>]*#{1,6}(?:\s|$)")
+_DELIMITER_ROW: Final = re.compile(r":?-+:?\s*(?:\|\s*:?-+:?\s*)*")
+_TEMPLATE: Final = re.compile(r"[^`~]*(?:`{3,}|~{3,})\s*(?:md|markdown)\b", re.IGNORECASE)
+"""Matches the first line of a code block in Markdown."""
 _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _MOST_LINES: Final = 500
 """The longest code block; keeps reading linear in the length of a file."""
@@ -65,17 +80,64 @@ def read_lines(text: str) -> list[SourceLine]:
             part = LinePart.FENCE if start == blocks[block][0] else LinePart.CODE
         lines.append(SourceLine(line.removesuffix("\r"), start, part))
         start += len(line) + 1
+    plain = [line.text if line.part is LinePart.PLAIN else "" for line in lines]
+    for number in _empty_tables(plain):
+        lines[number] = replace(lines[number], text=HIDDEN * len(plain[number]))
     return lines if lines[-1].text else lines[:-1]
+
+
+def says_nothing(text: str) -> bool:
+    """Return whether a text has only blanks, bullets, boxes, rules, fences, quotes and headings."""
+    return _NOTHING.fullmatch(text) is not None
+
+
+def _empty_tables(lines: Sequence[str]) -> Iterator[int]:
+    """Yield the lines of the tables in which every cell below the head is empty."""
+    number = 0
+    while number + 1 < len(lines):
+        rule = lines[number + 1]
+        end = number + 1
+        if (
+            "|" in lines[number]
+            and "|" in rule
+            and _DELIMITER_ROW.fullmatch(rule.strip(f" \t\r>|{UNSEEN}"))
+        ):
+            end = number + 2
+            while end < len(lines) and "|" in lines[end]:
+                end += 1
+            cells = (cell for row in lines[number + 2 : end] for cell in row.split("|"))
+            if all(map(says_nothing, cells)):
+                yield from range(number, end)
+        number = end
+
+
+def _is_blank(block: str) -> bool:
+    """Return whether a code block has no content: it is empty, or a template without an item."""
+    head, *lines = block.split("\n")
+    if _TEMPLATE.match(head):
+        # The comments and the front matter of code in other languages are code.
+        said = "\n".join(lines[:-1]).split("-->")
+        text = "".join([*(one.partition("<!--")[0] for one in said[:-1]), said[-1]])
+        found = _FRONT_MATTER.match(text)
+        lines = [*(text[found.end() :] if found else text).split("\n"), ""]
+    blank = {*_empty_tables(lines[:-1])}
+    return all(
+        number in blank or says_nothing(line) or _HEADING_LINE.match(line)
+        for number, line in enumerate(lines[:-1])
+    )
 
 
 def _masked(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return the text with comments hidden, and where code blocks begin and end.
 
-    A code block without content is hidden too.
+    Front matter, and a code block without content, are hidden too.
     """
     parts: list[str] = []
     blocks: list[tuple[int, int]] = []
     last, place = text.rfind("-->"), 0
+    if front := _FRONT_MATTER.match(text):
+        place = front.end()
+        parts.append(_hidden(front[0]))
     while (found := _MARK.search(text, place)) is not None:
         start, end = found.span()
         parts.append(text[place:start])
@@ -83,15 +145,17 @@ def _masked(text: str) -> tuple[str, list[tuple[int, int]]]:
             # ``<!-->`` is a comment too.
             end = text.find("-->", start + 2) + 3 if last >= start + 2 else text.find("\n", start)
             end = len(text) if end < 0 else end
-        is_code = found["fence"] is not None and any(
-            line.strip(" \t\r>") for line in found[0].split("\n")[1:-1]
-        )
+        is_code = found["fence"] is not None and not _is_blank(found[0])
         if is_code:
             blocks.append((start, end))
         hides = found["comment"] or (found["fence"] and not is_code)
-        parts.append(re.sub(r"[^\r\n]", HIDDEN, text[start:end]) if hides else text[start:end])
+        parts.append(_hidden(text[start:end]) if hides else text[start:end])
         place = end
     return "".join([*parts, text[place:]]), blocks
+
+
+def _hidden(text: str) -> str:
+    return re.sub(r"[^\r\n]", HIDDEN, text)
 
 
 def escaped(text: str) -> str:

@@ -18,7 +18,15 @@ from hashlib import sha256
 from typing import Final
 
 from goclaw_py.heartbeat.checklist.intervals import Interval, read_interval
-from goclaw_py.heartbeat.checklist.lines import HIDDEN, LinePart, SourceLine, read_lines, unescaped
+from goclaw_py.heartbeat.checklist.lines import (
+    HIDDEN,
+    UNSEEN,
+    LinePart,
+    SourceLine,
+    read_lines,
+    says_nothing,
+    unescaped,
+)
 
 NOBODY: Final = -1
 """The index of no entry."""
@@ -26,9 +34,7 @@ NOBODY: Final = -1
 _INSIDE: Final = 2
 """The number of columns by which the content of an item is indented."""
 _TAB: Final = 4
-_UNSEEN: Final = f"\ufeff\u200b\u200c\u200d\u2060{HIDDEN}"
-
-_PREFIX: Final = re.compile(rf"[\s>{_UNSEEN}]*")
+_PREFIX: Final = re.compile(rf"[\s>{UNSEEN}]*")
 _BULLET: Final = re.compile(
     rf"(?P<mark>[-*+]|[0-9]{{1,9}}[.)])"
     rf"(?:{HIDDEN}*\s[\s{HIDDEN}]*(?P<box>\[[\sxX]?\](?![^\s{HIDDEN}]))?[\s{HIDDEN}]*|{HIDDEN}*$)"
@@ -36,9 +42,6 @@ _BULLET: Final = re.compile(
 _RULE: Final = re.compile(r"([-*_])\s*(?:\1\s*){2,}")
 _UNDERLINE: Final = re.compile(r"(?:={2,}|-{2,})\s*")
 _HEADING: Final = re.compile(r"(#{1,6})\s")
-_NOTHING: Final = re.compile(
-    rf"(?:[-*+_=#>`~\s{_UNSEEN}]|[0-9]{{1,9}}[.)](?!\S)|\[[\sxX]?\](?!\S))*"
-)
 
 
 class RowKind(Enum):
@@ -119,11 +122,6 @@ def read_tree(text: str) -> Tree:
     for line in read_lines(text):
         reader.take(line)
     return reader.tree()
-
-
-def says_nothing(text: str) -> bool:
-    """Return whether a text has only blanks, bullets, boxes, rules, fences, quotes and headings."""
-    return _NOTHING.fullmatch(text) is not None
 
 
 @dataclass(slots=True)
@@ -311,7 +309,7 @@ def _columns(prefix: str) -> list[int]:
             columns.append(column)
         if character == "\t":
             column += _TAB - column % _TAB
-        elif character not in _UNSEEN:
+        elif character not in UNSEEN:
             column += 1
     return [*columns, column]
 

@@ -55,6 +55,48 @@ def test_a_file_in_which_nothing_is_to_be_done_is_empty(file: str) -> None:
     assert checklist.due({}, now=NOON, zone="UTC") == DueItems("")
 
 
+FRONT = "---\ntitle: A list\nread_when:\n  - Making a workspace\n- also: then\n\n# why\n---\n"
+TEMPLATE = "```markdown\n# Leave this empty\n\n## Tasks\n<!-- - like\nthis -->\n- [ ]\n```\n"
+TABLE = "| Task | Every |\n|:---|---:|\n|   |  |\n| [ ] | - |\n"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("file", [
+    FRONT, f"\ufeff{FRONT}", FRONT.replace("# why\n---", "..."), FRONT.rstrip("\n"),
+    TEMPLATE, TEMPLATE.replace("```markdown", "~~~ MD").replace("```", "~~~"),
+    "```\n# Only headings\n##\n```", "- ```md\n  # Title\n  ```", "> ```md\n> # Title\n> ```",
+    f"````markdown\n{FRONT}# Title\n{TABLE}````",
+    TABLE, "| Task |\n| --- |\n", "Task | Every\n--- | ---", f"> {TABLE}".replace("\n|", "\n> |"),
+    f"{FRONT}\n# HEARTBEAT.md template\n\n{TEMPLATE}\n## Tasks\n\n{TABLE}\n- [ ]\n<!-- a\n\n-->\n",
+])  # fmt: skip
+def test_a_template_that_nobody_has_filled_in_is_empty(file: str, end: str) -> None:
+    """Front matter, an empty example in a fence, a table without a row, as other programs ship."""
+    checklist = parse(file.replace("\n", end))
+    assert (checklist.is_empty, checklist.items) == (True, ())
+
+
+@pytest.mark.parametrize(("file", "text"), [
+    # No front matter: it does not begin the file, has no key, is not closed, or contains prose.
+    (f"# One\n{FRONT}", "  - Making a workspace"),
+    ("---\n- look\n---", "- look"), ("---\n\nlook at\nmy mail\n---", "my mail"),
+    ("---\ntitle: look", "title: look"), ("---\ntitle: a\nlook at it\n---", "look at it"),
+    (f"{FRONT}look", "look"), (f"{FRONT}- look", "- look"),
+    (TEMPLATE.replace("[ ]", "[ ] look"), "- [ ] look"),
+    ("```sh\n# Title\nls\n```", "ls"), ("```\n<!-- code -->\n```", "<!-- code -->"),
+    (f"{TABLE}| look | 2h |", "| look | 2h |"), (f"{TABLE}\nlook", "look"),
+    ("| look |\n| mail |", "| look |"),
+])  # fmt: skip
+def test_a_template_that_says_something_is_carried(file: str, text: str) -> None:
+    assert not parse(file).is_empty
+    assert text in carried(file).split("\n")
+
+
+def test_items_below_a_template_are_ticked_off_where_they_stand() -> None:
+    file = f"{FRONT}{TABLE}\n- one\n- two\n"
+    assert with_done(file, 2) == f"{FRONT}{TABLE}\n- one\n- [x] two\n"
+    assert carried(with_item(file, "three")) == "- one\n- two\n- [ ] three"
+
+
 @pytest.mark.parametrize(("file", "text"), [
     ("Look at my mail", "Look at my mail"),
     ("#hashtag", "#hashtag"),
