@@ -84,12 +84,26 @@ _KINDS: Final = (
 _TERM: Final = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/([0-9]+))?", re.ASCII)
 _NTH: Final = re.compile(r"(\w+)#([1-5])", re.ASCII)
 _LAST_WEEKDAY: Final = re.compile(r"([0-7]|[a-z]{3})l", re.ASCII)
-_ZONED: Final = re.compile(r"((?:cron_)?tz=\S*)")
-_COMMENT: Final = re.compile(r"\s#.*")
+_ZONED: Final = re.compile(r"(?:cron_)?tz=\S*", re.IGNORECASE)
+_COMMENT: Final = re.compile(r"\s#.*", re.DOTALL)
 _PARTED: Final = re.compile(r"\w+\s+,\s*\w+|\w+,\s+\w+")
+_QUOTES: Final = "\"'`\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb"
+_WRAPPED: Final = re.compile(r"(?:cron|rate|schedule)\(.*\)", re.IGNORECASE | re.DOTALL)
+_ZONE: Final = re.compile(
+    r"[A-Za-z_]{3,}(?:/[A-Za-z_+-]{2,}[0-9]*)+|UTC|GMT|Z|[A-Z]{1,3}[DS]T|CES?T"
+)
+_COMMAND: Final = re.compile(r"[.~]?/\S+|[a-z]{4,}.*|&&|[;|]")
+"""Matches the sixth or seventh word of a line of a crontab: the user or the command."""
+_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}(?:-(?:19|20)[0-9]{2})?|[*?]")
+_LIKE: Final = {
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212\uff0d", "-"),
+    **dict.fromkeys("\u2217\uff0a\u204e\u066d\u00d7", "*"),
+}
+"""What editors and keyboards write for a sign of an expression."""
 _INTERVAL: Final = re.compile(r"(?:@?every )?[0-9]+ ?[smhd]")
 _STEPPED: Final = re.compile(r"([0-9]+|[a-z]{3})/([0-9]+)")
 _DRAWN: Final = re.compile(r"[rh](?:\(.*|/.*)?")
+_GIVE_ZONE: Final = "give the zone with --tz, or as the zone of the job"
 _FOR_INTERVALS: Final = "for an interval use a schedule of the kind every"
 _NO_DRAWING: Final = "random and hashed values are not known; write a number"
 _LAST_DAYS: Final = "as day of month L is the last one; as day of week 5L is the last Friday"
@@ -122,19 +136,12 @@ class _Reader:
         """Return the texts of the six fields, in lower case."""
         if len(self._expression) > MAX_CHARS:
             raise self._bad(f"it has more than {MAX_CHARS} characters")
-        plain = self._expression.strip(" \t\r\n").lower()
+        given = self._expression.strip(" \t\r\n")
+        plain = given.lower()
         if not plain:
             raise self._bad("it is empty", f"write {_SHAPE}, such as 0 9 * * 1-5")
-        if zone := _ZONED.match(plain):
-            said = "give the zone with --tz, or as the zone of the job"
-            raise self._bad(f"it begins with {zone[1]}", said)
-        if "#" in plain and (comment := _COMMENT.search(plain)):
-            raise self._bad(f"it has the comment {comment[0].strip()[:40]!r}", "leave it out")
-        if parted := _PARTED.search(plain):
-            reason = f"there is a blank beside the comma of {parted[0][:40]!r}"
-            raise self._bad(reason, "leave the blank out")
-        if strange := re.search(r"[^\t -~]", plain):
-            raise self._bad(f"it has the character {strange[0]!r}", "write plain ASCII and blanks")
+        if stray := _around(given) or _within(given) or _behind(given):
+            raise self._bad(*stray)
         if plain.startswith("@"):
             if plain not in ALIASES:
                 known = f"there are {', '.join(ALIASES)}"
@@ -194,21 +201,66 @@ class _Reader:
             raise self._bad(*_unnamed(kind, text))
         number = int(text)
         if not kind.low <= number <= kind.high:
-            midnight = "midnight is 0" if kind.name == "hour" and number == 24 else ""
+            hint = "midnight is 0" if kind.name == "hour" and number == 24 else ""
+            if kind is _WEEKDAY and _YEAR.fullmatch(text):
+                hint = "years cannot be given; leave the last field out"
             reason = f"{kind.name}: {text[:20]} is not from {kind.low} to {kind.high}"
-            raise self._bad(reason, midnight)
+            raise self._bad(reason, hint)
         return number
+
+
+def _around(given: str) -> tuple[str, str] | None:
+    """Return reason and hint for text that is written around an expression."""
+    words = given.split()
+    if quote := next((sign for sign in (given[0], given[-1]) if sign in _QUOTES), ""):
+        return f"it has the quote {quote!r}", "leave the quotes out"
+    if _WRAPPED.fullmatch(given):
+        hint = f"leave it and the parentheses out; {_FOR_INTERVALS}"
+        return f"{given.partition('(')[0]!r} is no part of it", hint
+    if zone := _ZONED.match(given):
+        return f"it begins with {zone[0]}", _GIVE_ZONE
+    if "#" in given and (comment := _COMMENT.search(given)):
+        return f"it has the comment {comment[0].strip()[:40]!r}", "leave it out"
+    if len(words) > 1 and words[0].lower() in ALIASES:
+        return f"{words[1][:20]!r} stands behind {words[0]}", f"write only {words[0]}"
+    return None
+
+
+def _within(given: str) -> tuple[str, str] | None:
+    """Return reason and hint for lines, blanks and signs that are no part of an expression."""
+    if "\n" in given and len(given.split()) > len(_KINDS):
+        return "it has several lines", "create one job for each line"
+    if parted := _PARTED.search(given):
+        reason = f"there is a blank beside the comma of {parted[0][:40]!r}"
+        return reason, "leave the blank out"
+    if strange := re.search(r"[^\t -~]", given):
+        wanted = f"write {_LIKE[strange[0]]} instead" if strange[0] in _LIKE else ""
+        return f"it has the character {strange[0]!r}", wanted or "write plain ASCII and blanks"
+    return None
+
+
+def _behind(given: str) -> tuple[str, str] | None:
+    """Return reason and hint for a zone or a command behind five or six fields."""
+    for word in given.split()[5:7]:
+        if word[:3].lower() in (*WEEKDAYS, *MONTHS):
+            continue
+        if _ZONE.fullmatch(word):
+            return f"the zone {word[:40]!r} stands behind it", _GIVE_ZONE
+        if _COMMAND.fullmatch(word.lower()):
+            hint = "give only the time; what the job does is its prompt or its command"
+            return f"{word[:40]!r} is no part of a time", hint
+    return None
 
 
 def _miscounted(plain: str, count: int, allowed: tuple[int, ...]) -> tuple[str, str]:
     """Return reason and hint for a wrong number of fields."""
     reason = f"it has {count} field{'s' if count != 1 else ''}"
     shape = f"write {_SHAPE}, such as 0 9 * * 1-5"
-    if _INTERVAL.fullmatch(plain):
+    if _INTERVAL.fullmatch(plain) or plain.startswith("every "):
         return reason, _FOR_INTERVALS
     if f"@{plain}" in ALIASES:
         return reason, f"write @{plain}"
-    if count == 7:
+    if count == 7 and _YEAR.fullmatch(plain.rsplit(maxsplit=1)[-1]):
         return reason, "years cannot be given; leave the last field out"
     if count == 6:
         return reason, "seconds cannot be given here; leave the first field out"
@@ -242,6 +294,9 @@ def _unnamed(kind: _Kind, text: str) -> tuple[str, str]:
         return reason, f"write {short}"
     if _DRAWN.fullmatch(text):
         return reason, _NO_DRAWING
+    if kind.name == "hour" and (clock := re.fullmatch(r"([0-9]{1,2})([ap])m", text)):
+        hour = int(clock[1]) % 12 + 12 * (clock[2] == "p")
+        return reason, f"write {hour}"
     if "w" in text and kind is _DAY:
         return reason, "the nearest workday is not known; L is the last day of the month"
     return reason, _LAST_DAYS if text.endswith("l") else ""
