@@ -18,7 +18,7 @@ from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
 from goclaw_py.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus, Undelivered
 from goclaw_py.heartbeat.status_texts import SAME_WAITS
-from goclaw_py.jobs.texts import NO_REPLY
+from goclaw_py.jobs.texts import is_no_reply
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -72,7 +72,7 @@ class Alerts:
             # The agent has said so with its tool, which wins over the words (SPEC HB-6).
             notify, words = held.done
             judged = AckResult(not notify, without_token(words or said.text) if notify else "")
-        elif said.text.strip() == NO_REPLY:
+        elif is_no_reply(said.text):
             # As in jobs: what models know as silence is no alert.
             judged = AckResult(is_ok=True, text="")
         if judged.is_ok and not said.files:

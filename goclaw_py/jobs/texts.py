@@ -44,6 +44,11 @@ NOT_CARRIED_OUT: Final = "This gateway does not run jobs at the moment."
 # ---------------------------------------------------------------------------- what is delivered
 
 
+def is_no_reply(text: str) -> bool:
+    """Return whether a reply is only ``NO_REPLY``, also with markup, quotes or a full stop."""
+    return text.strip(" \t\r\n*_`~\"'.!") == NO_REPLY
+
+
 def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
     """Return the part of a job's reply to send, "" for none, and the reason for none if any.
 
@@ -56,7 +61,7 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
     if notify is Notify.CONDITIONAL and marked:
         # Without the preceding word, the rest may contain the token as a word.
         text = without_token(text.lstrip().removeprefix(NOTIFY).strip())
-    if is_blank(text) or text.strip() == NO_REPLY:
+    if is_blank(text) or is_no_reply(text):
         return "", Why.NO_REPLY
     if notify is Notify.CONDITIONAL and not marked:
         return "", Why.NO_NOTIFY

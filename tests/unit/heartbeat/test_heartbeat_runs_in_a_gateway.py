@@ -44,7 +44,7 @@ BROKEN = Fail(OSError("no disk"))
 STREAMED = Stream(("HEART", "BEAT_OK ", "all is well"), every_s=5)
 
 
-@pytest.mark.parametrize("reply", ["NO_REPLY", " NO_REPLY\n"])
+@pytest.mark.parametrize("reply", ["NO_REPLY", " NO_REPLY\n", "**NO_REPLY**", "`NO_REPLY`."])
 async def test_no_reply_alone_is_silence(reply: str) -> None:
     """SPEC HB-6: as in a job; with anything beside it, it is an alert."""
     async with beating(reply, f"The disk is full. {reply}") as gateway:

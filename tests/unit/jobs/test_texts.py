@@ -55,8 +55,12 @@ def due(now: datetime = NINE, here: str | None = None) -> texts.DueTimeText:
     (Notify.CONDITIONAL, "", Why.NO_REPLY, [
         "[NOTIFY]", "[NOTIFY] \n", "[NOTIFY] NO_REPLY", "NO_REPLY",
     ]),
-    (Notify.ALWAYS, "", Why.NO_REPLY, ["NO_REPLY", " NO_REPLY \n", "", " \n\u200b"]),
+    (Notify.ALWAYS, "", Why.NO_REPLY, [
+        "NO_REPLY", " NO_REPLY \n", "", " \n\u200b", "`NO_REPLY`", "**NO_REPLY**", "_NO_REPLY_.",
+        "```\nNO_REPLY\n```", '"NO_REPLY"',
+    ]),
     (Notify.ALWAYS, "NO_REPLY, really", None, ["NO_REPLY, really"]),
+    (Notify.ALWAYS, "NO_REPLY?", None, ["NO_REPLY?"]),
     (Notify.ALWAYS, "no_reply", None, ["no_reply"]),
 ])  # fmt: skip
 def test_what_of_a_reply_is_told(
