@@ -20,7 +20,7 @@ from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.run_events import Usage
 
 MAX_CLAIMS: Final = 3
-"""An occurrence fails after this many claims by processes that died (SPEC CRON-5)."""
+"""An occurrence fails after this many claims whose runs killed their processes (CRON-5)."""
 
 OUTPUT_BYTES: Final = 16 * 1024
 
@@ -84,7 +84,8 @@ class OccurrenceClaim:
     Args:
         job: The job as it was claimed; the run uses this version.
         due_at: When it was due, with delays; see ``scheduled_at``.
-        claims: The number of claims, including this one, by processes that died.
+        claims: One more than the number of its runs that were lost with their processes; in the
+            library, which stores no runs, than the number of its claims that were.
         attempts: The number of runs that other processes started for it.
         manual: Whether it is a manual run, which does not change the schedule.
     """

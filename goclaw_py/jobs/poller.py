@@ -35,6 +35,7 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
     Args:
         size: The number of jobs that this process can run at once now.
         wake: Set when a job was changed, or when there is room for more.
+        without_runs: Whether no runs are stored, so that each lost claim may have been an attempt.
     """
 
     def __init__(
@@ -44,10 +45,13 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         executions: JobExecutions,
         size: Callable[[], int],
         wake: WakeEvent,
+        *,
+        without_runs: bool = False,
     ) -> None:
         super().__init__("jobs", clock, executions, wake)
         self._store = store
         self._size = size
+        self._without_runs = without_runs
         self._lead = _NO_LEAD
         """How long before their time the next jobs are claimed."""
         self._many = _FEW
@@ -84,7 +88,12 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         wanted = min(room if room > 0 else _MESSAGES, self._many)
         ids = [OccurrenceId(new_id(self._clock)) for _ in range(wanted)]
         claimed = await self._store.claim_due(
-            node, now=now, ids=ids, until=now + self._lead, messages_only=room <= 0
+            node,
+            now=now,
+            ids=ids,
+            until=now + self._lead,
+            messages_only=room <= 0,
+            without_runs=self._without_runs,
         )
         self._many = _MOST_AT_ONCE if len(claimed) == wanted else _FEW
         return await self._executions.startable(claimed, node) if claimed else claimed

@@ -331,6 +331,6 @@ async def test_a_crash_after_the_answer_lets_it_go_on_elsewhere(world: World) ->
     now = await world.kill(B)
     await world.a.recover(now=now, max_attempts=3, apology=APOLOGY)
     (again,) = await claim(world.a, now=now)
-    assert (again.id, again.claims, again.attempts) == (claimed.id, 2, 0)
+    assert (again.id, again.claims, again.attempts) == (claimed.id, 1, 0)
     begun = await world.a.begin_run(run_for("r2", claimed, started_at=now), node=A)
     assert begun.steps == (RESPONSE, DecisionStep("c1", Decision.ONCE))

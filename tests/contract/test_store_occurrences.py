@@ -504,14 +504,34 @@ async def test_a_process_that_was_paused_beyond_its_lease_ends_nothing(
     assert (await row_of(world.b, late)).status is Status.RUNNING
 
 
-async def test_a_claim_counts_only_when_its_process_died(world: World) -> None:
-    """CRON-5: three attempts at most."""
+async def died(world: World) -> None:
+    """Node A dies, is recovered, and joins again."""
+    await recovered(world)
+    await world.a.join(a_node(A))
+    await world.b.renew(B, until=at(15))
+
+
+async def test_a_claim_counts_only_when_its_process_died_in_a_run(world: World) -> None:
+    """CRON-5: three attempts at most, and a death before the run is none."""
     await added(world.a, a_job("tea"))
     for number in (1, 2, 3):
-        assert (await claim_one(world.a)).claims == number
-        await recovered(world)
-        await world.a.join(a_node(A))
-        await world.b.renew(B, until=at(15))
+        for _ in range(5):
+            claimed = await claim_one(world.a)
+            assert (claimed.claims, claimed.attempts) == (number, number - 1)
+            await died(world)
+        claimed = await claim_one(world.a)
+        await world.a.begin_run(run_for(f"r{number}", claimed), node=A)
+        await died(world)
+    assert (await claim_one(world.a)).claims == 4
+
+
+async def test_without_runs_each_lost_claim_counts(world: World) -> None:
+    """CRON-5: handlers of the library store no start."""
+    await added(world.a, a_job("tea"))
+    for number in (1, 2, 3, 4):
+        (claimed,) = await world.a.claim_due(A, now=T0, ids=fresh(1), without_runs=True)
+        assert claimed.claims == number
+        await died(world)
 
 
 async def test_a_job_by_hand_whose_process_died_is_lost_for_good(world: World) -> None:

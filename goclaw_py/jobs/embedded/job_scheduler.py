@@ -108,7 +108,9 @@ class JobScheduler:
         self._occurrences = JobExecutions(store, clock, self._node, rules.base, wake.call)
         self._occurrences.connect(self._handlers)
         self._handlers.connect(self._occurrences)
-        self._loop = JobPoller(store, clock, self._occurrences, lambda: concurrency, wake)
+        self._loop = JobPoller(
+            store, clock, self._occurrences, lambda: concurrency, wake, without_runs=True
+        )
 
     # ------------------------------------------------------------------ jobs
 

@@ -153,6 +153,7 @@ class JobStore(Protocol):
         ids: Sequence[OccurrenceId],
         until: datetime | None = None,
         messages_only: bool = False,
+        without_runs: bool = False,
     ) -> list[OccurrenceClaim]:
         """Claim active jobs that are due and have no run, the longest due first.
 
@@ -162,7 +163,9 @@ class JobStore(Protocol):
         and the job is disabled. Raises ``Fenced`` if ``node`` is not alive.
 
         With ``until``, jobs that are due by then are claimed too; the caller waits until they are
-        due. With ``messages_only``, only jobs with a ``Message`` as payload.
+        due. With ``messages_only``, only jobs with a ``Message`` as payload. A claim counts
+        if a run of it was lost; a caller that does its work ``without_runs`` may have done it in
+        each lost claim, so each counts.
         """
 
     async def withdrawn(self, ids: Collection[OccurrenceId]) -> set[OccurrenceId]:

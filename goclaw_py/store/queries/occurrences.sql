@@ -62,8 +62,9 @@ where not coalesce(
 -- name: claim_due
 -- Claims due jobs for a node that exists, the longest due first, those that somebody else is
 -- claiming at the moment left out: makes a row of the log for each, or takes over the one that a
--- process has left, and marks the job. A row that was lost counts a claim; runs that were cut by a
--- shutdown count as no attempts. Tells in each row whether the node exists; one row without an
+-- process has left, and marks the job. A row counts a claim for each run that was lost, or with $7,
+-- for those that do without runs, for each time that it was lost; runs that were cut by a shutdown
+-- count as no attempts. Tells in each row whether the node exists; one row without an
 -- occurrence if nothing is due, which costs no lock and no write. One statement: a job is never
 -- marked without its row. What was claimed is told from the rows of the log alone, for nobody knows
 -- how many there will be, and a join might take the square of that. Due is what is due by
@@ -97,7 +98,14 @@ with due as (
     on conflict (job, scheduled_at) where not manual and finished_at is null do update
     set status = 'running', node = excluded.node, slug = excluded.slug, owner = excluded.owner,
         claimed_at = excluded.claimed_at, definition = excluded.definition,
-        claims = l.claims + (l.status = 'lost')::integer,
+        claims = case
+            when $7 then l.claims + (l.status = 'lost')::integer
+            else 1 + (
+                select count(*)
+                from runs as r
+                where r.occurrence = l.id and (r.outcome = 'lost') is true
+            )
+        end,
         interrupted = l.status = 'interrupted',
         attempts = (
             select count(*)

@@ -197,6 +197,7 @@ class MemoryJobs(MemoryPart):
         ids: Sequence[OccurrenceId],
         until: datetime | None = None,
         messages_only: bool = False,
+        without_runs: bool = False,
     ) -> list[OccurrenceClaim]:
         self._db.check_alive(node)
         until = now if until is None else until
@@ -206,7 +207,8 @@ class MemoryJobs(MemoryPart):
             job = cron.first_message(until) if messages_only else cron.first()
             if job is None or job.next_run_at is None or job.next_run_at > until:
                 break
-            one = self._db.cron.claim(job, node, now, fresh, self._attempts)
+            lost = None if without_runs else self._lost
+            one = self._db.cron.claim(job, node, now, fresh, self._attempts, lost)
             if (flaw := job_reading.flaw(job)) is None:
                 claimed.append(replace(one, called=self._called(one.id)))
             else:
@@ -415,6 +417,10 @@ class MemoryJobs(MemoryPart):
 
     def _attempts(self, occurrence: OccurrenceId) -> int:
         return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
+
+    def _lost(self, occurrence: OccurrenceId) -> int:
+        ends = (self._db.runs[run].end for run in self._db.cron.runs.get(occurrence, ()))
+        return sum(end is not None and end.outcome is Outcome.LOST for end in ends)
 
     def _waited(self, row: LoggedOccurrence) -> OccurrenceClaim:
         """Return the claim of an occurrence; the node that claimed it first could read its job."""

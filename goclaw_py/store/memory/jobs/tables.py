@@ -142,8 +142,12 @@ class JobTables:
         now: datetime,
         fresh: OccurrenceId,
         attempts: Callable[[OccurrenceId], int],
+        lost: Callable[[OccurrenceId], int] | None,
     ) -> OccurrenceClaim:
-        """Claim a due job: continue a released occurrence, or create one with the id ``fresh``."""
+        """Claim a due job: continue a released occurrence, or create one with the id ``fresh``.
+
+        ``lost`` counts its lost runs; None if each lost claim counts.
+        """
         assert job.next_run_at is not None
         left = self._open.get((job.id, job.next_run_at))
         if left is None:
@@ -152,6 +156,8 @@ class JobTables:
         job = replace(job, running=row.id)
         self.put(job)
         claims = row.claims + (row.status is OccurrenceStatus.LOST)
+        if lost is not None:
+            claims = 1 + lost(row.id)
         self.logs[row.id] = replace(
             row,
             status=OccurrenceStatus.RUNNING,

@@ -186,11 +186,19 @@ class PostgresJobs(PostgresPart):
         ids: Sequence[OccurrenceId],
         until: datetime | None = None,
         messages_only: bool = False,
+        without_runs: bool = False,
     ) -> list[OccurrenceClaim]:
         until = now if until is None else until
         async with self._pool.transaction() as connection:
             found = await connection.fetch(
-                _LOG["claim_due"], node, until, len(ids), list(ids), now, messages_only
+                _LOG["claim_due"],
+                node,
+                until,
+                len(ids),
+                list(ids),
+                now,
+                messages_only,
+                without_runs,
             )
             if not found[0]["alive"]:
                 raise Fenced(f"node {node} is not alive")
