@@ -73,6 +73,8 @@ def begin(
         busy: Why its session or agent is busy; None if it is not.
         Source: SPEC CRON-5, CRON-6, CRON-10, CRON-15.
     """
+    if claimed.stopped:
+        return Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
     if claimed.manual or claimed.began_at is not None:
         # What has begun and waited goes on, however late and busy it is.
         return None

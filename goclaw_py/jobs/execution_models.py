@@ -101,6 +101,8 @@ class OccurrenceClaim:
     """Its last process was shut down during its run."""
     called: tuple[str, ...] = ()
     """Tools with side effects called by its interrupted runs that cannot be continued."""
+    stopped: bool = False
+    """It was stopped on request in a process that died, or lost its lease, before that was done."""
     waited: bool = False
     """It was claimed before, and has waited for its session or an answer since."""
     began_at: datetime | None = None

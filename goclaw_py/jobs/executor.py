@@ -19,7 +19,7 @@ from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.targets import JobTargets
 from goclaw_py.jobs.work_items import NoWork, WorkItems
 from goclaw_py.model.errors import ApprovalNeeded, WorkSourceError
-from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName, OccurrenceId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.owners import Maker
@@ -95,6 +95,11 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             and target == (held.target or held.claimed.job.spec.target)
             and creator in (None, held.claimed.job.creator)
         ]
+
+    def occurrence_of(self, run_id: RunId) -> OccurrenceId | None:
+        """Return the occurrence of a run that has not ended here, also of one that waits."""
+        found = (one.id for one in self._occurrences.all() if _stopped_by(one) == run_id)
+        return next(found, None)
 
     def stop_run(self, run_id: RunId) -> StopResult:
         """Stop a run, and the retries after it; takes effect before this returns."""

@@ -11,7 +11,7 @@ from goclaw_py.delivery.texts import RunActivity
 from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.stop_rights import StopRights
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
+from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Target, person_at
 from goclaw_py.model.outcomes import Outcome, Reason, stop_reason
 from goclaw_py.ports.clock import Clock
@@ -82,6 +82,9 @@ class JobStops(Protocol):
         ``creator`` selects the jobs that this person requested.
         """
 
+    def occurrence_of(self, run_id: RunId) -> OccurrenceId | None:
+        """Return the occurrence of a job run, which may not have started."""
+
     def stop_run(self, run_id: RunId) -> StopResult:
         """Stop a job run; takes effect before this returns."""
 
@@ -123,6 +126,8 @@ class RunCanceller:
         self._clock = clock
         self._dispatcher = dispatcher
         self._turns = turns
+        self._unstored: set[str] = set()
+        """Stopped runs, and occurrences of jobs, whose stop is not stored."""
 
     def connect(
         self,
@@ -183,6 +188,7 @@ class RunCanceller:
             done = self._dispatcher.stop_one(run, by)
         else:
             done = StopResult()
+        self._unstored.update(done.stopped)
         stopped = [*self._turns(done.stopped), *self._again(session, done.stopped)]
         met = done.stopped or done.dropped or done.already_stopping
         kept = [] if met and not everything else self._kept(session, run)
@@ -238,6 +244,7 @@ class RunCanceller:
         for subagent in self.subagents(session):
             one = self._dispatcher.stop_one(subagent, by)
             done.stopped += [*one.stopped, *one.dropped]
+            self._unstored.update(one.stopped)
             done.spared += [run for run in one.spared if run not in done.spared]
             if not everything and (one.stopped or one.dropped):
                 return
@@ -262,6 +269,7 @@ class RunCanceller:
             one = self._dispatcher.stop_one(run)
             done.stopped += one.stopped
             done.dropped += one.dropped
+            self._unstored.update(one.stopped)
         kept = [turn for turn in self._outages.of(session) if turn.id in runs]
         kept = kept if everything or done.stopped or done.dropped else kept[:1]
         self._outages.take(kept)
@@ -302,7 +310,9 @@ class RunCanceller:
         for job_run in mine:
             if run not in (None, job_run):
                 continue
+            occurrence = self._job_runs.occurrence_of(job_run)
             done = self._job_runs.stop_run(job_run)
+            self._unstored.update(filter(None, (job_run, occurrence)))
             stopping |= done.already_stopping
             if done.stopped or done.dropped:
                 jobs.append(job_run)
@@ -375,6 +385,7 @@ class RunCanceller:
         if stopped is not None:
             self._mailboxes.stopped((*stopped.running, *stopped.waiting), stopped.reason)
         await self.store_as_former()
+        await self._mark_stopped()
         for reason, rows in self._mailboxes.unstored_stops().items():
             now, node = self._clock.now(), self._node()
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=node)
@@ -389,12 +400,19 @@ class RunCanceller:
         former = self._mailboxes.former
         if former is None:
             return
+        await self._mark_stopped()
         rows_by_reason, decided = self._mailboxes.owed()
         now = self._clock.now()
         for reason, rows in rows_by_reason.items():
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=former)
         if decided:
             await self._store.accept(decided, node=former, now=now)
+
+    async def _mark_stopped(self) -> None:
+        """Store that runs were stopped: a lost lease or a crash must not continue them."""
+        if stopped := frozenset(self._unstored):
+            await self._store.mark_stopped(stopped)
+            self._unstored -= stopped
 
     async def release_former(self) -> None:
         """Store these stops for the last time: the sessions of that node are released now."""

@@ -143,6 +143,8 @@ class RemoteCanceller:
             everything=everything,
             run=None if run is None else RunId(run),
         )
+        # Its answer promises that they stay stopped.
+        await self._canceller.keep()
         return {"runs": stopped.report.stopped, "jobs": stopped.jobs}
 
     async def _on_reset(self, facts: Facts) -> Facts:

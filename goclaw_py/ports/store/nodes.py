@@ -160,6 +160,13 @@ class NodeStore(Protocol):
         Live nodes are not changed. Several nodes may call it at once; one of them does the work.
         """
 
+    async def mark_stopped(self, ids: Collection[str]) -> None:
+        """Store that runs, and occurrences of jobs or of these runs, were stopped on request.
+
+        Whatever happens to their nodes, they are not continued: a run that is lost ends as
+        cancelled, and the next claim of the occurrence says so. What has ended does not change.
+        """
+
     async def unattended(self, node: NodeId, attended: Collection[str]) -> list[str]:
         """Return the ids of what this node has begun or claimed, except those it works on.
 

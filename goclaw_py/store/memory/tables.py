@@ -180,6 +180,7 @@ class RunRow:
     """The progress stored by ``note_run``."""
     steps: list[RunStep] = field(default_factory=list)
     follows: RunId | None = None
+    is_stopped: bool = False
 
 
 @dataclass(slots=True)
@@ -428,6 +429,8 @@ class MemoryDatabase:
             end = RunEnd(run.new.id, outcome, now, reason, error or None)
             if stopped is not None:
                 end = replace(end, outcome=Outcome.CANCELLED, reason=stopped.reason)
+            elif run.is_stopped:
+                end = replace(end, outcome=Outcome.CANCELLED, reason=Reason.STOPPED)
             self.end_run(run, end)
         return sorted(cut, key=lambda run: (run.new.started_at, run.new.id))
 

@@ -109,13 +109,38 @@ where owner = any ($1::text[])
 order by key
 for update;
 
+-- name: mark_stopped_runs
+-- Note that unfinished runs were stopped.
+update runs
+set reason = 'stopped'
+where outcome is null and id = any (array(
+    select id from runs where id = any ($1::text[]) and outcome is null order by id for update
+));
+
+-- name: mark_stopped_occurrences
+-- Note that occurrences, or those of some runs, were stopped; what waits is in no process.
+update job_runs
+set reason = 'stopped'
+where finished_at is null and status <> 'waiting' and id = any (array(
+    select l.id
+    from job_runs as l
+    where l.id = any (array(
+        select unnest($1::text[])
+        union
+        select occurrence from runs where id = any ($1::text[]) and occurrence is not null
+    ))
+    order by l.id
+    for update of l
+));
+
 -- name: end_runs_of
 -- End the unfinished runs of some nodes, or only some of these ($5), with the outcome $2; runs that
--- were being stopped, whose messages the stop has ended, as cancelled.
+-- were being stopped, or whose messages the stop has ended, as cancelled.
 update runs
 set error = coalesce(error, $6), (outcome, reason, finished_at) = (
     select
-        coalesce(stopped.outcome, $2), case when stopped.outcome is null then $3 else stopped.reason end,
+        coalesce(stopped.outcome, case when runs.reason = 'stopped' then 'cancelled' end, $2),
+        case when stopped.outcome is null then coalesce(runs.reason, $3) else stopped.reason end,
         $4::timestamptz
     from (values (1)) as one
     left join lateral (

@@ -115,7 +115,7 @@ with due as (
     where l.node is null
     returning
         l.id, l.job, l.scheduled_at, l.claimed_at, l.manual, l.claims, l.attempts, l.interrupted,
-        l.definition,
+        l.definition, l.reason = 'stopped' as stopped,
         case when l.claims > 1 or l.interrupted then array(
             select distinct call ->> 'name'
             from runs as r
@@ -205,7 +205,7 @@ where l.id = mine.id and l.id = any (array(select id from mine));
 -- A row l of the log that has waited, with the start of its first run.
 select
     l.id, l.job, l.scheduled_at, l.claimed_at, l.manual, l.claims, l.attempts,
-    false as interrupted, l.definition, null::text[] as called,
+    false as interrupted, l.definition, false as stopped, null::text[] as called,
     (select min(r.started_at) from runs as r where r.occurrence = l.id) as began_at;
 
 -- name: claim_waiting

@@ -301,6 +301,9 @@ class Scene:
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         return list(self.notifications[target]) if creator is None else []
 
+    def occurrence_of(self, run_id: RunId) -> None:
+        return None
+
     def stop_run(self, run_id: RunId) -> StopResult:
         return self.dispatcher.stop_one(run_id)
 

@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
@@ -96,6 +97,17 @@ class MemoryNodes(MemoryPart):
         report = self._recover(dead, now, max_attempts, apology)
         self._db.free(dead)
         return replace(report, nodes=tuple(dead))
+
+    async def mark_stopped(self, ids: Collection[str]) -> None:
+        for one in storable(tuple(ids)):
+            run = self._db.runs.get(RunId(one))
+            if run is not None and run.end is None:
+                run.is_stopped = True
+            found = OccurrenceId(one) if run is None else run.new.occurrence
+            row = None if found is None else self._db.cron.logs.get(found)
+            is_waiting = row is not None and row.status is OccurrenceStatus.WAITING
+            if row is not None and row.finished_at is None and not is_waiting:
+                self._db.cron.logs[row.id] = replace(row, why=Why.STOPPED)
 
     async def unattended(self, node: NodeId, attended: Collection[str]) -> list[str]:
         runs = (run.new.id for run in self._unfinished([node], None))

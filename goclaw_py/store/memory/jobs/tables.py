@@ -177,6 +177,7 @@ class JobTables:
             claims=claims,
             attempts=attempts(row.id),
             interrupted=row.status is OccurrenceStatus.INTERRUPTED,
+            stopped=row.why is Why.STOPPED,
         )
 
     def enter(

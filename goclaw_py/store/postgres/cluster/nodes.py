@@ -112,6 +112,11 @@ class PostgresNodes(PostgresPart):
             await _apologise(connection, [_lost(row) for row in ended], apology, now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
 
+    async def mark_stopped(self, ids: Collection[str]) -> None:
+        """Two transactions: whoever ends a run locks its job before its occurrence."""
+        await self._pool.fetch(_SQL["mark_stopped_runs"], list(ids))
+        await self._pool.fetch(_SQL["mark_stopped_occurrences"], list(ids))
+
     async def unattended(self, node: NodeId, attended: Collection[str]) -> list[str]:
         found = await self._pool.fetch(_SQL["unattended"], node, list(attended))
         return [row["id"] for row in found]

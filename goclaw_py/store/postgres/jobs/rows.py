@@ -125,6 +125,7 @@ def claimed(row: Row, now: datetime) -> OccurrenceClaim | OccurrenceEnd:
         manual=row["manual"],
         interrupted=row["interrupted"],
         called=tuple(row["called"] or ()),
+        stopped=row["stopped"] is True,
     )
 
 
