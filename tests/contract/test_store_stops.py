@@ -22,8 +22,8 @@ async def test_a_stopped_occurrence_is_claimed_as_stopped_after_its_node_died(
     await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)
     await world.a.begin_run(run_for("r", claimed), node=A)
-    names = {"run": ["r"], "occurrence": [claimed.id], "both": ["r", claimed.id]}[named]
-    await world.a.mark_stopped(names)
+    names = {"run": ["r"], "occurrence": [str(claimed.id)], "both": ["r", str(claimed.id)]}
+    await world.a.mark_stopped(names[named])
     now = await recovered(world)
     again = await claim_one(world.b, node=B, now=now)
     assert (again.id, again.stopped) == (claimed.id, True)
