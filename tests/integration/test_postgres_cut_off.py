@@ -7,7 +7,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import asyncpg
@@ -18,7 +18,8 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.store.postgres import Address, PostgresStore, connection
-from goclaw_py.store.postgres.pool import translated
+from goclaw_py.store.postgres import pool as pool_module
+from goclaw_py.store.postgres.pool import Pool, translated
 from tests.support.postgres import Database, run_sql
 from tests.support.stores import ANN, PLACES, T0, A, a_node, end, inbox, new_run
 
@@ -178,3 +179,45 @@ def test_an_error_is_a_bug_unless_the_connection_is_closed(error: Exception) -> 
         raise error
     with pytest.raises(type(error)), translated(lambda: False):
         raise error
+
+
+@dataclass(slots=True)
+class LossyWire(Wire):
+    """Loses all packets of the connections that exist when ``lose`` is called, for good."""
+
+    opened: int = 0
+    lost: frozenset[int] = frozenset()
+
+    def lose(self) -> None:
+        self.lost = frozenset(range(self.opened))
+
+    async def _up(self, reader: asyncio.StreamReader, there: asyncio.StreamWriter) -> None:
+        mine, self.opened = self.opened, self.opened + 1
+        while packet := await reader.read(1 << 16):
+            if mine not in self.lost:
+                there.write(packet)
+                await there.drain()
+        there.close()
+
+
+async def test_one_dead_connection_condemns_those_that_are_as_old(
+    postgres_database: Database,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DB-4: after lost packets one caller waits for a time-out, and not one for each connection."""
+    monkeypatch.setattr(pool_module, "COMMAND_S", 1.0)
+    address, wire, folder = postgres_database.address, LossyWire(), tmp_path_factory.mktemp("l")
+    here = replace(address, host=str(folder))
+    async with wire.to(Path(str(address.host), _SOCKET_NAME), folder / _SOCKET_NAME):
+        pool = await Pool.open(here, min_size=1, max_size=4)
+        try:
+            await asyncio.gather(*(pool.fetch("select pg_sleep(0.2)") for _ in range(4)))
+            assert wire.opened == 4
+            wire.lose()
+            with pytest.raises(StoreUnavailable):
+                await pool.fetch("select 1")
+            for _ in range(4):
+                assert await pool.fetch("select 1")
+        finally:
+            await pool.close()

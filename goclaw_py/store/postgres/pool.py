@@ -44,6 +44,10 @@ RELEASE_S: Final = 1.0
 
 The cancelled caller waits for it, within a transaction also for the rollback.
 """
+_SILENT_S: Final = 2.0
+"""Seconds without a response after which a connection is dead if another one is."""
+_SLOW_S: Final = 5.0
+"""The same after a statement that took too long: the server may only be slow."""
 CLOSE_S: Final = 5.0
 _IDLE_S: Final = 30.0
 """Seconds after which an unused connection is closed.
@@ -396,6 +400,8 @@ class Pool:
 
     def __init__(self, raw: Any) -> None:
         self._raw = raw
+        self._lent: dict[Connection, float] = {}
+        """The borrowed connections, with the time of the loop's clock since which each is."""
 
     @classmethod
     async def open(cls, address: Address, *, min_size: int, max_size: int) -> Pool:
@@ -416,18 +422,38 @@ class Pool:
         """Borrow a connection; each statement is its own transaction."""
         with translated(self._raw.is_closing):
             raw = await self._raw.acquire(timeout=CONNECT_S)
-        connection = Connection(raw)
+        connection, loop = Connection(raw), asyncio.get_running_loop()
+        self._lent[connection] = loop.time()
         try:
             yield connection
         except BaseException as error:
             if isinstance(error, StoreUnavailable):
+                is_slow = isinstance(error.__cause__, TimeoutError) and not connection.is_gone()
+                if is_slow or connection.is_gone():
+                    self._condemn(loop.time() - (_SLOW_S if is_slow else _SILENT_S))
                 connection.terminate()
             # What was raised counts more: a cancellation that turned into "the database is away"
             # would be taken for a reason to try again.
             with suppress(StoreUnavailable):
                 await self._release(connection, raw)
             raise
+        finally:
+            del self._lent[connection]
         await self._release(connection, raw)
+
+    def _condemn(self, before: float) -> None:
+        """Close idle connections, and those that were borrowed ``before``, after one was lost.
+
+        What loses packets loses those of all connections, and each would be found dead by a caller
+        that waits for its own time-out. The driver can only close them with a farewell, for which
+        it would wait.
+        """
+        for holder in self._raw._holders:  # noqa: SLF001
+            if holder._con is not None and holder._in_use is None:  # noqa: SLF001
+                holder._con.terminate()  # noqa: SLF001
+        for connection, since in tuple(self._lent.items()):
+            if since < before:
+                connection.terminate()
 
     async def _release(self, connection: Connection, raw: Any) -> None:
         with translated(connection.is_gone):
