@@ -210,6 +210,47 @@ async def test_a_standby_is_named_and_waited_for_until_it_is_promoted(
         await asyncio.to_thread(server.stop)
 
 
+async def test_commits_that_wait_for_a_standby_are_named(folder: Path) -> None:
+    """DB-4: while they hang nothing is refused, so nothing else says why."""
+    settings = {**FAST_AND_FORGETFUL, "wal_level": "replica", "max_wal_senders": "1"}
+    settings["synchronous_commit"] = "on"
+    server = EmbeddedPostgres(folder, settings=settings)
+    try:
+        started = await asyncio.to_thread(server.start)
+        address = Address(None, str(started.host), started.user, started.database)
+        await bring_up_to_date(address)
+        store = await Database(address).open()
+        try:
+            async with connection(address) as one:
+                await one.script("alter system set synchronous_standby_names = 'gone'")
+                await one.fetch("select pg_reload_conf()")
+                joining = await named(store, "its commits wait for a standby that does not answer")
+                assert not joining.done()
+                await one.script("alter system reset synchronous_standby_names")
+                await one.fetch("select pg_reload_conf()")
+            await joining
+            await store.ping()
+        finally:
+            await store.close()
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def named(store: PostgresStore, words: str) -> asyncio.Task[None]:
+    """Commit and ping until that fails with these words; returns the commit that waits."""
+    joining = asyncio.create_task(store.join(a_node(A)))
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            try:
+                await store.ping()
+            except StoreUnavailable as error:
+                assert words in str(error), error
+                return joining
+            if joining.done():  # the server had not read its new settings
+                joining = asyncio.create_task(store.join(a_node(A)))
+            await asyncio.sleep(0.1)
+
+
 def become_standby(server: EmbeddedPostgres, folder: Path) -> None:
     """What a failover does to the server that was the primary."""
     server.stop()

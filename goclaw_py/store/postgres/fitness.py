@@ -53,6 +53,7 @@ class ServerFacts:
     version: int = 160_000
     is_standby: bool = False
     is_read_only: bool = False
+    waits_for_standby: bool = False
     may_create: bool = True
     encoding: str = "UTF8"
     us: str = "goclaw"
@@ -71,11 +72,15 @@ class ServerFacts:
         return DatabaseProblem(too_old(major), f"use PostgreSQL {OLDEST} or later")
 
     def writes_fault(self) -> DatabaseProblem | None:
-        """Return a problem if the server is read-only."""
+        """Return a problem if the server is read-only, or its commits hang."""
         if self.is_standby:
             return DatabaseProblem("this server is a read-only standby", PRIMARY, passes=True)
         if self.is_read_only:
             return DatabaseProblem("its transactions are read-only", WRITABLE, passes=True)
+        if self.waits_for_standby:
+            fact = "its commits wait for a standby that does not answer"
+            cure = "start the standby, or take it out of synchronous_standby_names"
+            return DatabaseProblem(fact, cure, passes=True)
         return None
 
     def rights_fault(self, pending: Sequence[str]) -> DatabaseProblem | None:
@@ -191,7 +196,7 @@ async def examine(connection: Connection, tables: Sequence[str]) -> tuple[Server
 
 
 async def ensure_writable(connection: Connection) -> None:
-    """Raise ``StoreUnavailable`` if the server is read-only, such as a standby."""
+    """Raise ``StoreUnavailable`` if the server is read-only, or its commits hang."""
     row = await connection.row(_SQL["may_write"])
     if row is not None and (fault := ServerFacts(**dict(row)).writes_fault()) is not None:
         raise fault.error()

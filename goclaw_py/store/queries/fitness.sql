@@ -45,6 +45,12 @@ order by c.relname;
 select pg_backend_pid() as pid;
 
 -- name: may_write
--- Return whether the server accepts changes, and if not, why.
+-- Return whether the server accepts changes, and if not, why. A commit that waits for a standby for
+-- seconds waits for one that does not answer.
 select pg_is_in_recovery() as is_standby,
-       current_setting('transaction_read_only')::boolean as is_read_only;
+       current_setting('transaction_read_only')::boolean as is_read_only,
+       exists (
+           select from pg_stat_activity
+           where datname = current_database() and usename = current_user and wait_event = 'SyncRep'
+             and statement_timestamp() - query_start > interval '2 seconds'
+       ) as waits_for_standby;
