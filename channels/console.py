@@ -46,6 +46,7 @@ from goclaw_py.model.run_events import (
     RunStarted,
     RunText,
     RunTool,
+    RunWaiting,
     RunWaits,
 )
 from goclaw_py.model.session_keys import is_chat_name
@@ -74,7 +75,16 @@ SIGNALS: Final = 256
 """The number of signals that wait for a slow terminal."""
 
 
-_Shown = RunStarted | RunText | RunTool | RunEnded | OpenButtons | ButtonsUsed | PressAnswered
+_Shown = (
+    RunStarted
+    | RunText
+    | RunTool
+    | RunWaiting
+    | RunEnded
+    | OpenButtons
+    | ButtonsUsed
+    | PressAnswered
+)
 """Signals that terminals get."""
 
 
@@ -85,6 +95,7 @@ class _Live:
     started: RunStarted
     text: list[str] = field(default_factory=list)
     chars: int = 0
+    waiting: RunWaiting | None = None
 
     def add(self, text: str) -> None:
         self.chars += len(text)
@@ -100,6 +111,8 @@ class _Live:
         elif self.text:
             self.text = ["".join(self.text)]
             terminal.put_signal(RunText(self.started.run_id, self.started.target, self.text[0]))
+        if self.waiting is not None:
+            terminal.put_signal(self.waiting)
 
 
 @dataclass(slots=True, eq=False)
@@ -305,6 +318,9 @@ class ConsoleChannel(PlainChannel):
             case RunText(run_id, _, text):
                 if (live := self._live.get(run_id)) is not None:
                     live.add(text)
+            case RunWaiting(run_id):
+                if (live := self._live.get(run_id)) is not None:
+                    live.waiting = signal if signal.text else None
             case RunEnded(run_id):
                 self._live.pop(run_id, None)
         for terminal in self._terminals.get(signal.target.chat, ()):

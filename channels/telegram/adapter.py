@@ -54,6 +54,7 @@ from goclaw_py.model.run_events import (
     RunSignal,
     RunStarted,
     RunText,
+    RunWaiting,
     RunWaits,
 )
 from goclaw_py.ports.channel import Hook, InboundHandler
@@ -306,9 +307,9 @@ class TelegramChannel:
             case RunStarted(run_id=run, messages=messages):
                 self._typing.begin(run, place)
                 self._marks.begin(place, self._numbers(messages))
-            case RunText(run_id=run, text=text):
+            case RunText() | RunWaiting():
                 if self._settings.streaming is Streaming.NATIVE and place.chat_id > 0:
-                    self._native.add(run, place, text)
+                    self._native.on_signal(place, signal)
             case ButtonsUsed(message=message):
                 if (mine := number_in(self._settings.bot_id, message)) is not None:
                     self._close_later(partial(self._sending.remove_buttons, signal.target, mine))

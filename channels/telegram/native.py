@@ -14,6 +14,7 @@ from channels.telegram.client import ChatPlace, Text
 from channels.telegram.sending import draft_text
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.ids import RunId
+from goclaw_py.model.run_events import RunText, RunWaiting
 
 _log = logging.getLogger("channels.telegram")
 
@@ -22,6 +23,7 @@ _AGAIN_S = 20.0
 """Seconds after which an unchanged draft is shown again, before it disappears."""
 _LONGEST_PAUSE_S = 60.0
 _MOST = 500
+_DOTS = " …"
 
 
 @dataclass(slots=True)
@@ -29,6 +31,8 @@ class _Growing:
     place: ChatPlace
     number: int
     said: list[str] = field(default_factory=list)
+    waiting: str = ""
+    """What the run waits for, as a line."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -43,17 +47,33 @@ class NativeDrafts:
         self._ending: set[asyncio.Task[None]] = set()
         self._last = 0
 
+    def on_signal(self, place: ChatPlace, signal: RunText | RunWaiting) -> None:
+        """Show more text of a run, or what it waits for."""
+        if isinstance(signal, RunText):
+            self.add(signal.run_id, place, signal.text)
+        else:
+            self.wait(signal.run_id, place, signal.text)
+
     def add(self, run: RunId, place: ChatPlace, text: str) -> None:
         """Add text of a run."""
+        if (growing := self._begun(run, place)) is not None:
+            growing.said.append(text)
+            growing.changed.set()
+
+    def wait(self, run: RunId, place: ChatPlace, line: str) -> None:
+        """Show what a run waits for below its text, or remove it if ``line`` is ""."""
+        growing = self._begun(run, place) if line else self._growing.get(run)
+        if growing is not None:
+            growing.waiting = line.removesuffix(_DOTS)  # a growing text has its own
+            growing.changed.set()
+
+    def _begun(self, run: RunId, place: ChatPlace) -> _Growing | None:
         growing = self._growing.get(run)
-        if growing is None:
-            if len(self._growing) >= _MOST:
-                return
+        if growing is None and len(self._growing) < _MOST:
             self._last += 1
             growing = self._growing[run] = _Growing(place, self._last)
             growing.task = asyncio.create_task(self._keep(growing), name="telegram draft")
-        growing.said.append(text)
-        growing.changed.set()
+        return growing
 
     def end(self, run: RunId) -> None:
         """End the draft of a run."""
@@ -75,7 +95,8 @@ class NativeDrafts:
         while True:
             growing.changed.clear()
             try:
-                text = draft_text("".join(growing.said))
+                said = "".join(growing.said)
+                text = draft_text("\n\n".join(filter(None, [said, growing.waiting])))
                 await self._show(growing.place, growing.number, text)
                 pause = EVERY_S
             except ChannelError as error:

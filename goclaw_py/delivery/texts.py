@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from goclaw_py.common.text import count, cut_text, first_words
 from goclaw_py.common.time_texts import lasting
+from goclaw_py.delivery.wait_texts import tools
 from goclaw_py.model.budget import Budget, BudgetScope, Limit, Spent
 from goclaw_py.model.ids import AgentName, RunId, SessionKey
 from goclaw_py.model.messages import Attachment, InboundMessage
@@ -263,11 +264,6 @@ def _spent(spent: Spent) -> str:
         of_usd = f" of ${budget.usd:.2f}" if budget.usd is not None else ""
         parts.append(f"${used.cost_usd or 0:.2f}{of_usd}")
     return ", ".join(parts)
-
-
-def tools(names: Sequence[str]) -> str:
-    """Return the line below a streamed reply while its agent uses tools."""
-    return f"⚙ {', '.join(dict.fromkeys(names))} …" if names else ""
 
 
 def who(message: InboundMessage, *, owner: bool, session: SessionKey) -> str:

@@ -23,16 +23,15 @@ from goclaw_py.model.ids import MAIN_LANE, NodeId, RunId
 from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.run_events import (
-    AgentEvent,
     RunSignal,
     RunStarted,
     RunText,
     RunTool,
+    RunWaiting,
     RunWaits,
     TextDelta,
     ToolEnded,
     ToolStarted,
-    Waiting,
 )
 from goclaw_py.model.run_steps import TakenStep, ValueStep
 from goclaw_py.ports.agent import AgentResult, MessagePart
@@ -52,6 +51,7 @@ from goclaw_py.runs.streaming_reply import OrphanedReply, StreamingReplies
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.subagents import ParentRun as Parent
 from goclaw_py.runs.turn import Turn, maker_in
+from goclaw_py.runs.wait_line import HeardEvent
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)
@@ -107,6 +107,7 @@ class ChatRunExecutor:
         self._replies = tools.replies
         self._jobs = tools.jobs
         self._drafts.shows_first = self._had_effect
+        self._drafts.shows_wait = self._show_wait
         self.mailboxes = Mailboxes()
         self._abandoned = Abandoned()
         self._told: dict[RunId, asyncio.Event] = {}
@@ -453,7 +454,7 @@ class ChatRunExecutor:
             taken_in=turn.taken_in,
         )
 
-    def _hear(self, turn: Turn, event: AgentEvent | ValueStep) -> None:
+    def _hear(self, turn: Turn, event: HeardEvent) -> None:
         """Show an event of an agent."""
         match event:
             case TextDelta(text):
@@ -462,21 +463,22 @@ class ChatRunExecutor:
                 self._signal(turn, RunText(turn.id, turn.target, text))
             case ToolStarted():
                 self._had_effect(turn.id)
-                self._drafts.tool(turn.id, event.name, works=True)
                 self._signal(turn, RunTool(turn.id, turn.target, event.name))
             case ToolEnded():
-                self._drafts.tool(turn.id, event.name, works=False)
                 self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
-            case Waiting(what, is_over):
-                self._drafts.tool(turn.id, f"waiting for {what}", works=not is_over)
             case ValueStep():
                 self._had_effect(turn.id)
             case _:
-                pass  # what concerns the history
+                pass  # what concerns the history, and what the run waits for
+        self._drafts.hear(turn.id, event)
 
     def _had_effect(self, run_id: RunId) -> None:
         """Note that a further message must not cancel this run (SPEC QUEUE-6)."""
         self._dispatcher.had_effect(run_id)
+
+    def _show_wait(self, run_id: RunId, line: str) -> None:
+        turn = self._turns[run_id]
+        self._signal(turn, RunWaiting(run_id, turn.target, line))
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
         channel = self._channels.get((signal.target.channel, signal.target.account))

@@ -174,6 +174,18 @@ class RunTool:
     ok: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RunWaiting:
+    """What a run waits for, as a line for people, without the tools in use; "" if it goes on.
+
+    For channels in which a reply has no draft.
+    """
+
+    run_id: RunId
+    target: Target
+    text: str
+
+
 @value(frozen=True, slots=True)
 class RunEnded:
     """The run ended: typing stops, status marks are removed, a draft is closed.
@@ -219,4 +231,6 @@ class PressAnswered:
     text: str
 
 
-RunSignal = RunWaits | RunStarted | RunText | RunTool | RunEnded | ButtonsUsed | PressAnswered
+RunSignal = (
+    RunWaits | RunStarted | RunText | RunTool | RunWaiting | RunEnded | ButtonsUsed | PressAnswered
+)

@@ -15,6 +15,7 @@ from goclaw_py.model.run_events import (
     RunStarted,
     RunText,
     RunTool,
+    RunWaiting,
 )
 
 
@@ -51,6 +52,7 @@ ChatEvent = (
     RunStarted
     | RunText
     | RunTool
+    | RunWaiting
     | RunEnded
     | TerminalMessage
     | OpenButtons

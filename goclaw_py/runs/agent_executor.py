@@ -18,8 +18,8 @@ from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import AgentEvent, RunNote, RunNoted, TextDelta, Usage
-from goclaw_py.model.run_steps import TakenStep, ValueStep
+from goclaw_py.model.run_events import RunNote, RunNoted, TextDelta, Usage
+from goclaw_py.model.run_steps import TakenStep
 from goclaw_py.model.values import value
 from goclaw_py.ports.agent import (
     AgentLoop,
@@ -47,6 +47,7 @@ from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
+from goclaw_py.runs.wait_line import HeardEvent
 
 _PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""
@@ -54,7 +55,7 @@ _PROMPT_CHARS = 120
 _ASK_S = 0.5
 """How often a run checks whether its node's lease is valid again, in seconds."""
 
-Hear = Callable[[AgentEvent | ValueStep], None]
+Hear = Callable[[HeardEvent], None]
 """Receives the events of an agent loop, while its run may speak."""
 
 
@@ -320,7 +321,7 @@ class AgentExecutor:
         self._use.spans.hear(run.id, event)
         if isinstance(event, ModelStep):
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
-        elif not isinstance(event, RequestSent | RunNoted | TakenStep):
+        elif not isinstance(event, RunNoted | TakenStep):
             hear(event)
 
 

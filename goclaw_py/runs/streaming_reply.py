@@ -12,9 +12,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from goclaw_py.common.retry import retry_until_available
-from goclaw_py.delivery import texts
 from goclaw_py.delivery.ok_token import conversation_text
 from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.model.errors import ChannelError, MaybeSent, RunNotStarted, StoreError, Undeliverable
@@ -26,6 +26,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import Place, RunStartResult, Store
 from goclaw_py.runs.turn import Turn
+from goclaw_py.runs.wait_line import HeardEvent, WaitLine
 
 log = logging.getLogger(__name__)
 
@@ -75,11 +76,11 @@ class _Draft:
     """It may be in the chat, and its id is unknown."""
     node: NodeId
     """The scheduler that a run belongs to."""
+    wait: WaitLine
+    """What the run waits for."""
     looks: int = 0
     """The number of searches without result."""
     said: list[str] = field(default_factory=list)
-    tools: list[str] = field(default_factory=list)
-    """The tools that the agent is using."""
     shown: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     kept: bool = False
@@ -94,9 +95,9 @@ class _Draft:
 
     @property
     def view(self) -> str:
-        """Return what people see: the text, and the tools in use."""
+        """Return what people see: the text, and what the run waits for."""
         text = self.text if self.text.strip() else ""
-        return "\n\n".join(filter(None, [text, texts.tools(self.tools)]))
+        return "\n\n".join(filter(None, [text, self.wait.text]))
 
     @property
     def left(self) -> OrphanedReply:
@@ -123,7 +124,10 @@ class StreamingReplies:
         self._pacing = pacing
         self.shows_first: Callable[[RunId], None] = lambda _: None
         """Called before the chat shows anything of a run."""
+        self.shows_wait: Callable[[RunId, str], None] = lambda _, __: None
+        """Called with what a run waits for where it has no draft, "" if it goes on."""
         self._drafts: dict[RunId, _Draft] = {}
+        self._waits: dict[RunId, WaitLine] = {}
         self._late: set[asyncio.Task[None]] = set()
         """Drafts of runs that have ended while a request was in progress."""
 
@@ -131,6 +135,8 @@ class StreamingReplies:
         """Start a run, for which an earlier run may have left a draft."""
         target = turn.target
         channel = self._channels[target.channel, target.account]
+        wait = WaitLine(begun, partial(self._wait_changed, turn.id))
+        self._waits[turn.id] = wait
         if begun.draft or begun.lost or channel.drafts(target, turn.peer):
             after = next(iter(turn.message_ids), None)
             self._drafts[turn.id] = _Draft(
@@ -142,6 +148,7 @@ class StreamingReplies:
                 begun.lost or LostDraft(turn.id, after),
                 begun.lost is not None,
                 node,
+                wait,
                 kept=begun.draft is not None,
             )
 
@@ -154,16 +161,19 @@ class StreamingReplies:
         self._change(draft)
         return True
 
-    def tool(self, run_id: RunId, name: str, *, works: bool) -> None:
-        """Add or remove a tool in use."""
-        draft = self._drafts.get(run_id)
-        if draft is None:
-            return
-        if works:
-            draft.tools.append(name)
-        elif name in draft.tools:
-            draft.tools.remove(name)
-        self._change(draft)
+    def hear(self, run_id: RunId, event: HeardEvent) -> None:
+        """Show what an event says about what a run waits for."""
+        if (wait := self._waits.get(run_id)) is not None:
+            wait.hear(event)
+
+    def _wait_changed(self, run_id: RunId) -> None:
+        if (draft := self._drafts.get(run_id)) is not None:
+            self._change(draft)
+        elif (wait := self._waits.get(run_id)) is not None:
+            line = wait.text_without_tools
+            if line != wait.signalled:
+                wait.signalled = line
+                self.shows_wait(run_id, line)
 
     def _change(self, draft: _Draft) -> None:
         draft.changed.set()
@@ -180,6 +190,8 @@ class StreamingReplies:
 
         A request in progress continues until ``end``.
         """
+        if (wait := self._waits.get(run_id)) is not None:
+            wait.close()
         draft = self._drafts.get(run_id)
         if draft is None:
             return OrphanedReply()
@@ -216,6 +228,7 @@ class StreamingReplies:
     def forget(self, run_id: RunId) -> None:
         """Forget a run."""
         self._drafts.pop(run_id, None)
+        self._waits.pop(run_id, None)
 
     async def _ended(self, run_id: RunId) -> _Draft | None:
         """Return the draft of a run, with no update in progress."""

@@ -28,8 +28,6 @@ from goclaw_py.model.errors import (
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Sender, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.model.run_events import AgentEvent
-from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.model.session_keys import announcement_id, child_session, first_run, peer_of
 from goclaw_py.ports.agent import TextPart
 from goclaw_py.ports.clock import Clock
@@ -47,6 +45,7 @@ from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
+from goclaw_py.runs.wait_line import HeardEvent
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.views import RunState
@@ -479,7 +478,7 @@ async def _stored_or_logged(
     return True
 
 
-def _hear_nothing(event: AgentEvent | ValueStep) -> None:
+def _hear_nothing(event: HeardEvent) -> None:
     """Ignore an event: a child is not shown in a chat."""
 
 

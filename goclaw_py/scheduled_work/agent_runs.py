@@ -17,8 +17,7 @@ from goclaw_py.delivery import texts
 from goclaw_py.model.errors import AgentError, ApprovalNeeded, Fenced, is_transient
 from goclaw_py.model.ids import RunId, SessionKey
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
-from goclaw_py.model.run_events import AgentEvent, RunNote
-from goclaw_py.model.run_steps import ValueStep
+from goclaw_py.model.run_events import RunNote
 from goclaw_py.ports.agent import Role
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, RunEnd, Store
@@ -29,6 +28,7 @@ from goclaw_py.runs.event_broker import RunEventBroker, taken_over
 from goclaw_py.runs.run_persistence import RunStart
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.runs.wait_line import HeardEvent
 from goclaw_py.scheduled_work.engine import ExecutionEngine, ExecutionT
 from goclaw_py.scheduled_work.models import Attempt, Superseded
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -271,5 +271,5 @@ def _marked(end: RunEnd, source: str) -> RunEnd:
     return replace(end, history=(replace(asked, text=text), *rest))
 
 
-def _hear_nothing(event: AgentEvent | ValueStep) -> None:
+def _hear_nothing(event: HeardEvent) -> None:
     """Ignore an event: nothing is shown in a chat before the run has ended (SPEC HB-6)."""

@@ -20,7 +20,7 @@ from goclaw_py.model.ids import (
     SessionKey,
 )
 from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
-from goclaw_py.model.outcomes import FAILURES, Outcome
+from goclaw_py.model.outcomes import FAILURES, Outcome, Reason
 from goclaw_py.model.pairing_codes import AccessVerdict, about_request
 from goclaw_py.model.session_keys import chat_session, peer_of
 from goclaw_py.ports.agent import HistoryEntry, Role
@@ -321,3 +321,8 @@ def run_basis(
         summary, upto = "", 0
     history = tuple(entry for place, entry in read if place > upto)
     return RunBasis(history, summary, tuple(pinned), prompt)
+
+
+def is_restarted(outcome: Outcome | str | None, reason: Reason | str | None) -> bool:
+    """Return whether a run ended by a crash or a shutdown, so that its messages run again."""
+    return outcome == Outcome.LOST or reason == Reason.SHUTDOWN

@@ -49,7 +49,7 @@ PURE = {
         "markdown.emphasis markdown.html_tags markdown.links markdown.literals markdown.tables "
         "proxies rasters redaction storable text thoughts time_texts timezones"
     ),
-    "delivery": "approval_texts help_text ok_token rate_limit texts",
+    "delivery": "approval_texts help_text ok_token rate_limit texts wait_texts",
     "heartbeat": (
         "active_hours chat_texts checklist.checklist checklist.intervals "
         "checklist.lines checklist.parser decisions models mute "

@@ -385,6 +385,7 @@ async def test_the_next_run_for_a_message_is_told_what_was_called(world: World) 
     await crash(world)
     begun = await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
     assert (begun.cut_calls, begun.cut_usage) == ((READ, PAID), NO_USAGE)
+    assert begun.is_restarted
     # A lost answer can be asked for again.
     assert await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A) == begun
     await world.a.note_run(RunId("r2"), RunSoFar((SENT,), USED), node=A)
@@ -394,6 +395,26 @@ async def test_the_next_run_for_a_message_is_told_what_was_called(world: World) 
     await world.a.finish_run(end("r3"), node=A)
     (other,) = await world.accept(ANN)
     assert (await world.a.begin_run(new_run("r4", other), node=A)).cut_calls == ()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "is_restarted"),
+    [
+        (Outcome.INTERRUPTED, Reason.SHUTDOWN, True),
+        (Outcome.INTERRUPTED, Reason.OUTAGE, False),
+        (Outcome.INTERRUPTED, Reason.APPROVAL, False),
+        (Outcome.INTERRUPTED, Reason.MERGED, False),
+    ],
+)
+async def test_the_next_run_for_a_message_is_told_of_a_restart(
+    world: World, outcome: Outcome, reason: Reason, *, is_restarted: bool
+) -> None:
+    (row,) = await world.accept(ANN)
+    first = await world.a.begin_run(new_run("r1", row), node=A)
+    assert not first.is_restarted
+    await world.a.finish_run(replace(end("r1", outcome), reason=reason), node=A)
+    begun = await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
+    assert begun.is_restarted is is_restarted
 
 
 async def test_a_claim_tells_which_tools_its_cut_runs_had_called(world: World) -> None:

@@ -24,6 +24,7 @@ from goclaw_py.model.run_events import (
     RunStarted,
     RunText,
     RunTool,
+    RunWaiting,
 )
 from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 
@@ -162,6 +163,8 @@ class MarkdownTranscript:
             case RunTool(_, _, name, ok):
                 failed = "" if ok is None else " failed"
                 return "" if ok else self.note(f"⚙ {plain(name)}{failed}")
+            case RunWaiting(_, _, text):
+                return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
             case TerminalMessage(_, text, run_id, file):

@@ -16,6 +16,7 @@ from goclaw_py.model.run_events import (
     RunStarted,
     RunText,
     RunTool,
+    RunWaiting,
 )
 from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
 
@@ -90,6 +91,8 @@ class Transcript:
                 return self._stream(run_id, plain(text))
             case RunTool(_, _, name, ok):
                 return self._tool(plain(name), ok)
+            case RunWaiting(_, _, text):
+                return self.note(plain(text)) if text else ""
             case RunEnded(run_id, _, outcome):
                 return self._ended(run_id, outcome)
             case TerminalMessage(_, text, run_id, file):

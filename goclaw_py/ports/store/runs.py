@@ -116,17 +116,16 @@ class RunStartResult:
 
     Args:
         history: The entries since the last reset that ``summary`` does not replace.
-        draft: The channel's id of the draft message that an earlier run for the same inbox rows
-            left; this run continues it.
+        draft: The channel's id of the draft of an earlier run for the same inbox rows, to continue.
         lost: A draft that the earlier run may have posted without learning its id.
         places: The position of each entry of ``history``, for ``Summary.upto``.
         summary: The text that replaces older entries, "" if there is none.
         pinned: Facts that compaction must keep.
         ended: Inbox rows of this run that have ended already; it does not answer them.
-        cut_calls: Tool calls of earlier runs for the same inbox rows that a crash or a shutdown
-            interrupted, in order.
+        cut_calls: Tool calls of earlier runs for the same rows that were interrupted, in order.
         cut_usage: What those runs have used.
         steps: The steps of those runs, in order. None if one of them cannot be read.
+        is_restarted: Whether a crash or a shutdown interrupted the last run for the same rows.
     """
 
     history: tuple[HistoryEntry, ...] = ()
@@ -139,6 +138,7 @@ class RunStartResult:
     cut_calls: tuple[ToolCall, ...] = ()
     cut_usage: Usage = NO_USAGE
     steps: tuple[RunStep, ...] | None = ()
+    is_restarted: bool = False
 
     @property
     def uncounted(self) -> Usage:

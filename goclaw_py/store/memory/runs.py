@@ -79,7 +79,13 @@ class MemoryRuns(MemoryPart):
             cut_calls=calls,
             cut_usage=used,
             steps=tuple(step for one in self._db.continued(follows) for step in one.steps),
+            is_restarted=self._is_restarted(follows),
         )
+
+    def _is_restarted(self, run: RunId | None) -> bool:
+        known = None if run is None else self._db.runs.get(run)
+        end = None if known is None else known.end
+        return end is not None and rules.is_restarted(end.outcome, end.reason)
 
     def _last(self, run: NewRun) -> RunId | None:
         """Return the previous run for the same messages, occurrence or heartbeat run."""

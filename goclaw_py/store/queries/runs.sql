@@ -344,7 +344,9 @@ with recursive earlier as (
     cross join lateral (select id, follows from runs where id = e.follows offset 0) as r
     where e.depth < 1000
 )
-select r.tools, r.requests, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost_usd
+select
+    r.id, r.outcome, r.reason,
+    r.tools, r.requests, r.input_tokens, r.output_tokens, r.cached_tokens, r.cost_usd
 from earlier
 cross join lateral (select * from runs where id = earlier.id offset 0) as r
 where r.outcome in ('lost', 'interrupted')

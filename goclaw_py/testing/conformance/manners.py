@@ -13,7 +13,15 @@ from goclaw_py.model.errors import MaybeSent, SettingError
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunSignal, RunStarted, RunText, RunTool, RunWaits
+from goclaw_py.model.run_events import (
+    RunEnded,
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunTool,
+    RunWaiting,
+    RunWaits,
+)
 from goclaw_py.ports.channel import WebRequest
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth
 from goclaw_py.testing.conformance.check import check
@@ -67,6 +75,8 @@ def _tell_all(scene: Scene) -> None:
             scene.tell(channel.signal, RunStarted(run, place, ("1",)))
             for ok in (None, True, False):
                 scene.tell(channel.signal, RunTool(run, place, "a \ud83d tool", ok))
+            for line in ("⏳ \ud83d …", ""):
+                scene.tell(channel.signal, RunWaiting(run, place, line))
             ended = RunEnded(run, place, outcome, ("1", "2"), draft="no id", shown="*a* \ud83d")
             scene.tell(channel.signal, ended)
             scene.tell(channel.signal, ended)

@@ -22,6 +22,7 @@ from goclaw_py.model.run_events import (
     RunStarted,
     RunText,
     RunTool,
+    RunWaiting,
 )
 from goclaw_py.model.web_links import GUEST_NAME
 from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
@@ -287,6 +288,7 @@ CHAT_EVENTS: Mapping[str, type[ChatEvent]] = {
     "run_started": RunStarted,
     "run_text": RunText,
     "run_tool": RunTool,
+    "run_waiting": RunWaiting,
     "run_ended": RunEnded,
     "said": TerminalMessage,
     "open_buttons": OpenButtons,

@@ -19,6 +19,7 @@ from goclaw_py.model.run_events import (
     RunEnded,
     RunStarted,
     RunText,
+    RunWaiting,
 )
 from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.web.api import streams, wire
@@ -34,6 +35,7 @@ pytestmark = pytest.mark.real_time
 EVENTS: list[ChatEvent] = [
     RunStarted(fakes.RUN_ID, fakes.LOCAL),
     RunText(fakes.RUN_ID, fakes.LOCAL, "Zeile 1\n\nevent: said\r\ndata: ü\u2028\x85 "),
+    RunWaiting(fakes.RUN_ID, fakes.LOCAL, "⏳ Still waiting for the model …"),
     RunEnded(fakes.RUN_ID, fakes.LOCAL, Outcome.COMPLETED),
     TerminalMessage("receipt", "a\nb", fakes.RUN_ID),
     TerminalMessage("receipt2", "c", None),

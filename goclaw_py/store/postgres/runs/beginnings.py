@@ -14,6 +14,7 @@ from goclaw_py.model.messages import LostDraft
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import NewRun, RunStartResult, ToolCall
+from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import claim
 from goclaw_py.store.postgres.pool import Connection, Row
@@ -167,8 +168,9 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
     cut: tuple[ToolCall, ...] = ()
     used = NO_USAGE
     done: tuple[RunStep, ...] | None = ()
+    is_restarted = False
     if (follows := told[0]["follows"]) is not None:
-        cut, used = await cut_work(connection, follows)
+        cut, used, is_restarted = await cut_work(connection, follows)
         done = steps.read(await connection.fetch(_SQL["steps"], follows))
     first, entries = told[0], [row for row in told if row["role"]]
     return RunStartResult(
@@ -182,15 +184,22 @@ async def _begun(connection: Connection, told: Sequence[Row]) -> RunStartResult:
         cut_calls=cut,
         cut_usage=used,
         steps=done,
+        is_restarted=is_restarted,
     )
 
 
-async def cut_work(connection: Connection, run: RunId) -> tuple[tuple[ToolCall, ...], Usage]:
-    """Return the tool calls and the usage of a run and its predecessors that were interrupted."""
+async def cut_work(connection: Connection, run: RunId) -> tuple[tuple[ToolCall, ...], Usage, bool]:
+    """Return the tool calls and the usage of a run and its predecessors that were interrupted.
+
+    Also returns whether a crash or a shutdown has interrupted the run itself.
+    """
     found = await connection.fetch(_SQL["cut_work"], run)
     calls = tuple(call for row in found for call in rows.calls(row["tools"]))
     used = (rows.usage(row) for row in found if row["requests"] is not None)
-    return calls, reduce(Usage.plus, used, NO_USAGE)
+    is_restarted = any(
+        row["id"] == run and rules.is_restarted(row["outcome"], row["reason"]) for row in found
+    )
+    return calls, reduce(Usage.plus, used, NO_USAGE), is_restarted
 
 
 def _lost(row: Row) -> LostDraft | None:

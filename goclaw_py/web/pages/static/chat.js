@@ -395,6 +395,9 @@ const events = {
     doing.textContent = ok === null ? `The agent uses ${name}…` : "The agent is working…";
     showTool(run_id, name, ok);
   },
+  run_waiting: ({ text: line }) => {
+    doing.textContent = line || "The agent is working…";
+  },
   run_ended: ({ run_id, outcome }) => {
     doing.textContent = ["completed", "interrupted"].includes(outcome) ? "" : `The last run: ${outcome.replaceAll("_", " ")}.`;
     const item = growing.get(run_id);

@@ -112,3 +112,17 @@ async def test_closing_ends_what_is_under_way() -> None:
         assert len(asyncio.all_tasks()) == 1
         await asyncio.sleep(200)
         assert len(client.drafts) == 2
+
+
+async def test_what_a_run_waits_for_stands_below_its_text_until_it_goes_on() -> None:
+    """SPEC CHAN-14."""
+    async with drafting() as (client, drafts):
+        drafts.wait(RUN, HERE, "")
+        assert client.drafts == []
+        for line, text in (("waiting …", ""), ("", "one"), ("again …", ""), ("", " two")):
+            drafts.wait(RUN, HERE, line)
+            if text:
+                drafts.add(RUN, HERE, text)
+            await asyncio.sleep(2)
+        shown = [one.what for one in client.drafts]
+        assert shown == ["waiting …", "one …", "one\n\nagain …", "one two …"]
