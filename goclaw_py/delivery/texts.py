@@ -414,6 +414,9 @@ def cut_reply(text: str, outcome: Outcome) -> str:
 ANSWER_CUT = "[The answer ends here: the model reached its limit of length.]"
 """The last paragraph of an answer that its model could not complete."""
 
+ANSWER_FILTERED = "[The answer ends here: the provider's content filter stopped it.]"
+"""The last paragraph of an answer of which the filter left the beginning."""
+
 
 def over_budget(scope: BudgetScope, limit: Limit, budget: Budget) -> str:
     """Return the line below the reply of a run that has used up a budget (SPEC AGENT-5)."""

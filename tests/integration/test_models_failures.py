@@ -8,6 +8,7 @@ import time
 import traceback
 from dataclasses import replace
 
+import orjson
 import pytest
 
 from goclaw_py.agents.models import Provider, RetryPolicy
@@ -369,3 +370,87 @@ async def test_a_model_that_reached_its_length_without_a_word_says_so(
 ) -> None:
     error = await fails(agents.make(provider), "short")
     assert error.friendly == "The model reached its limit of length before it had answered."
+
+
+# ---------------------------------------------------------------------------- odd ends and streams
+
+
+def chunks(*deltas: tuple[dict[str, object], object]) -> list[str]:
+    """A stream of OpenAI's protocol: what each chunk adds, and its finish reason."""
+    lines = [
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": add, "finish_reason": end}]}
+        for add, end in deltas
+    ]
+    return [f"data: {orjson.dumps(line).decode()}\n\n" for line in lines]
+
+
+HELLO: tuple[dict[str, object], object] = {"role": "assistant", "content": "hello"}, None
+FILTERED = f"hello\n\n{texts.ANSWER_FILTERED}"
+LONG = f"hello\n\n{texts.ANSWER_CUT}"
+
+
+@pytest.mark.parametrize(
+    ("stream", "text"),
+    [
+        (chunks(HELLO, ({}, "eos")), "hello"),
+        (chunks(HELLO, ({}, "STOP")), "hello"),
+        (chunks(HELLO, ({}, "end_turn")), "hello"),
+        (chunks(HELLO, ({}, "MAX_TOKENS")), LONG),
+        (chunks(HELLO, ({}, "content_filter")), FILTERED),
+        (chunks(HELLO, ({}, "SAFETY")), FILTERED),
+    ],
+)
+async def test_an_answer_with_an_odd_end_is_what_its_server_means(
+    agents: ModelAgents, stream: list[str], text: str
+) -> None:
+    events = Events()
+    result = await agents.make().run(request(f"raw {orjson.dumps(stream).decode()}"), events)
+    assert result.text == events.text == text
+    assert (RunNoted(RunNote.ANSWER_CUT) in events) == (text != "hello")
+
+
+CUT, STRANGE = "was cut off", "an answer that I cannot use"
+
+
+@pytest.mark.parametrize(
+    ("stream", "words", "cause"),
+    [
+        (chunks(HELLO, ({}, "abort")), CUT, "'abort'"),
+        (chunks(HELLO, ({}, "network_error")), CUT, "'network_error'"),
+        (chunks(HELLO, ({}, 7)), CUT, "'7'"),
+        (chunks(HELLO, ({}, "")), CUT, "finish_reason"),
+        (chunks(({"content": ""}, "content_filter")), "content filter stopped", "content_filter"),
+        (["data: [1, 2]\n\n"], STRANGE, "unreadable stream"),
+        (["data: 5\n\n"], STRANGE, "unreadable stream"),
+        (["data: null\n\n"], STRANGE, "unreadable stream"),
+        (["data: no json\n\n"], CUT, "JSON"),
+        (["<html><body>Log in</body></html>"], STRANGE, ""),
+        (['{"error": {"message": "boom"}}'], STRANGE, ""),
+        ([""], STRANGE, ""),
+    ],
+)
+async def test_a_stream_that_is_no_answer_fails_with_a_reason(
+    agents: ModelAgents, stream: list[str], words: str, cause: str
+) -> None:
+    agent = agents.make()
+    error = await fails(agent, f"raw {orjson.dumps(stream).decode()}")
+    assert words in error.friendly
+    assert cause in str(error)
+    assert (await agent.run(request("say next"), Events())).text == "next"
+
+
+DELTA = 'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        [DELTA + '{"type": "text_delta", "text": "x"}}\n\n'],
+        ['event: message_start\ndata: {"type": "message_start", "message": {"usage": null}}\n\n'],
+    ],
+)
+async def test_events_without_their_message_fail_with_a_reason(
+    agents: ModelAgents, stream: list[str]
+) -> None:
+    error = await fails(agents.make(Provider.ANTHROPIC), f"raw {orjson.dumps(stream).decode()}")
+    assert STRANGE in error.friendly

@@ -141,9 +141,10 @@ def unreadable(error: Exception) -> UnexpectedModelBehavior:
     return UnexpectedModelBehavior(f"the response cannot be read: {type(error).__name__}: {error}")
 
 
-def cut_off() -> AgentError:
-    """Return the error for a response whose stream ended without a finish reason."""
-    return AgentError(_CUT, "the model's stream ended without a finish reason", retryable=True)
+def cut_off(word: str = "") -> AgentError:
+    """Return the error for a response without a finish reason, or with an unknown ``word``."""
+    cause = f"with the unknown finish reason {word[:60]!r}" if word else "without a finish reason"
+    return AgentError(_CUT, f"the model's stream ended {cause}", retryable=True)
 
 
 def nothing_said() -> AgentError:

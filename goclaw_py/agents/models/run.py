@@ -36,6 +36,7 @@ from goclaw_py.agents.models.compaction import (
     relieve,
     units,
 )
+from goclaw_py.agents.models.endings import CUT_TEXTS, ending_word, read_ending
 from goclaw_py.agents.models.failures import (
     FAILURES,
     UNREADABLE,
@@ -256,7 +257,7 @@ class ModelRun:
         else:
             assert run.result is not None
             response = run.result.response
-            if response.finish_reason != "length" and not is_blank(response.text or ""):
+            if response.finish_reason not in CUT_TEXTS and not is_blank(response.text or ""):
                 return response.text or ""
             # Nothing, or the beginning of it, must not stand for a conversation.
             failure = nothing_said()
@@ -283,8 +284,9 @@ class ModelRun:
             raise ApprovalNeeded(tuple(filter(None, asks)))
         messages = run.new_messages()
         last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
-        if last.finish_reason == "length":
-            self._reply.add_paragraph(texts.ANSWER_CUT)
+        is_said = not is_blank(self._reply.text)
+        if (note := CUT_TEXTS.get(last.finish_reason)) and (is_said or note == texts.ANSWER_CUT):
+            self._reply.add_paragraph(note)
             self._emit(RunNoted(RunNote.ANSWER_CUT))
         said = "" if is_blank(self._reply.text) else self._reply.text
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
@@ -424,6 +426,7 @@ class ModelRun:
             self._emit(ModelStep(self._new_usage, entries=entries))
             return
         mend(response)
+        read_ending(response)
         step = None
         if is_summary or self._replay.is_new:
             if measure(response, asked_chars):
@@ -437,7 +440,7 @@ class ModelRun:
         self._emit(ModelStep(self._new_usage, model, done=done, entries=entries, response=step))
         # Before any tool runs: the arguments of a cut call are not what the model meant.
         if response.finish_reason is None:
-            raise cut_off()
+            raise cut_off(ending_word(response))
 
     def _check(self) -> None:
         """Raise ``BudgetReached`` if the budget is used up."""
