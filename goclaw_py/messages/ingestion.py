@@ -47,7 +47,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import AcceptedMessages, InboxKind, InboxRow, NewInbox, Place, Store
 from goclaw_py.runs import speakers
-from goclaw_py.runs.turn import Turn, goes_on
+from goclaw_py.runs.turn import Turn, as_they_ran, goes_on
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 
@@ -254,7 +254,7 @@ class MessageIngestor:
             node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()
         )
         met = self._stops.met(rows)
-        for row in rows:
+        for row in as_they_ran(rows):
             if mailboxes.epoch != epoch:
                 return  # declared dead meanwhile: what was found belongs to others
             entry, box = mailboxes.add(row), mailboxes.of(row.session)
@@ -400,12 +400,15 @@ class MessageIngestor:
                     turn.rows[place] = replace(row, message=row.message.amended_by(edit))
 
     def _rejoin(self, row: InboxRow) -> bool:
-        """Add a message to the turn whose interrupted run had taken it in (SPEC QUEUE-4)."""
-        if row.joined is None:
+        """Add a message to the turn whose interrupted run had it, also taken in (QUEUE-4, IO-2)."""
+        head = row.joined or self._mailboxes.head_of(row)
+        if head is None:
             return False
-        turn = self._runner.turn_of(row.joined)
-        if turn is None and row.joined in self._outages.rows():
-            turn = self._mailboxes.turn(row.joined)
+        turn = self._runner.turn_of(head)
+        if turn is None and head in self._outages.rows():
+            turn = self._mailboxes.turn(head)
+        if row.joined is None and turn is not None and turn.run is not None:
+            turn = None  # it has begun without this one
         if turn is None:
             return False
         turn.rows.append(row)

@@ -268,6 +268,16 @@ class Mailboxes:
         entry = self._rows.get(row_id)
         return None if entry is None else entry.turn
 
+    def head_of(self, row: InboxRow) -> int | None:
+        """Return another row that the same interrupted run began with, and that has a turn."""
+        if row.last_run is None:
+            return None
+        for entry in self.of(row.session).entries.values():
+            other = entry.row
+            if entry.turn is not None and other is not None and other.last_run == row.last_run:
+                return other.id
+        return None
+
     def turns(self) -> Collection[Turn]:
         """Return all turns, each once."""
         turns = (entry.turn for entry in self._rows.values())

@@ -199,6 +199,23 @@ class _Piece:
         return "\n".join(filter(None, [text, *map(wording.file_name, self.files)]))
 
 
+def as_they_ran(rows: Sequence[InboxRow]) -> list[InboxRow]:
+    """Put the rows of each interrupted run together, in their order, at the place of one of them.
+
+    It is the one with the most attempts: after crashes other messages may go first (SPEC IO-2).
+    """
+    of_run: dict[RunId, list[InboxRow]] = {}
+    for row in rows:
+        if row.last_run is not None and row.joined is None:
+            of_run.setdefault(row.last_run, []).append(row)
+    sorted_rows: list[InboxRow] = []
+    for row in rows:
+        together = [row] if row.joined is not None else of_run.get(row.last_run or RunId(""), [row])
+        if row is max(together, key=lambda one: one.attempts):
+            sorted_rows += sorted(together, key=lambda one: one.id)
+    return sorted_rows
+
+
 def told(rows: Sequence[InboxRow]) -> list[str]:
     """Return what people said, message by message, with split texts joined."""
     messages: list[str] = []

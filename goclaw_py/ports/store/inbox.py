@@ -84,6 +84,7 @@ class InboxRow:
     ``mode`` is the queue mode chosen in its chat, None for that of the settings. ``dropped`` is set
     if the row was dropped and its sender has not been notified yet; no run answers it. ``joined``
     is the row whose run had taken in this one before it was interrupted (SPEC QUEUE-4).
+    ``last_run`` is the last run that started with it: rows with the same one are one turn (IO-2).
     """
 
     id: int
@@ -96,6 +97,7 @@ class InboxRow:
     mode: Mode | None = None
     dropped: DroppedMessage | None = None
     joined: int | None = None
+    last_run: RunId | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,7 @@ class InboxRecord:
             mode=mode,
             dropped=self.dropped,
             joined=self.joined,
+            last_run=self.last_run,
         )
 
     def unanswered(self) -> Unanswered:

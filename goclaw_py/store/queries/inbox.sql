@@ -249,7 +249,7 @@ with fresh as (
 )
 select
     i.id, i.message, i.session, i.agent, i.kind, i.attempts, i.received_at, i.outcome, i.reason,
-    i.joined, (select queue_mode from sessions where key = i.session) as queue_mode
+    i.joined, i.last_run, (select queue_mode from sessions where key = i.session) as queue_mode
 from fresh
 cross join lateral (select * from inbox where id = fresh.id offset 0) as i
 order by

@@ -146,6 +146,29 @@ def test_nor_after_a_shutdown(
         assert_told_once(runner.run(shut_down()))
 
 
+JOINED = Ways(QueuePolicy(debounce_s=0.8))
+
+
+@pytest.mark.parametrize("end", ["kill", "shutdown", "lease"])
+async def test_joined_messages_stay_one_turn_after_an_interruption(end: str) -> None:
+    """SPEC IO-2: also if the draft was posted and its id is not stored."""
+    database, channel = MemoryDatabase(), DraftingChannel()
+    async with a_process(slowly(), JOINED, database=database, channels=(channel,)) as first:
+        first.store.slow_before_s["draft_posted"] = 3.0
+        await first.say("one", "two", apart_s=0.2)
+        await until(lambda: bool(channel.drafted))
+        if end == "shutdown":
+            await first.shut_down(wait_s=0)
+        elif end == "lease":
+            first.store.away = True
+            await asyncio.sleep(BURIED_S)
+        first.kill()
+    await asyncio.sleep(BURIED_S)
+    seen = await aftermath(database, channel)
+    assert seen == Aftermath([REPLY], False, 0, [])
+    assert {run.new.inbox for run in database.runs.values()} == {(1, 2)}
+
+
 async def test_a_run_that_is_given_up_closes_its_draft() -> None:
     """SPEC CMD-3, IO-2."""
     database, channel = MemoryDatabase(), DraftingChannel()
