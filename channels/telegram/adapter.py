@@ -263,6 +263,10 @@ class TelegramChannel:
         mine = numbered(self._settings.bot_id, so_far)
         await self._noting_refusal(self._sending.edit_draft(mine))
 
+    def counts_everywhere(self, chat: str) -> bool:
+        """A supergroup counts by itself; direct chats and small groups share the bot's count."""
+        return not chat.startswith("-100")
+
     async def find_draft(
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
@@ -278,7 +282,7 @@ class TelegramChannel:
         after = number_in(bot, lost.after)
         if after is None and lost.after is not None:
             return None  # another bot has posted it
-        numbers = numbers_between(number_of(after), number_of(number_in(bot, before)))
+        numbers = numbers_between(number_of(after), number_of(number_in(bot, before)), ours)
         number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, ours))
         return None if number is None else key(bot, number)
 

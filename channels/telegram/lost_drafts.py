@@ -12,13 +12,14 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
+from itertools import count
 from weakref import WeakValueDictionary
 
 from channels.telegram.client import BotClient, Buttons
 from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
 
 LOOKED_AT = 8
-"""The number of ids that are tried after the question and before the reply."""
+"""The number of unknown ids that are tried after the question and before the reply."""
 
 _REMEMBERED = 1_000
 
@@ -93,13 +94,29 @@ class LostDrafts:
         await (await self._client()).remove_buttons(*message)
 
 
-def numbers_between(after: int | None, before: int | None) -> Iterator[int]:
-    """Yield possible ids of a message between two others, the likeliest first."""
-    seen = range(0)
+def numbers_between(
+    after: int | None, before: int | None, known: Collection[str | None] = ()
+) -> Iterator[int]:
+    """Yield possible ids of a message between two others, the likeliest first.
+
+    Known ids do not count: a bot's ids run on over its chats, so what was said in other chats
+    meanwhile stands between.
+    """
+    taken = {int(name) for name in known if name is not None and name.isdecimal()}
+    seen: set[int] = set()
     if after is not None:
-        last = after + LOOKED_AT if before is None else min(after + LOOKED_AT, before - 1)
-        seen = range(after + 1, last + 1)
-        yield from seen
+        for number in count(after + 1):
+            if len(seen) == LOOKED_AT or (before is not None and number >= before):
+                break
+            if number not in taken:
+                seen.add(number)
+                yield number
     if before is not None:
-        first = max(before - LOOKED_AT, 1 if after is None else after + 1)
-        yield from (number for number in range(before - 1, first - 1, -1) if number not in seen)
+        left = LOOKED_AT
+        for number in range(before - 1, after or 0, -1):
+            if not left:
+                break
+            if number not in taken:
+                left -= 1
+                if number not in seen:
+                    yield number

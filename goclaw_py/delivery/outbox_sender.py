@@ -303,14 +303,14 @@ class OutboxSender:
     async def _find_draft(
         self, channel: Channel, message: OutboundMessage, before: str | None = None
     ) -> str | None:
-        """Search the lost draft of a message, as long as that makes sense.
-
-        Raises a ``ChannelError`` other than ``MaybeSent``: nothing was sent.
-        """
+        """Search the lost draft of a message. Raises ``ChannelError``: nothing was sent."""
         assert message.lost is not None
         target = message.target
         try:
-            own = await retry_until_available(lambda: self._store.own_messages(target))
+            everywhere = channel.counts_everywhere(target.chat)
+            own = await retry_until_available(
+                lambda: self._store.own_messages(target, everywhere=everywhere)
+            )
             return await channel.find_draft(target, message.lost, before=before, known=own)
         except Undeliverable:
             return None

@@ -118,6 +118,9 @@ class Channel(Protocol):
     def pace(self, chat: str) -> RateLimit:
         """Return the rate limit of a chat (SPEC IO-4)."""
 
+    def counts_everywhere(self, chat: str) -> bool:
+        """Return whether ids of messages in a chat run on over others, for ``find_draft``."""
+
     def parts(self, text: str) -> list[str]:
         """Split a Markdown reply into messages that ``send`` accepts as rich text.
 
@@ -193,7 +196,8 @@ class Channel(Protocol):
         """Search for a lost draft that has not been edited since ``post_draft``; return its id.
 
         It is searched near the message after which, or ``before`` which, it was posted; None if it
-        is not there. ``known`` are the ids of our other messages, which are not touched. Raises a
+        is not there. ``known`` are the ids of our other messages, which are not touched; if the
+        chat ``counts_everywhere``, those of all chats, with incoming ones. Raises a
         ``ChannelError`` if the search is not possible now.
         """
 
@@ -245,6 +249,10 @@ class PlainChannel:
     def pace(self, chat: str) -> RateLimit:  # noqa: ARG002
         """No limit."""
         return UNPACED
+
+    def counts_everywhere(self, chat: str) -> bool:  # noqa: ARG002
+        """Each chat counts by itself."""
+        return False
 
     def readable(self, part: str) -> str:
         """Return ``part``: there is no markup."""

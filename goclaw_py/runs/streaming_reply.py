@@ -333,7 +333,10 @@ class StreamingReplies:
         """Search for a draft whose response was lost; return the error, if any."""
         draft.changed.set()
         try:
-            own = await retry_until_available(lambda: self._store.own_messages(draft.target))
+            everywhere = draft.channel.counts_everywhere(draft.target.chat)
+            own = await retry_until_available(
+                lambda: self._store.own_messages(draft.target, everywhere=everywhere)
+            )
             draft.id = await draft.channel.find_draft(
                 draft.target, draft.lost, before=None, known=own
             )

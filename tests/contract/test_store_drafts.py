@@ -255,6 +255,8 @@ async def test_a_forsaken_draft_whose_id_nobody_knows_is_looked_for(world: World
 
 
 async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(world: World) -> None:
+    (asked,) = await world.accept(ANN)
+    heard = asked.message.message_id
     await world.put(say("to ann", replace(ANN, thread="4")), say("to bob", BOB))
     for number, target in enumerate((ANN, BOB), start=11):
         row = await world.claimed(target=target)
@@ -266,6 +268,7 @@ async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(wo
     await draft_of(world, R2)
     assert await world.b.own_messages(ANN) == {"11", "55"}
     assert await world.b.own_messages(BOB) == {"12"}
+    assert await world.b.own_messages(BOB, everywhere=True) == {"11", "12", "55", heard}
 
 
 @pytest.mark.parametrize("by", ["settle", "stop"])

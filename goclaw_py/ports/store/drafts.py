@@ -40,9 +40,10 @@ class DraftStore(Protocol):
         it, and no outbox row completes it.
         """
 
-    async def own_messages(self, chat: Target) -> frozenset[str]:
+    async def own_messages(self, chat: Target, *, everywhere: bool = False) -> frozenset[str]:
         """Return the channel's ids of our messages and drafts in a chat; the thread is ignored.
 
+        ``everywhere``: in all chats of its account, with those of what came in there.
         They go back as far as a lost draft can be.
         """
 

@@ -50,16 +50,19 @@ class MemoryDrafts(MemoryPart):
         said = (row.message for row in self._db.outbox.values())
         return open_ones | {one.draft for one in said if one.run_id in later and one.draft}
 
-    async def own_messages(self, chat: Target) -> frozenset[str]:
+    async def own_messages(self, chat: Target, *, everywhere: bool = False) -> frozenset[str]:
         place = storable((chat.channel, chat.account, chat.chat))
-        drafts = self._db.drafts.values()
-        ids = [row.external_id for row in self._db.outbox.values() if row.chat == place]
-        ids += [
-            one.external_id
-            for one in drafts
-            if (one.target.channel, one.target.account, one.target.chat) == place
-        ]
-        return frozenset(filter(None, ids))
+        said = [(row.message.target, row.external_id) for row in self._db.outbox.values()]
+        said += [(one.target, one.external_id) for one in self._db.drafts.values()]
+        if everywhere:
+            heard = (row.message for row in self._db.inbox.values())
+            said += [(message.target, message.message_id) for message in heard]
+        end = 2 if everywhere else 3
+        return frozenset(
+            name
+            for at, name in said
+            if name and (at.channel, at.account, at.chat)[:end] == place[:end]
+        )
 
     async def drafts(self) -> list[Draft]:
         found = sorted(self._db.drafts.values(), key=lambda draft: (draft.opened_at, draft.run_id))

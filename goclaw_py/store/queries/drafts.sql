@@ -85,16 +85,22 @@ select exists (
 ) as known;
 
 -- name: own_messages
--- Return the ids of our own messages in a chat: recent outgoing messages, and drafts. Sent messages
--- have no index by chat, so only the newest of all chats are searched.
+-- Return the ids of our own messages in a chat: recent outgoing messages, and drafts; with $4 those
+-- in all chats of its account, with incoming ones. Sent messages have no index by chat, so only the
+-- newest of all chats are searched.
 select external_id
 from outbox
 where id > (select coalesce(max(id), 0) from outbox) - 5000
-  and channel = $1 and account = $2 and chat = $3 and external_id is not null
+  and channel = $1 and account = $2 and (chat = $3 or $4::boolean) and external_id is not null
 union
 select external_id
 from drafts
-where channel = $1 and account = $2 and chat = $3 and external_id is not null;
+where channel = $1 and account = $2 and (chat = $3 or $4::boolean) and external_id is not null
+union
+select message ->> 'message_id'
+from inbox
+where $4::boolean and id > (select coalesce(max(id), 0) from inbox) - 5000
+  and channel = $1 and account = $2 and message ->> 'message_id' is not null;
 
 -- name: drafts
 -- Return all drafts, the oldest first.

@@ -51,9 +51,10 @@ class PostgresDrafts(PostgresPart):
             row = await connection.row(_SQL["is_known"], run_id, external_id)
             return row is not None and bool(row["known"])
 
-    async def own_messages(self, chat: Target) -> frozenset[str]:
-        """Search the newest 5,000 rows of the outbox."""
-        found = await self._pool.fetch(_SQL["own_messages"], chat.channel, chat.account, chat.chat)
+    async def own_messages(self, chat: Target, *, everywhere: bool = False) -> frozenset[str]:
+        """Search the newest 5,000 rows of the outbox, and of the inbox."""
+        place = chat.channel, chat.account, chat.chat
+        found = await self._pool.fetch(_SQL["own_messages"], *place, everywhere)
         return frozenset(row["external_id"] for row in found)
 
     async def drafts(self) -> list[Draft]:

@@ -39,6 +39,27 @@ def test_it_is_looked_for_behind_the_question_and_before_the_reply(
     assert list(numbers_between(after, before)) == numbers
 
 
+def test_what_was_said_in_other_chats_meanwhile_does_not_count() -> None:
+    """A bot's ids run on over its chats; the draft may be many behind the question."""
+    known = {str(number) for number in range(5, 40)} - {"23"}
+    assert list(numbers_between(4, None, known))[:2] == [23, 40]
+    assert list(numbers_between(None, 40, known)) == [23, 4, 3, 2, 1]
+
+
+async def test_a_draft_is_found_behind_the_traffic_of_other_chats() -> None:
+    client = ScriptedClient()
+    async with over(client) as channel:
+        others = [
+            await channel.send(OutboundMessage(Target("telegram", "default", "8"), "hi"))
+            for _ in range(30)
+        ]
+        number = await channel.post_draft(OutboundMessage(ANN, "one", run_id=RUN))
+        lost = LostDraft(RUN, "100")
+        assert channel.counts_everywhere("7")
+        assert not channel.counts_everywhere("-1001")
+        assert await channel.find_draft(ANN, lost, before=None, known=others) == number
+
+
 async def test_a_draft_whose_id_came_late_is_looked_for_there_only() -> None:
     client = ScriptedClient()
     async with over(client) as channel:
