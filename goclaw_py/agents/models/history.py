@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 
 from pydantic import ValidationError
@@ -235,12 +235,12 @@ def mend(response: ModelResponse) -> None:
     """Give a response the form in which it is stored and sent to a model again.
 
     Thoughts in its text become parts of their own. Halves of surrogate pairs are removed, also from
-    the arguments of its calls: neither a store nor a model's server takes them, and the library
-    could not read the arguments.
+    the ids that a server gives, and from the arguments of its calls: neither a store nor a model's
+    server takes them, and the library could not read the arguments.
     """
     clean = storable(response)
-    response.model_name, response.provider_details = clean.model_name, clean.provider_details
-    response.provider_response_id = clean.provider_response_id
+    for field in fields(response):
+        setattr(response, field.name, getattr(clean, field.name))
     response.parts = [each for part in clean.parts for each in _separated(part)]
     for part in response.parts:
         if isinstance(part, BaseToolCallPart) and isinstance(part.args, str):

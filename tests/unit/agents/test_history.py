@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +24,7 @@ from goclaw_py.agents.models.history import (
     closed,
     cut_entries,
     mark_of,
+    mend,
     to_entries,
     to_messages,
 )
@@ -180,3 +181,24 @@ def test_the_mark_of_a_summary_is_kept_with_each_request() -> None:
     plain = to_entries(PROMPT, "done", messages)
     dumped = ModelMessagesTypeAdapter.dump_json(to_messages(plain))
     assert dumped == ModelMessagesTypeAdapter.dump_json(messages)
+
+
+def test_a_response_can_be_stored_whatever_texts_its_server_put_into_it() -> None:
+    """SPEC AGENT-1: not only the parts; ids and names of a server are texts of it, too."""
+    odd = "\ud83d\0"
+    texts = {
+        field.name: odd
+        for field in fields(ModelResponse)
+        if field.type == "str | None" and field.name != "kind"
+    }
+    assert "provider_name" in texts
+    response = ModelResponse(
+        parts=[TextPart(odd, id=odd), ToolCallPart(odd, "{}", odd)],
+        provider_response_id=odd,
+        provider_details={odd: [odd]},
+        **texts,  # type: ignore[arg-type]
+    )
+    mend(response)
+    stored = ModelMessagesTypeAdapter.dump_json([response])
+    assert b"\\u0000" not in stored
+    assert ModelMessagesTypeAdapter.validate_json(stored) == [response]
