@@ -173,6 +173,11 @@ class _DaemonThreads(Executor):
 def _settle(future: Future[T], call: Callable[[], T]) -> None:
     try:
         result = call()
+    except StopIteration as error:
+        # No future takes it: the run would wait forever.
+        stopped = RuntimeError("the function raised StopIteration")
+        stopped.__cause__ = error
+        future.set_exception(stopped)
     # Not caught for good: handed over, to be raised again where the run awaits it.
     except BaseException as error:
         future.set_exception(error)

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
@@ -25,7 +26,7 @@ def run(main: Coroutine[Any, Any, int]) -> int:
     """
     collect_less_often()
     with asyncio.Runner(loop_factory=_factory()) as runner:
-        code, stubborn = runner.run(_and_the_rest(main))
+        code, stubborn = _until_end(runner, main)
         if stubborn:
             log.warning("tasks_left_running", extra={"tasks": stubborn})
             logging.shutdown()
@@ -74,8 +75,33 @@ async def unless(stop: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
         await asyncio.gather(working, stopping, return_exceptions=True)
 
 
-async def _and_the_rest(main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:
-    """Run ``main``; return its exit code and the names of tasks that do not end."""
+def _until_end(runner: asyncio.Runner, main: Coroutine[Any, Any, int]) -> tuple[int, list[str]]:
+    """Run ``main`` to its end, whatever another task raises.
+
+    ``sys.exit`` in a task that an agent has made is an error of this task. asyncio would end the
+    loop with it, and so all runs of the gateway.
+    """
+    begun: list[asyncio.Task[Any]] = []
+    go_on = partial(runner.run, _and_the_rest(main, begun))
+    while True:
+        try:
+            return go_on()
+        except (KeyboardInterrupt, SystemExit):
+            # Ctrl-C before the gateway handles signals itself cancels the main task.
+            if not begun or begun[0].done() or begun[0].cancelling():
+                raise
+            log.exception("task_tried_to_exit")
+            go_on = partial(runner.get_loop().run_until_complete, begun[0])
+
+
+async def _and_the_rest(
+    main: Coroutine[Any, Any, int], begun: list[asyncio.Task[Any]]
+) -> tuple[int, list[str]]:
+    """Run ``main``; return its exit code and the names of tasks that do not end.
+
+    The task that does it is added to ``begun``.
+    """
+    begun.extend(filter(None, [asyncio.current_task()]))
     code = await main
     rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
     return code, await end(rest, every_s=_LAST_CHANCE_S, times=1)

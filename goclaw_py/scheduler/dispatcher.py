@@ -57,7 +57,7 @@ class RunHandler(Protocol):
 
 
 class RunExited(Exception):
-    """A run tried to exit the process; only the run fails."""
+    """A run tried to exit the process, or cancelled itself; only the run fails."""
 
 
 class Dispatcher:
@@ -240,6 +240,12 @@ class Dispatcher:
             await self._host.work(request.id)
         except (KeyboardInterrupt, SystemExit) as error:
             # asyncio would take the whole loop down with it.
+            raise RunExited(repr(error)) from error
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            # Nobody has stopped it: a library of an agent lets a cancellation of its own escape.
             raise RunExited(repr(error)) from error
 
     def _on_done(self, run_id: RunId, task: asyncio.Task[None]) -> None:

@@ -50,6 +50,14 @@ async def test_a_plain_function_runs_in_a_thread_and_streams_in_order() -> None:
     assert events == [TextDelta("a"), TextDelta("b"), TextDelta("c")]
 
 
+async def test_a_plain_function_may_raise_what_no_future_takes() -> None:
+    def exhausted(_asked: RunRequest, _emit: Emit) -> str:
+        return next(iter(()))
+
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        await CallableAgent(exhausted).run(request("you"), Events())
+
+
 @pytest.mark.parametrize("attribute", ["steerable", "steerable_plain"])
 async def test_messages_that_came_meanwhile_can_be_taken(attribute: str) -> None:
     """SPEC QUEUE-4."""

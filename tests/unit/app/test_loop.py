@@ -14,6 +14,13 @@ _PROGRAM = """
 import asyncio, gc, logging, sys
 from goclaw_py.app.loop import run
 
+async def exits():
+    asyncio.create_task(leaves())
+    await asyncio.sleep(0.01)
+
+async def leaves():
+    raise {error}
+
 async def stubborn():
     while True:
         try:
@@ -24,16 +31,18 @@ async def stubborn():
 async def main():
     print(gc.get_threshold()[0], gc.get_freeze_count() > 0, flush=True)
     left = asyncio.create_task({task}, name="the rest")
-    await asyncio.sleep(0)
+    await asyncio.sleep(0.05)
     return 7
 
-logging.basicConfig(format="%(message)s %(tasks)s")
+to_stderr = logging.StreamHandler()
+to_stderr.setFormatter(logging.Formatter("%(message)s %(tasks)s", defaults={"tasks": "-"}))
+logging.basicConfig(handlers=[to_stderr])
 sys.exit(run(main()))
 """
 
 
-def _run(task: str) -> subprocess.CompletedProcess[str]:
-    program = _PROGRAM.replace("{task}", task)
+def _run(task: str, *, error: str = "") -> subprocess.CompletedProcess[str]:
+    program = _PROGRAM.replace("{task}", task).replace("{error}", error)
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
@@ -51,6 +60,15 @@ def test_what_cannot_be_cancelled_does_not_keep_the_process() -> None:
     ended = _run("stubborn()")
     assert (ended.returncode, ended.stdout) == (7, "20000 True\n")
     assert ended.stderr == "tasks_left_running ['the rest']\n"
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt"])
+def test_a_task_that_exits_ends_alone(error: str) -> None:
+    """SPEC QUEUE-10: agents may call ``sys.exit`` in tasks of their own."""
+    ended = _run("exits()", error=error)
+    assert (ended.returncode, ended.stdout) == (7, "20000 True\n")
+    assert "task_tried_to_exit" in ended.stderr
 
 
 async def _ignores(cancellations: int) -> None:

@@ -104,8 +104,8 @@ async def test_a_run_counts_in_its_lane_until_its_end_is_stored() -> None:
     assert dispatcher.runs() == ()
 
 
-@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt()])
-async def test_a_run_that_calls_for_the_end_of_the_process_fails_alone(
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
+async def test_a_run_that_exits_or_cancels_itself_fails_alone(
     error: BaseException,
 ) -> None:
     host = Host()
