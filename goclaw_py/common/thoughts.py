@@ -10,15 +10,26 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_NAME = r"\s?(?:antthinking|reasoning|thinking|thought|think)\s?"
-_OPEN = re.compile(rf"<{_NAME}>|◁think▷|\[THINK\]", re.IGNORECASE)
-_CLOSE = re.compile(rf"<\s?/{_NAME}>|◁/think▷|\[/THINK\]", re.IGNORECASE)
+_NAME = (
+    r"\s?(?:[a-z]{1,16}[:_]){0,2}"  # <seed:think>, <redacted_thinking>, <chain_of_thought>
+    r"(?:antthinking|reasoning|reflection|scratchpad|thinking|thoughts?|think)\s?"
+)
+_ATTRIBUTES = r"(?:\s[\w:-]{1,32}=[^<>\n]{0,160})?"
+_OPEN = re.compile(
+    rf"<{_NAME}{_ATTRIBUTES}(?<!/)>|<\|begin_of_thought\|>|◁think▷|\[THINK\]", re.IGNORECASE
+)
+_CLOSE = re.compile(rf"<\s?/{_NAME}>|<\|end_of_thought\|>|◁/think▷|\[/THINK\]", re.IGNORECASE)
 _TOKEN = re.compile(
     rf"(?P<open>{_OPEN.pattern})|(?P<close>{_CLOSE.pattern})|(?P<ticks>`+|~{{3,}})", re.IGNORECASE
 )
-_BEGUN = re.compile(rf"(?:`+|~+|<\s?/?\s?[a-z]*\s?|[\[◁]/?[a-z]*|{_CLOSE.pattern})$", re.IGNORECASE)
+_BEGUN = re.compile(
+    rf"(?:`+|~+|<\s?/?\s?[a-z:_]*\s?|<{_NAME}\s?[\w:-]*(?:=[^<>\n]*)?|<\|[a-z_]*\|?|[\[◁]/?[a-z]*"
+    rf"|{_CLOSE.pattern})$",
+    re.IGNORECASE,
+)
 """What may become a tag or a longer run, or depends on the next character."""
-_LONGEST = len("< / antthinking >")
+_LONGEST = 260
+"""No tag is longer."""
 _SPECIAL = re.compile(r"[<\[◁`~]")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _MIN_FENCE = 3

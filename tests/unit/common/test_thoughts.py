@@ -23,6 +23,17 @@ ANSWERS = {
     "[THINK]hm[/THINK]" + ALERT: ALERT,
     "◁think▷hm◁/think▷" + ALERT: ALERT,
     "<think>hm</thinking>" + ALERT: ALERT,
+    # Other names, and attributes.
+    "<thoughts>hm</thoughts>" + ALERT: ALERT,
+    "<reflection>hm</reflection>" + ALERT: ALERT,
+    "<scratchpad>hm</scratchpad>" + ALERT: ALERT,
+    "<seed:think>hm</seed:think>" + ALERT: ALERT,
+    "<redacted_thinking>hm</redacted_thinking>" + ALERT: ALERT,
+    "<chain_of_thought>hm</chain_of_thought>" + ALERT: ALERT,
+    "<|begin_of_thought|>hm<|end_of_thought|>" + ALERT: ALERT,
+    ALERT + '.\n<think class="x">HEARTBEAT_OK</think>': ALERT + ".\n",
+    ALERT + '.\n<thinking mode="deep" id=1>hm</thinking>\nNow.': ALERT + ".\nNow.",
+    ALERT + ".\n<think\nbudget='1'>hm</think>": ALERT + ".\n",
     # Several blocks, and blocks between words.
     "<think>a</think><think>b</think>" + ALERT: ALERT,
     "Let me see.\n\n<think>hm</think>\n\n" + ALERT: "Let me see.\n\n" + ALERT,
@@ -48,6 +59,10 @@ KEPT = [
     "Write <think> to begin",
     "Write </think> to end",
     "<thinker> and <think-tank>",
+    "<think twice> and <think/> and <rethink>",
+    "<user_id> and <a:b> and <|end|>",
+    "ends with <think class=",
+    "ends with <|begin_of",
     "[THINKING] about it",
     "it`s fine <b>",
     "ends with <",
@@ -84,7 +99,16 @@ def test_pieces_make_no_difference(answer: str, size: int) -> None:
 
 
 PLAIN = ["a", "b.", " ", "\n", "\n\n", "`", "```", "~~~", "<", "/"]
-TAGS = ["<think>", "</think>", "[THINK]"]
+TAGS = [
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "<think",
+    ">",
+    ' a="b"',
+    "<a:think>",
+    "<|end_of_thought|>",
+]
 
 
 @given(st.lists(st.sampled_from([*PLAIN, *TAGS])).map("".join), st.lists(st.integers(0, 60)))
