@@ -66,7 +66,7 @@ def error_text(error: BaseException) -> str:
     """Return the kind and the message of an error; an error of others may be unable to write it."""
     try:
         return f"{type(error).__name__}: {error}"
-    except Exception:  # a boundary: whatever its code raises
+    except BaseException:  # a boundary: whatever its code raises, which must not end the gateway
         return type(error).__name__
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from goclaw_py.common.text import (
     count,
     cut_text,
+    error_text,
     first_words,
     is_blank,
     split_half,
@@ -213,3 +214,13 @@ def test_first_words_are_one_line(text: str, limit: int) -> None:
 
 def test_a_word_that_is_too_long_is_cut_and_not_left_out() -> None:
     assert first_words("a\nword-without-end", 8) == "a word-…"
+
+
+@pytest.mark.parametrize("cause", [RuntimeError(), KeyboardInterrupt(), SystemExit(3)])
+def test_an_error_that_cannot_write_itself_has_a_text(cause: BaseException) -> None:
+    class Odd(Exception):
+        def __str__(self) -> str:
+            raise cause
+
+    assert error_text(Odd()) == "Odd"
+    assert error_text(ValueError("bad")) == "ValueError: bad"
