@@ -24,6 +24,9 @@ from typing import Final, NamedTuple
 from goclaw_py.common.text import is_blank, well_formed
 
 HEARTBEAT_OK: Final = "HEARTBEAT_OK"
+NO_REPLY: Final = "NO_REPLY"
+"""What a model writes that has nothing to say."""
+_QUOTES: Final = " \"'.!\u2026\u3002\u2018\u2019\u201c\u201d\u201e\u00ab\u00bb()[]|$"
 
 _ROUNDS = 3
 """The number of searches before underscores in the rest are replaced by blanks."""
@@ -73,6 +76,16 @@ def judge(reply: str, *, ack_max_chars: int, position: AckPosition) -> AckResult
     return AckResult(is_ok=False, text=left)
 
 
+def is_silent(text: str) -> bool:
+    """Return whether a reply is blank, or only ``NO_REPLY``, also in markup or quotes.
+
+    Source: SPEC HB-6, CRON-13.
+    """
+    if NO_REPLY[:2] not in text:
+        return is_blank(text)
+    return plain_text(well_formed(text)).strip(_QUOTES) == NO_REPLY
+
+
 def without_token(text: str) -> str:
     """Return a text without the token and the markup around it.
 
@@ -99,7 +112,7 @@ def conversation_text(text: str, *, growing: bool = False) -> str:
         return left if growing else text
     for _ in range(_ROUNDS):
         spans = _token_spans(left)
-        if not spans or not plain_text(_cut(left, spans)):
+        if not spans or _is_punctuation(_cut(left, spans)):
             return "" if spans else left
         first, last = spans[0], spans[-1]
         if _is_punctuation(left[last.end :]) and _ENDS.search(left[: last.begin]):
@@ -112,7 +125,7 @@ def conversation_text(text: str, *, growing: bool = False) -> str:
 
 
 _BEGUN: Final = re.compile(r"(?:^|\s)[*_`]*(HEAR[A-Z_]*)$")
-_ENDS: Final = re.compile(r"(?:^|[.!?\u2026\u3002\uff01\uff1f][\s*_`)\]]*|\n\s*)[*_`>\s]*$")
+_ENDS: Final = re.compile(r"(?:^|[.!?\u2026\u3002\uff01\uff1f][\s*_`)\]]*|\n\s*)[*_`>\s\"'(\[]*$")
 """Before the token: nothing, the end of a sentence, or a line end."""
 _BEGINS: Final = re.compile(r"[*_`]*[ \t]*(?:$|\n|[.,;:!?\u2013\u2014-])")
 """After the token: nothing, a line end, or the end of a sentence."""

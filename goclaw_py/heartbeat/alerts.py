@@ -10,7 +10,7 @@ from typing import Final
 from goclaw_py.chats.incident_alerts import IncidentAlerts
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery.albums import in_albums
-from goclaw_py.delivery.ok_token import AckResult, alert_key, judge, without_token
+from goclaw_py.delivery.ok_token import AckResult, alert_key, is_silent, judge, without_token
 from goclaw_py.delivery.places import place_name, where_read
 from goclaw_py.heartbeat import texts as wording_heartbeat
 from goclaw_py.heartbeat.alert_targets import NOWHERE, AlertTargetResolver, ResolvedTarget
@@ -18,7 +18,6 @@ from goclaw_py.heartbeat.decisions import HeartbeatPolicy, NoTarget
 from goclaw_py.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
 from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus, Undelivered
 from goclaw_py.heartbeat.status_texts import SAME_WAITS
-from goclaw_py.jobs.texts import is_no_reply
 from goclaw_py.model.errors import StoreError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import OutboundMessage, Target
@@ -72,7 +71,7 @@ class Alerts:
             # The agent has said so with its tool, which wins over the words (SPEC HB-6).
             notify, words = held.done
             judged = AckResult(not notify, without_token(words or said.text) if notify else "")
-        elif is_no_reply(said.text):
+        elif is_silent(said.text):
             # As in jobs: what models know as silence is no alert.
             judged = AckResult(is_ok=True, text="")
         if judged.is_ok and not said.files:

@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.common.formatting import clause, sentence
-from goclaw_py.common.text import cut_text, is_blank
+from goclaw_py.common.text import cut_text
 from goclaw_py.common.time_texts import friendly, lasting, named, weekday, zone_or_utc
-from goclaw_py.delivery.ok_token import without_token
+from goclaw_py.delivery.ok_token import NO_REPLY, is_silent, without_token
 from goclaw_py.jobs.execution_models import Why
 from goclaw_py.jobs.models import Job, JobSpec, JobState, Notify
 from goclaw_py.jobs.schedule import At, describe
@@ -20,7 +20,6 @@ from goclaw_py.model.errors import JobError, NotYours, TooManyJobs, UnknownJob
 NOTIFY: Final = "[NOTIFY]"
 """With ``Notify.CONDITIONAL``, only a reply that begins so is sent (SPEC CRON-13)."""
 
-NO_REPLY: Final = "NO_REPLY"
 """A reply that consists only of this is not sent."""
 
 LATE: Final = timedelta(seconds=60)
@@ -44,11 +43,6 @@ NOT_CARRIED_OUT: Final = "This gateway does not run jobs at the moment."
 # ---------------------------------------------------------------------------- what is delivered
 
 
-def is_no_reply(text: str) -> bool:
-    """Return whether a reply is only ``NO_REPLY``, also with markup, quotes or a full stop."""
-    return text.strip(" \t\r\n*_`~\"'.!") == NO_REPLY
-
-
 def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
     """Return the part of a job's reply to send, "" for none, and the reason for none if any.
 
@@ -61,7 +55,7 @@ def notify_text(reply: str, notify: Notify) -> tuple[str, Why | None]:
     if notify is Notify.CONDITIONAL and marked:
         # Without the preceding word, the rest may contain the token as a word.
         text = without_token(text.lstrip().removeprefix(NOTIFY).strip())
-    if is_blank(text) or is_no_reply(text):
+    if is_silent(text):
         return "", Why.NO_REPLY
     if notify is Notify.CONDITIONAL and not marked:
         return "", Why.NO_NOTIFY

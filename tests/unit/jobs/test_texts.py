@@ -61,6 +61,14 @@ def due(now: datetime = NINE, here: str | None = None) -> texts.DueTimeText:
     ]),
     (Notify.ALWAYS, "NO_REPLY, really", None, ["NO_REPLY, really"]),
     (Notify.ALWAYS, "NO_REPLY?", None, ["NO_REPLY?"]),
+    (Notify.ALWAYS, "", Why.NO_REPLY, ["NO_REPLY", " NO_REPLY \n", "", " \n\u200b"]),
+    (Notify.ALWAYS, "", Why.NO_REPLY, [
+        "**NO_REPLY**", "`NO_REPLY`",
+        '"NO_REPLY."', "NO_REPLY.", "```\nNO_REPLY\n```", "<b>NO_REPLY</b>",
+        r"NO\_REPLY", "__NO_REPLY__", "> NO_REPLY", "“NO_REPLY”", "HEARTBEAT_OK\n\n**NO_REPLY**",
+    ]),
+    (Notify.CONDITIONAL, "", Why.NO_REPLY, ["[NOTIFY] **NO_REPLY**"]),
+    (Notify.ALWAYS, "NO_REPLY: a", None, ["NO_REPLY: a"]),
     (Notify.ALWAYS, "no_reply", None, ["no_reply"]),
 ])  # fmt: skip
 def test_what_of_a_reply_is_told(
