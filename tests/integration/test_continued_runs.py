@@ -186,6 +186,21 @@ async def test_a_started_call_of_a_tool_that_is_missing_now_is_never_said_not_to
     assert "outcome of this call is unknown" not in str(server.seen[0].texts[-1])
 
 
+async def test_a_started_call_is_not_repeated_because_its_tool_is_harmless_now(
+    agents: ModelAgents, server: ModelServer
+) -> None:
+    """SPEC AGENT-10: the call was made to what the tool was when it started."""
+    agent = agents.make()
+    asked = request('tool pay {"to": "Ann"}')
+    steps = tuple((await execute(agent, asked)).journal.steps[:2])
+    server.seen.clear()
+    now, journal = Functions(pay, harmless=("pay",)), Journal()
+    await agent.run(replace(asked, tools=now, steps=steps), journal)
+    assert now.calls == []
+    assert "outcome of this call is unknown" in str(server.seen[0].texts[-1])
+    assert [one.side_effects for one in journal.events if isinstance(one, ToolStarted)] == [True]
+
+
 async def test_a_person_is_asked_about_a_started_call_of_a_tool_that_is_missing_now(
     agents: ModelAgents,
 ) -> None:

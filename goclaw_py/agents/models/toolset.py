@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import orjson
@@ -96,9 +97,10 @@ class RunTools(AbstractToolset[None]):
 
         ``before`` is what an interrupted run has recorded of the call.
         """
-        if name in self._specs:
-            return self._specs[name].side_effects
-        return before is None or before.side_effects
+        spec = self._specs.get(name)
+        if spec is None:
+            return before is None or before.side_effects
+        return spec.side_effects or (before is not None and before.side_effects)
 
     async def judge(self, calls: Sequence[ToolCallPart]) -> None:
         """Decide which of the calls of a response are made."""
@@ -109,6 +111,9 @@ class RunTools(AbstractToolset[None]):
             if spec is None and started is not None:
                 # Its server may not be back yet: nothing but the record says what it does.
                 spec = ToolSpec(call.tool_name, "", _ANYTHING, started.side_effects)
+            elif spec is not None and started is not None and started.side_effects:
+                # The server may be another one now; the call was made to the one before.
+                spec = replace(spec, side_effects=True)
             if spec is None or is_done:
                 continue
             judgement = await self._judge.judge(spec, call_id, call.args_as_json_str())
