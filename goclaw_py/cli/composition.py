@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +17,9 @@ from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.cli.progress import progress, say, tell
 from goclaw_py.common.clock import SystemClock
-from goclaw_py.config import Settings
+from goclaw_py.config import Settings, web_token
 from goclaw_py.import_thread import in_import_thread
-from goclaw_py.model.errors import AgentError, ChannelError, NotSent
+from goclaw_py.model.errors import AgentError, ChannelError, NotSent, SettingError
 from goclaw_py.model.ids import MAIN_AGENT
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
 
 def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -> int:
     """Run a gateway until it is asked to stop; return the exit code."""
+    check_places(settings)
     with ExitStack() as display:
         # Without a chat in front, log lines are written to the terminal.
         display.enter_context(progress("starting the gateway", lines=front is None))
@@ -75,16 +77,36 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
         return run(work)
 
 
+def check_places(settings: Settings) -> None:
+    """Raise ``SettingError`` if a file is where a folder must be, or the other way round."""
+    folders = {"state.folder": settings.state_folder}
+    folders |= {f"agents.{name}.workspace": settings.workspace(name) for name in settings.agents}
+    with suppress(OSError):  # of a place that we may not look at
+        for key, folder in folders.items():
+            if folder.exists() and not folder.is_dir():
+                allowed = "must be a folder; there is a file of this name"
+                raise SettingError(key, str(folder), allowed)
+        if settings.log.file is not None and settings.log.file.is_dir():
+            allowed = "must be a file; there is a folder of this name"
+            raise SettingError("log.file", str(settings.log.file), allowed)
+
+
 async def check_parts(settings: Settings) -> None:
     """Build all that a gateway is made of, as ``goclaw run`` does, to validate the settings.
 
     Starts nothing and does not use the network. Raises ``SettingError`` for a setting that only a
-    part can validate, and ``HookConflict`` for webhooks that collide.
+    part can validate, ``StoreError`` for the address of the database, and ``HookConflict`` for
+    webhooks that collide.
     """
     from goclaw_py.app.gateway_config import gateway_config  # noqa: PLC0415
     from goclaw_py.app.parts import build_parts  # noqa: PLC0415
     from goclaw_py.store.memory import MemoryStore  # noqa: PLC0415
+    from goclaw_py.store.postgres.pool import Address, check_address  # noqa: PLC0415
 
+    web_token(settings, os.environ)
+    if settings.database.url is not None:
+        check_address(Address(settings.database.url.get_secret_value()))
+    check_places(settings)
     parts = build_parts(settings)
     try:
         parts.hooks  # noqa: B018

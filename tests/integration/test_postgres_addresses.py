@@ -8,6 +8,7 @@ import pytest
 
 from goclaw_py.model.errors import StoreError, StoreUnavailable
 from goclaw_py.store.postgres import Address, connection
+from goclaw_py.store.postgres.pool import check_address
 from tests.support.postgres import Database
 
 pytestmark = pytest.mark.real_time
@@ -22,7 +23,8 @@ _HERE = "postgresql://me:s3cret@127.0.0.1:1/db"
         (f"{_HERE}?sslmode=verify-full&sslrootcert=/nowhere/ca.pem", "no file /nowhere/ca.pem"),
         (f"{_HERE}?sslcert=/nowhere/me.crt&sslmode=require", "no file /nowhere/me.crt"),
         (f"{_HERE}?sslmode=sometimes", "`sslmode` parameter must be one of"),
-        (f"{_HERE}?target_session_attrs=best", "target_session_attrs"),
+        (f"{_HERE}?target_session_attrs=best", "must be one of: any, primary, .*prefer-standby$"),
+        ("postgresql://me:s3cret@127.0.0.1:99999/db", "a port is a number from 1 to 65535"),
         (f"{_HERE}?sslmode", "sslmode=require, joined by &"),
         ("postgresql://me:s3cret@::1/db", "percent-encoded"),
         ("postgresql://me:s3cret/x@127.0.0.1/db", "percent-encoded"),
@@ -37,6 +39,14 @@ async def test_an_address_that_cannot_be_used_is_refused_in_words_of_its_own(
             pass
     assert not isinstance(caught.value, StoreUnavailable)
     assert "s3cret" not in str(caught.value)
+    with pytest.raises(StoreError) as read:
+        check_address(Address(address))
+    assert str(read.value) == str(caught.value)
+
+
+@pytest.mark.parametrize("address", [_HERE, f"{_HERE}?sslmode=require", "postgresql:///db?host=/x"])
+def test_an_address_that_can_be_used_is_read_without_connecting(address: str) -> None:
+    check_address(Address(address))
 
 
 async def test_the_first_of_several_hosts_that_answers_is_used(postgres_database: Database) -> None:

@@ -6,6 +6,7 @@ It converts the driver's errors to ``StoreUnavailable``, and makes texts storabl
 from __future__ import annotations
 
 import asyncio
+import inspect
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -306,6 +307,23 @@ class Connection:
             self.terminate()
 
 
+_LAST_PORT: Final = 65_535
+_ROLES: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
+"""The values of ``target_session_attrs``; the driver's error does not list them."""
+
+
+def check_address(address: Address) -> None:
+    """Read an address as ``connect`` does, without connecting. Raises ``StoreError``."""
+    # The driver has no public function that only reads one.
+    read = asyncpg.connect_utils._parse_connect_arguments  # noqa: SLF001
+    options = inspect.signature(asyncpg.connect).parameters
+    given = {name: option.default for name, option in options.items()} | address.arguments()
+    with _sensible(address):
+        places, *_ = read(**{name: given.get(name) for name in inspect.signature(read).parameters})
+        if any(not 0 < place[1] <= _LAST_PORT for place in places if isinstance(place, tuple)):
+            raise OverflowError
+
+
 async def connect(address: Address, *, bare: bool = False) -> Connection:
     """Open a connection outside of a pool.
 
@@ -364,12 +382,16 @@ def _sensible(address: Address) -> Iterator[None]:
         words = str(error)
         if "in the connection URI" in words:
             words = "an IPv6 address is written in brackets, as in [::1]:5432"
+        if words.startswith("target_session_attrs"):
+            words = f"target_session_attrs must be one of: {', '.join(_ROLES)}"
         raise StoreError(f"database.url: {words}") from None
     except ValueError as error:
         words = "in a password, characters such as / # ? @ must be percent-encoded"
         if "bad query field" in str(error):
             words = "behind the ? are names and values, as in sslmode=require, joined by &"
         raise StoreError(f"the address of the database cannot be read; {words}") from None
+    except OverflowError:
+        raise StoreError(f"database.url: a port is a number from 1 to {_LAST_PORT}") from None
 
 
 def _files(dsn: str) -> Iterator[tuple[str, str]]:

@@ -191,6 +191,12 @@ TOOLS = "[agents.main.tools]\n"
     ('[agents.main]\nmodel = "python:no.such:loop"', "agents.main.model"),
     ('[agents.main]\nmodel = "command"', "agents.main.command.run"),
     ('[sources.bugs]\nkind = "github"\nrepo = "a/b"', "sources.bugs"),
+    ('[web]\ntoken_file = "/nowhere"', "web.token_file"),
+    ('[database]\nurl = "postgresql://u@h/x?sslmode=sometimes"', "database.url"),
+    ('[database]\nurl = "postgresql://u@h:99999/x"', "database.url"),
+    ('[state]\nfolder = "goclaw.toml"', "state.folder"),
+    ('[agents.main]\nworkspace = "goclaw.toml"', "agents.main.workspace"),
+    ('[log]\nfile = "."', "log.file"),
     ('[sources.bugs]\nkind = "github"\nrepo = "a/b"\ntoken_file = "/nowhere"', "sources.bugs"),
 ])  # fmt: skip
 def test_what_a_gateway_would_refuse_is_an_error(goclaw: Shell, text: str, key: str) -> None:
