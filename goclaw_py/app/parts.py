@@ -155,9 +155,11 @@ class _Lazy:
 def build_channels(settings: Settings) -> dict[Place, Channel]:
     """Create every enabled account, the console, and the web chat, which are always enabled.
 
-    Raises ``SettingError`` for an unknown kind of channel or a refused option.
+    Raises ``SettingError`` for an unknown kind of channel, a refused option, and two accounts that
+    would take each other's messages.
     """
     kinds = channel_kinds()
+    receiving: dict[str, str] = {}
     limits = {"max_bytes": settings.web.upload_mb << 20, "max_files": settings.web.upload_files}
     folder = settings.state_folder.absolute() / "uploads"
     console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {"uploads": folder, **limits})
@@ -180,6 +182,12 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
             channel = kind.build(account.name, account.options)
         except SettingError as error:
             raise option_error(settings, account, error) from error
+        key = ".".join(account.path)
+        if channel.lease is not None and (other := receiving.setdefault(channel.lease, key)) != key:
+            # Each would get some of its messages, and some messages two answers.
+            raise SettingError(
+                key, account.name, f"has the same bot as {other}; remove one of them"
+            )
         channels[channel.name, channel.account] = channel
     return channels
 

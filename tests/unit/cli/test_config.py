@@ -192,6 +192,9 @@ TOOLS = "[agents.main.tools]\n"
     ('[agents.main]\nmodel = "command"', "agents.main.command.run"),
     ('[sources.bugs]\nkind = "github"\nrepo = "a/b"', "sources.bugs"),
     ('[web]\ntoken_file = "/nowhere"', "web.token_file"),
+    ("".join(
+        f'[channels.telegram.accounts.{name}]\ntoken = "42:{name * 35}"\n' for name in "ab"
+    ), "channels.telegram.accounts.b = 'b': has the same bot as channels.telegram.accounts.a"),
     ('[database]\nurl = "postgresql://u@h/x?sslmode=sometimes"', "database.url"),
     ('[database]\nurl = "postgresql://u@h:99999/x"', "database.url"),
     ('[state]\nfolder = "goclaw.toml"', "state.folder"),
