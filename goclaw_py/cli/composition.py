@@ -20,7 +20,7 @@ from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings, web_token
 from goclaw_py.import_thread import in_import_thread
 from goclaw_py.model.errors import AgentError, ChannelError, NotSent, SettingError
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.ids import MAIN_AGENT, AgentName
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
@@ -80,7 +80,9 @@ def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -
 def check_places(settings: Settings) -> None:
     """Raise ``SettingError`` if a file is where a folder must be, or the other way round."""
     folders = {"state.folder": settings.state_folder}
-    folders |= {f"agents.{name}.workspace": settings.workspace(name) for name in settings.agents}
+    folders |= {
+        f"agents.{name}.workspace": settings.workspace(AgentName(name)) for name in settings.agents
+    }
     with suppress(OSError):  # of a place that we may not look at
         for key, folder in folders.items():
             if folder.exists() and not folder.is_dir():

@@ -19,6 +19,8 @@ from goclaw_py.ports.jobs import Requester
 OPERATOR: Final = Requester(None, Maker.OPERATOR)
 
 _SHOWN: Final = 5
+_CLAIMED_S: Final = 2.0
+"""What is due this long and is not claimed waits for room in its lane."""
 _OVERDUE_S: Final = 60.0
 """A job that is overdue for longer, in seconds, will not start by itself."""
 
@@ -89,6 +91,8 @@ async def _judge(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdict
             f"{name} was due {between(job.next_run_at, src.now())} ago: no gateway is running here."
         )
         return conclude("job.no_gateway", answer, start)
+    if late_s > _CLAIMED_S:
+        return _not_started(job, between(job.next_run_at, src.now()))
     if log:
         return await _last(src, job, log[0])
     due = friendly(job.next_run_at, job.spec.zone, src.now())
@@ -139,11 +143,14 @@ async def _running(src: Sources, job: Job, log: list[LoggedOccurrence]) -> Verdi
         start = Cure("A gateway that runs takes it over within 15 s", "goclaw status")
         return conclude("job.node_lost", answer, start)
     if run is None:
-        answer = f"The job {job.spec.title} came due {lasts} ago and has not started."
-        cures: tuple[Cure, ...] = (Cure("Who is in lane cron, and who waits", "goclaw lanes"),)
-        return conclude("job.waits", answer, *cures)
+        return _not_started(job, lasts)
     answer = f"The job {job.spec.title} is running, for {lasts} now."
     return conclude("job.running", answer, Cure("What it does", f"goclaw why run:{run}"))
+
+
+def _not_started(job: Job, lasts: str) -> Verdict:
+    answer = f"The job {job.spec.title} came due {lasts} ago and has not started."
+    return conclude("job.waits", answer, Cure("Who is in lane cron, and who waits", "goclaw lanes"))
 
 
 def _waiting(job: Job, row: LoggedOccurrence) -> Verdict:

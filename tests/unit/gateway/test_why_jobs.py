@@ -71,6 +71,20 @@ async def not_due_yet() -> Explanation:
     return await after(0, Wanted(at(7200)))
 
 
+async def test_a_first_run_that_is_late_is_not_said_to_come() -> None:
+    """SPEC OPS-4: what was due and is not claimed has been due."""
+    ways = replace(AT_ONCE, jobs=setup())
+    async with a_process(ScriptedAgent(Say("hi"), otherwise=lambda _: Block()), ways) as gateway:
+        await gateway.ask("hello")
+        for number in range(3):
+            await make(gateway, Wanted(every(10), slug=f"before-{number}"))
+        await asyncio.sleep(15)
+        await make(gateway, Wanted(every(10)))
+        await asyncio.sleep(30)
+        found = await ask(gateway, "job")
+        assert found.answer == "The job job came due 20 s ago and has not started."
+
+
 @CASES.question("A job was due while the gateway was down")
 @CASES.answer("job.missed", "was skipped: no gateway was running when it was due",
               "goclaw cron edit job --policy misfire=once")  # fmt: skip
