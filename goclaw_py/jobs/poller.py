@@ -60,6 +60,8 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         """See ``WorkPoller``."""
         after, count = "", 0
         while found := await self._store.jobs_ahead(now=now, after=after):
+            # Not the time before the query: jobs that ran meanwhile would be too far ahead.
+            now = self._clock.now()
             for job in found:
                 at = self._executions.replanned(job, now)
                 if at is not None:

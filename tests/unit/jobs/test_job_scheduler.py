@@ -40,6 +40,7 @@ from goclaw_py.scheduled_work.models import Attempt
 from goclaw_py.sources import TableSource
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
+from tests.support.flaky_store import FlakyStore
 from tests.support.jobs import after, at, every
 from tests.unit.jobs.occurring import PLAIN, a_job, claimed
 from tests.unit.jobs.service_parts import (
@@ -397,6 +398,18 @@ async def test_a_clock_that_goes_back_while_nothing_runs_silences_no_job() -> No
     async with started(script, database, clock=LoopClock(START - timedelta(days=2))) as jobs:
         await asyncio.sleep(120)
         assert set(script.slugs()) == {"each", "daily"}
+
+
+async def test_a_process_that_starts_slowly_plans_no_job_too_early() -> None:
+    """CRON-4: the due times that it reads are compared with the time after it has read them."""
+    database, script = MemoryDatabase(), Script()
+    late = FlakyStore(database)
+    late.slow_before_s["jobs_ahead"] = 20.5
+    async with started(script, database) as jobs:
+        await jobs.add("job", every(10))
+        async with started(script, late):
+            await asyncio.sleep(60)
+    assert {later - earlier for earlier, later in pairwise(script.at)} == {10.0}
 
 
 async def test_a_step_of_the_clock_repeats_nothing() -> None:
