@@ -15,11 +15,11 @@ from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Target, person_at
 from goclaw_py.model.outcomes import Outcome, Reason, stop_reason
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Store
+from goclaw_py.ports.store import InboxRow, Store
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.state_machine import StopResult
-from goclaw_py.scheduler.views import RunView, StopReport
+from goclaw_py.scheduler.views import RunState, RunView, StopReport
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +30,9 @@ class CancelResult:
 
     Args:
         jobs: The job runs that it stopped too.
+
+    ending: Turns that were being interrupted already. A crash before their end is stored must not
+    begin them again.
 
     session, run: What was to be stopped; no ``run``: the oldest, or all.
 
@@ -43,6 +46,7 @@ class CancelResult:
     reason: Reason
     running: Sequence[Turn] = ()
     waiting: Sequence[Turn] = ()
+    ending: Sequence[Turn] = ()
     jobs: tuple[RunId, ...] = ()
     session: SessionKey | None = None
     run: RunId | None = None
@@ -69,7 +73,7 @@ class CancelResult:
     @property
     def messages(self) -> tuple[str, ...]:
         """Return the external ids of all cancelled messages."""
-        turns = (*self.running, *self.waiting)
+        turns = (*self.running, *self.waiting, *self.ending)
         return tuple(row.message.external_id for turn in turns for row in turn.rows)
 
 
@@ -190,6 +194,7 @@ class RunCanceller:
             done = StopResult()
         self._unstored.update(done.stopped)
         stopped = [*self._turns(done.stopped), *self._again(session, done.stopped)]
+        ending = self._stopping(session, by) if everything else []
         met = done.stopped or done.dropped or done.already_stopping
         kept = [] if met and not everything else self._kept(session, run)
         mine = [turn for turn in kept if by is None or by in turn.senders]
@@ -212,12 +217,34 @@ class RunCanceller:
             # Their ends are not stored yet, so all of them are known.
             stopped,
             [*self._turns(done.dropped), *taken],
+            ending=[turn for turn in ending if turn not in stopped],
             session=session,
             run=run,
             by=by,
             spared=tuple(spared),
             of_others=tuple(row.message for turn in others for row in turn.rows),
         )
+
+    def stop_before(self, stop: InboxRow, by: str | None) -> CancelResult:
+        """Stop what is before a stop of everything that was answered, and came here only since.
+
+        ``stop`` is its row; later messages stay. ``by`` as in ``stop``.
+        """
+        turns = [
+            turn
+            for turn in self._turns([run.id for run in self.runs(stop.session)])
+            if (by is None or by in turn.senders) and all(stop.is_behind(row) for row in turn.rows)
+        ]
+        done = [self._dispatcher.stop_one(turn.id, by) for turn in turns]
+        running = [run for one in done for run in one.stopped]
+        self._unstored.update(running)
+        dropped = self._turns([run for one in done for run in one.dropped])
+        reason = stop_reason(everything=True)
+        return CancelResult(StopReport(), reason, self._turns(running), dropped)
+
+    def _stopping(self, session: SessionKey, by: str | None) -> list[Turn]:
+        views = [view.id for view in self.runs(session) if view.state is RunState.STOPPING]
+        return [turn for turn in self._turns(views) if by is None or by in turn.senders]
 
     def _again(self, session: SessionKey, stopped: Collection[RunId]) -> list[Turn]:
         """Stop the turns that begin again what interrupted runs among ``stopped`` have left."""

@@ -383,7 +383,7 @@ class MessageIngestor:
     def _is_taken_in(self, edit: InboundMessage) -> bool:
         """Return whether a run has taken the edited message, which is stored as waiting."""
         return any(
-            _is_edited_by(row.message, edit)
+            row.message.is_edited_by(edit)
             for turn in self._mailboxes.turns()
             if turn.run is not None
             for row in turn.rows
@@ -396,7 +396,7 @@ class MessageIngestor:
             if turn.run is not None and not begun:
                 continue
             for place, row in enumerate(turn.rows):
-                if _is_edited_by(row.message, edit):
+                if row.message.is_edited_by(edit):
                     turn.rows[place] = replace(row, message=row.message.amended_by(edit))
 
     def _rejoin(self, row: InboxRow) -> bool:
@@ -494,8 +494,3 @@ class MessageIngestor:
         self._policies.forget()
         self._runner.notices.forget()
         self._outages.forget()
-
-
-def _is_edited_by(message: InboundMessage, edit: InboundMessage) -> bool:
-    """Return whether one message is a new version of another one."""
-    return external_id(message) == (edit.target.channel, edit.target.account, edit.edits)

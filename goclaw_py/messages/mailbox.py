@@ -214,7 +214,8 @@ class Mailboxes:
             is_here = box is not None and box.entries.get(entry.key) is entry
             is_decided = entry.cancelled is not None or entry.acted
             has_arrived = entry.state is MessageState.ARRIVED
-            if has_arrived and (not committed or (is_decided and is_here)):
+            is_lost = not committed and (is_here or is_decided)
+            if has_arrived and (is_lost or (is_decided and is_here)):
                 self._expected[entry.key] = entry
             self._leave(entry)
             if committed and has_arrived:

@@ -101,22 +101,23 @@ class StopCommands:
             found |= {
                 row.id
                 for row in rows
-                if row.id < stop.id
-                and row.session == stop.session
+                if row.session == stop.session
+                and stop.is_behind(row)
                 and row.kind is InboxKind.MESSAGE
-                and row.message.sent_at <= stop.message.sent_at
                 and by in (None, row.message.of_whom)
             }
         return found
 
     async def carry_out(self, entry: MailboxEntry, command: StopCommand) -> None:
         """Execute a committed stop, but only once. Raises ``StoreUnavailable``."""
-        if entry.acted:
-            await self._canceller.keep()  # if it could not store before what it has stopped
-            return
-        self._mailboxes.act(entry)
         session, message = entry.session, entry.message
         run, by = self._meant(session, message, command), self._canceller.rights.limit(message)
+        if entry.acted:
+            row = entry.row if command.everything else None
+            late = None if row is None else self._canceller.stop_before(row, by)
+            await self._canceller.keep(late)  # also if it could not store what it has stopped
+            return
+        self._mailboxes.act(entry)
         stopped = self._canceller.stop(session, everything=command.everything, run=run, by=by)
         stopped = self._canceller.stop_jobs(
             message.target, stopped, everything=command.everything, run=run

@@ -162,6 +162,10 @@ class InboundMessage:
         """Return it with the content of an edit (SPEC CHAN-6)."""
         return replace(self, **{name: getattr(edit, name) for name in AMENDED})
 
+    def is_edited_by(self, edit: InboundMessage) -> bool:
+        """Return whether an edit is a new version of it."""
+        return external_id(self) == (edit.target.channel, edit.target.account, edit.edits)
+
     @property
     def of_whom(self) -> str:
         """The id of its sender, or of the sender whose task created it."""

@@ -40,8 +40,8 @@ class InboxState(StrEnum):
 class Stops:
     """The messages that a ``/stop`` cancelled, by their external ids in the same account.
 
-    With ``everything`` also all that no run had and that waited in its session when it was stored,
-    unless it was sent later: other nodes may have stored it. ``by`` limits those to one sender
+    With ``everything`` also all that waited in its session when it was stored, was not sent later,
+    and was in no run of the node: other nodes may have stored it. ``by`` limits those to one sender
     (SPEC CMD-6).
     """
 
@@ -98,6 +98,13 @@ class InboxRow:
     dropped: DroppedMessage | None = None
     joined: int | None = None
     last_run: RunId | None = None
+
+    def is_behind(self, other: InboxRow) -> bool:
+        """Return whether another row was stored before it, and not sent after it.
+
+        What is delivered again is stored behind messages that were sent after it.
+        """
+        return other.id < self.id and other.message.sent_at <= self.message.sent_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,7 +208,8 @@ class MemoryInbox(MemoryPart):
     ) -> None:
         """Cancel the messages that a row stops, except those of other nodes.
 
-        Of those that it has only found, runs keep theirs: one has been stopped, or has answered.
+        Of those that it has only found, runs of the node keep theirs: one has been stopped, or has
+        answered.
         """
         if row.stops is None:
             return
@@ -219,7 +220,7 @@ class MemoryInbox(MemoryPart):
             if row.stops.everything
             and one.message.sent_at <= sent_at
             and by in (None, one.message.of_whom)
-            and not self._is_in_run(one)
+            and not self._is_in_run_of(node, one)
         ]
         target = row.message.target
         named = (
@@ -238,9 +239,9 @@ class MemoryInbox(MemoryPart):
         if stopped:
             self._db.close_forsaken_drafts(now)
 
-    def _is_in_run(self, row: InboxRecord) -> bool:
+    def _is_in_run_of(self, node: NodeId, row: InboxRecord) -> bool:
         run = None if row.run_id is None else self._db.runs.get(row.run_id)
-        return run is not None and run.end is None
+        return run is not None and run.end is None and run.node == node
 
     async def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:
         new: list[NewPairing] = []

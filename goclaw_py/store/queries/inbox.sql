@@ -304,8 +304,8 @@ returning session;
 
 -- name: stop
 -- The same for messages that somebody has stopped, each named by its external id, and for rows $7
--- that a stop of everything has found, unless they were sent after $9, not by $10, or a run has them:
--- its node has stopped it, unless it has just answered. $6 is the node.
+-- that a stop of everything has found, unless they were sent after $9, not by $10, or a run of the node
+-- has them: that was stopped, or has just answered. $6 is the node.
 with open as (
     select i.id, found.reason
     from (
@@ -333,7 +333,9 @@ with open as (
           ) is not true
           and (
               found.until is null
-              or not exists (select from runs where id = inbox.run_id and outcome is null)
+              or not exists (
+                  select from runs where id = inbox.run_id and outcome is null and node = $6
+              )
           )
         offset 0
         for update
