@@ -37,7 +37,10 @@ class TroubledStore(FlakyStore):
     async def call(self, name: str, *args: object, **options: object) -> object:
         """One call."""
         if self.process.dead:
-            raise asyncio.CancelledError  # only the burial lets anything of it go on
+            # Only the burial lets anything of it go on.
+            if (task := asyncio.current_task()) is not None:
+                task.cancel()
+            await asyncio.Event().wait()
         method: Callable[..., Awaitable[Any]] = getattr(self.inner, name)
 
         def effect() -> object:
