@@ -128,7 +128,9 @@ async def test_after_a_cut_the_next_run_goes_on_with_the_draft(world: World, cut
             await world.a.finish_run(end("r1", Outcome.INTERRUPTED), node=A)
         await world.a.leave(A, now=at(2))
     await todo(world, B, now=at(20))
-    assert await world.b.begin_run(new_run("r2", row), node=B) == RunStartResult(draft="55")
+    assert await world.b.begin_run(new_run("r2", row), node=B) == RunStartResult(
+        draft="55", is_restarted=cut != "shutdown"
+    )
     assert await world.b.drafts() == [Draft(R2, ANN, "55")]
     await world.b.finish_run(end("r2"), node=B)
     assert await world.b.drafts() == []

@@ -41,6 +41,11 @@ async def check(text: str, env: dict[str, str]) -> None:
     # Agents that a block names are defined by other blocks.
     named = [name for name in ("researcher", "helper") if f'"{name}"' in text]
     missing = [name for name in named if f"[agents.{name}]" not in text]
+    # Files of tokens must be there.
+    for path in set(re.findall(r'"(/etc/goclaw/[\w-]+)"', text)):
+        (token := file.with_name(Path(path).name)).write_text("0123456789abcdef0123456789abcdef")
+        token.chmod(0o600)
+        text = text.replace(path, str(token))
     file.write_text(text + "".join(f'\n[agents.{name}]\nmodel = "offline"\n' for name in missing))
     settings = load(file, env if "token_file" not in text else {**env, "GOCLAW_TELEGRAM_TOKEN": ""})
     if OF_ITS_OWN_CHANNEL not in text:
