@@ -16,19 +16,18 @@ from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, 
 from channels.telegram.format import plain, render
 from channels.telegram.identity import key, number_in, numbered
 from channels.telegram.inbound.reader import CHANNEL
-from channels.telegram.lost_drafts import LostDrafts, numbers_between
+from channels.telegram.lost_drafts import LostDrafts
 from channels.telegram.marks import Marks
 from channels.telegram.menu import publish_commands
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.polling import Poller
+from channels.telegram.probe import probe
 from channels.telegram.sending import (
     ALBUMS,
     MessageSender,
     number_of,
     place_of,
-    place_or_raise,
-    stop_button,
     with_retries,
 )
 from channels.telegram.settings import Streaming, TelegramSettings
@@ -172,24 +171,9 @@ class TelegramChannel:
 
     async def probe(self) -> str:
         """Return the bot's name, and problems of webhook or polling. Raises ``ChannelError``."""
-        client = await self._open()
-        bot, webhook = await client.get_me(), await client.webhook()
-        self.handle = bot.username or None
-        facts = [f"@{bot.username} ({self._settings.library.value})"]
-        if self._settings.proxy is not None:
-            facts.append(f"through the proxy {self._settings.proxy}")
-        if not bot.reads_groups:
-            facts.append(
-                "privacy mode is on: in groups it receives only commands, mentions and "
-                "replies to it"
-            )
-        if webhook.url != self._settings.webhook_url:
-            facts.append(f"webhook now: {webhook.url or 'none'}; the gateway changes that")
-        if webhook.pending:
-            facts.append(f"{webhook.pending} updates wait")
-            if webhook.trouble:
-                facts.append(f"Telegram says: {webhook.trouble}")
-        return "; ".join(facts)
+        bot, line = await probe(await self._open(), self._settings)
+        self._named(bot)
+        return line
 
     async def receive(self, intake: InboundHandler) -> None:
         """Receive updates until cancelled, or until there is another token.
@@ -271,20 +255,27 @@ class TelegramChannel:
         self, target: Target, lost: LostDraft, *, before: str | None, known: Collection[str]
     ) -> str | None:
         """Search a draft by its stop button."""
-        bot, chat = self._settings.bot_id, place_or_raise(target).chat_id
-        buttons, ours = stop_button(lost.run_id), [number_in(bot, name) for name in known]
-        if lost.id is not None:
-            found = number_in(bot, lost.id)
-            if found is None or found in ours or (number := number_of(found)) is None:
-                return None
-            is_open = await self._noting_refusal(self._lost.is_open((chat, number), buttons))
-            return lost.id if is_open else None
-        after = number_in(bot, lost.after)
-        if after is None and lost.after is not None:
-            return None  # another bot has posted it
-        numbers = numbers_between(number_of(after), number_of(number_in(bot, before)), ours)
-        number = await self._noting_refusal(self._lost.find(chat, numbers, buttons, ours))
-        return None if number is None else key(bot, number)
+        search = self._lost.search(self._settings.bot_id, target, lost, before, known)
+        return await self._noting_refusal(search)
+
+    async def unmark(
+        self,
+        message: OutboundMessage,
+        sent: str,
+        *,
+        earlier: Collection[str],
+        known: Collection[str],
+    ) -> bool:
+        """Look at each message of ours that may be a copy; edit the text if there is none."""
+        bot = self._settings.bot_id
+        mine, number = numbered(bot, message), number_in(bot, sent)
+        if mine.file is not None or number is None:
+            return False
+        is_alone = self._lost.is_alone(bot, mine, number, earlier, known)
+        if not await self._noting_refusal(is_alone):
+            return False
+        await self._noting_refusal(self._sending.show_as_written(mine, number))
+        return True
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Download a file up to the size limit."""

@@ -1,9 +1,10 @@
-"""Searches for a draft whose response was lost (SPEC IO-5).
+"""Searches for messages of ours whose response was lost (SPEC IO-5).
 
 A bot can neither list nor read messages. But the ids in a chat increase, and the stop button of a
 draft names its run. So the same button is set again on each message that the draft may be: the
 server answers "not modified" for the draft, refuses messages of others, and changes other messages
-of ours, from which the button is removed at once.
+of ours, from which the button is removed at once. A first copy of a message is searched in the same
+way, with its own buttons.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from weakref import WeakValueDictionary
 
-from channels.telegram.client import BotClient, Buttons
+from channels.telegram.client import BotClient, Buttons, MessageGone
+from channels.telegram.identity import key, number_in
+from channels.telegram.sending import buttons_of, number_of, place_or_raise, stop_button
 from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
+from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 
 LOOKED_AT = 8
 """The number of unknown ids that are tried after the question and before the reply."""
 
+_MOST_COPIES = 16
+"""The number of unknown ids that are tried for a copy; of more it stays uncertain."""
 _REMEMBERED = 1_000
 
 _Message = tuple[int, int]
@@ -47,7 +53,30 @@ class LostDrafts:
         self._locks: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
         """By chat: two concurrent searches would find each other's buttons."""
 
-    async def find(
+    async def search(
+        self,
+        bot: int,
+        target: Target,
+        lost: LostDraft,
+        before: str | None,
+        known: Collection[str],
+    ) -> str | None:
+        """See ``Channel.find_draft``."""
+        chat = place_or_raise(target).chat_id
+        buttons, ours = stop_button(lost.run_id), [number_in(bot, name) for name in known]
+        if lost.id is not None:
+            found = number_in(bot, lost.id)
+            if found is None or found in ours or (number := number_of(found)) is None:
+                return None
+            return lost.id if await self._is_open((chat, number), buttons) else None
+        after = number_in(bot, lost.after)
+        if after is None and lost.after is not None:
+            return None  # another bot has posted it
+        numbers = numbers_between(number_of(after), number_of(number_in(bot, before)), ours)
+        number = await self._find(chat, numbers, buttons, ours)
+        return None if number is None else key(bot, number)
+
+    async def _find(
         self, chat_id: int, numbers: Iterator[int], buttons: Buttons, known: Collection[str | None]
     ) -> int | None:
         """Return the first of some messages with these buttons. Raises ``ChannelError``."""
@@ -55,21 +84,56 @@ class LostDrafts:
             message = chat_id, number
             if str(number) in known:
                 continue
-            # Remove the button also if the caller was cancelled.
-            if await asyncio.shield(asyncio.ensure_future(self._has(message, buttons))):
-                return number
+            try:
+                if await self._has(message, buttons):
+                    return number
+            except Undeliverable:
+                continue
         return None
 
-    async def is_open(self, message: _Message, buttons: Buttons) -> bool:
+    async def is_alone(
+        self,
+        bot: int,
+        message: OutboundMessage,
+        sent: str,
+        earlier: Collection[str],
+        known: Collection[str],
+    ) -> bool:
+        """Return whether a message is certainly in its chat only once, as ``sent``.
+
+        Whatever is ours between the newest of ``earlier`` and it, and not known, may be a copy.
+        Raises ``ChannelError``.
+        """
+        (end,) = _numbers(bot, [sent]) or {0}
+        begin = max(_numbers(bot, earlier), default=end)
+        if begin >= end:  # they were counted in another chat
+            return False
+        taken = _numbers(bot, known)
+        unknown = (number for number in range(begin + 1, end) if number not in taken)
+        between = list(islice(unknown, _MOST_COPIES + 1))
+        if len(between) > _MOST_COPIES:
+            return False
+        chat_id, buttons = place_or_raise(message.target).chat_id, buttons_of(message)
+        for number in between:
+            if await self._has((chat_id, number), buttons) is not None:
+                return False
+        return True
+
+    async def _is_open(self, message: _Message, buttons: Buttons) -> bool:
         """Return whether a message has these buttons, or lost them to another search.
 
         Raises ``ChannelError``.
         """
         if message in self._others:
             return True
-        return await self.find(message[0], iter((message[1],)), buttons, ()) is not None
+        return await self._find(message[0], iter((message[1],)), buttons, ()) is not None
 
-    async def _has(self, message: _Message, buttons: Buttons) -> bool:
+    async def _has(self, message: _Message, buttons: Buttons) -> bool | None:
+        """Return whether a message has these buttons; None if it is none of ours."""
+        # Remove the button also if the caller was cancelled.
+        return await asyncio.shield(asyncio.ensure_future(self._set(message, buttons)))
+
+    async def _set(self, message: _Message, buttons: Buttons) -> bool | None:
         client = await self._client()
         lock = self._locks.setdefault(message[0], asyncio.Lock())
         async with lock:
@@ -80,8 +144,8 @@ class LostDrafts:
             except MaybeSent as error:
                 self._clear(message)
                 raise NotSent(str(error)) from None
-            except Undeliverable:
-                return False  # somebody else's, or none
+            except MessageGone:
+                return None  # somebody else's, or none
             if is_other:
                 self._clear(message)
             return not is_other
@@ -120,3 +184,9 @@ def numbers_between(
                 left -= 1
                 if number not in seen:
                     yield number
+
+
+def _numbers(bot: int, names: Collection[str]) -> set[int]:
+    """Return the numbers of a bot's messages."""
+    numbers = (number_of(number_in(bot, name)) for name in names)
+    return {number for number in numbers if number is not None}

@@ -80,9 +80,9 @@ class MessageSender:
         if message.draft is not None and not message.text:
             await self.delete_draft(message.target, message.draft)
             return message.draft
-        text = Text(message.text, html=True) if message.rich else Text(well_formed(message.text))
+        text = _text(message)
         try:
-            return await self._put(place, message, text, _buttons(message))
+            return await self._put(place, message, text, buttons_of(message))
         except TextTooLong:
             return await self._put_in_pieces(place, message, text)
 
@@ -103,7 +103,7 @@ class MessageSender:
         """Send a text that is too long for the server in smaller pieces, without markup."""
         said = plain(text.text) if text.html else text.text
         first, *others = map(Text, split_text(said, TEXT_LIMIT // 2))
-        buttons = _buttons(message)
+        buttons = buttons_of(message)
         number = await self._put(place, message, first, () if others else buttons)
         for place_in_line, piece in enumerate(others, start=1):
             try:
@@ -115,6 +115,12 @@ class MessageSender:
                     f"only the beginning of a long message was sent: {error}"
                 ) from error
         return number
+
+    async def show_as_written(self, message: OutboundMessage, sent: str) -> None:
+        """Edit a sent message to its own text. Raises ``ChannelError``."""
+        place = place_or_raise(message.target)
+        pressed = (place.chat_id, _message_id(sent)) in self._bare
+        await self._edit(place, sent, _text(message), () if pressed else buttons_of(message))
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """See ``Channel.post_draft``."""
@@ -283,13 +289,18 @@ def _message_id(draft: str) -> int:
     return number
 
 
-def _buttons(message: OutboundMessage) -> Buttons:
+def buttons_of(message: OutboundMessage) -> Buttons:
+    """Return the buttons below a message."""
     return [[(button.text, button.data) for button in row] for row in message.buttons]
 
 
 def stop_button(run_id: RunId | None) -> Buttons:
     """Return the button of a draft."""
     return () if run_id is None else [[(_STOP, stop_data(run_id))]]
+
+
+def _text(message: OutboundMessage) -> Text:
+    return Text(message.text, html=True) if message.rich else Text(well_formed(message.text))
 
 
 def _as_plain(text: Text) -> Text:

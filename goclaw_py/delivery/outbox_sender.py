@@ -19,9 +19,10 @@ from goclaw_py.common.retry import retry_until_available, send_delay_s, until_st
 from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.albums import send_together
+from goclaw_py.delivery.copies import Copies
 from goclaw_py.delivery.places import place_name
 from goclaw_py.delivery.rate_limiter import RateLimiter
-from goclaw_py.delivery.refusal_texts import refusal_told, told_if_again
+from goclaw_py.delivery.refusal_texts import is_told_again, refusal_told, told_if_again
 from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,
@@ -29,7 +30,6 @@ from goclaw_py.model.errors import (
     ChatMoved,
     Fenced,
     MaybeSent,
-    NotSent,
     StoreUnavailable,
     TopicGone,
     Undeliverable,
@@ -94,6 +94,7 @@ class OutboxSender:
         self._looks = 0  # how many have begun
         self._in_found: dict[int, OutboundMessage] = {}
         """By row: messages that complete a lost draft which was found; their edits are repeated."""
+        self._copies = Copies(store)
         self._closed = False
 
     def connect(self, meter: MetricsRecorder, is_topic_gone: Callable[[Target], bool]) -> None:
@@ -267,7 +268,9 @@ class OutboxSender:
 
         await self._mark(row, Delivery.SENT, mark)
         if beside:
-            await self._remove_lost(channel, message, external_id)
+            await self._copies.remove_lost(channel, message, external_id)
+        if found is None and is_told_again(row):
+            await self._copies.unmark(channel, row, external_id)
         return others or looks != self._looks or self.wake.is_called
 
     async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:
@@ -294,43 +297,11 @@ class OutboxSender:
         if message is None or message.target != row.message.target:
             message = told_if_again(channel, row)
             if message.draft is None and message.lost is not None:
-                found = await self._find_draft(channel, message)
+                found = await self._copies.find_draft(channel, message)
                 message = replace(message, draft=found)
                 if found is not None:
                     self._in_found[row.id] = message
         return message
-
-    async def _find_draft(
-        self, channel: Channel, message: OutboundMessage, before: str | None = None
-    ) -> str | None:
-        """Search the lost draft of a message. Raises ``ChannelError``: nothing was sent."""
-        assert message.lost is not None
-        target = message.target
-        try:
-            everywhere = channel.counts_everywhere(target.chat)
-            own = await retry_until_available(
-                lambda: self._store.own_messages(target, everywhere=everywhere)
-            )
-            return await channel.find_draft(target, message.lost, before=before, known=own)
-        except Undeliverable:
-            return None
-        except MaybeSent as error:
-            raise NotSent(str(error)) from error
-        except ChannelError:
-            raise
-        except Exception:
-            # A boundary: a bug here must not cost the message.
-            log.exception("draft_search_crashed", extra={"run_id": message.run_id})
-            return None
-
-    async def _remove_lost(self, channel: Channel, message: OutboundMessage, sent: str) -> None:
-        """Remove a lost draft that was not found before its message was sent beside it."""
-        try:
-            found = await self._find_draft(channel, message, before=sent)
-            if found is not None:
-                await channel.send(OutboundMessage(message.target, "", draft=found))
-        except ChannelError as error:
-            log.info("lost_draft_not_removed", extra={"error": str(error)})
 
     async def _try(
         self, channel: Channel, row: OutboxRow, messages: Sequence[OutboundMessage]

@@ -11,14 +11,20 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import OutboxRow
 
 
+def is_told_again(row: OutboxRow) -> bool:
+    """Return whether the message has that note when it is sent now."""
+    message = row.message
+    is_empty = not message.text and message.file is None
+    return row.possible_duplicate and message.draft is None and not is_empty
+
+
 def told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
     """Return the message, with a note if an earlier attempt may be in the chat too (SPEC IO-5).
 
     An edit that is repeated shows once, and removing a draft shows no text, so both get no note.
     """
     message = row.message
-    is_empty = not message.text and message.file is None
-    if message.draft is not None or not row.possible_duplicate or is_empty:
+    if not is_told_again(row):
         return message
     line = texts.sent_again(channel.name)
     lines = channel.parts(line) if message.rich else [line]

@@ -201,6 +201,21 @@ class Channel(Protocol):
         ``ChannelError`` if the search is not possible now.
         """
 
+    async def unmark(
+        self,
+        message: OutboundMessage,
+        sent: str,
+        *,
+        earlier: Collection[str],
+        known: Collection[str],
+    ) -> bool:
+        """Show a message as it was written, without the line that it was sent again.
+
+        Only if no copy of it can be in the chat between what was there ``earlier`` (not all of
+        that) and ``sent``, its own id; otherwise, or if that is uncertain, returns False and
+        changes nothing. ``known`` as for ``find_draft``. Raises a ``ChannelError``.
+        """
+
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Download an attachment to a path that does not exist.
 
@@ -292,6 +307,17 @@ class PlainChannel:
     ) -> str | None:
         """Return None: there are no drafts."""
         return None
+
+    async def unmark(
+        self,
+        message: OutboundMessage,  # noqa: ARG002
+        sent: str,  # noqa: ARG002
+        *,
+        earlier: Collection[str],  # noqa: ARG002
+        known: Collection[str],  # noqa: ARG002
+    ) -> bool:
+        """Return False: the chat cannot be looked at."""
+        return False
 
     async def fetch(self, attachment: Attachment, to: Path) -> None:
         """Never called: messages have no attachments."""

@@ -273,6 +273,23 @@ async def test_the_own_messages_of_a_chat_are_those_that_were_sent_and_drafts(wo
     assert await world.b.own_messages(BOB, everywhere=True) == {"11", "12", "55", heard}
 
 
+async def test_the_newest_messages_of_a_time_are_those_that_were_there_then(world: World) -> None:
+    (asked,) = await world.accept(ANN)
+    heard = asked.message.message_id
+    await world.put(say("to ann", replace(ANN, thread="4")), say("to bob", BOB), say("later"))
+    for number, target in enumerate((ANN, BOB, ANN), start=11):
+        row = await world.claimed(target=target)
+        await world.a.mark_sent(row, str(number), now=at(number))
+    for chat, then, everywhere, found in [
+        (ANN, 11, False, {heard, "11"}),
+        (ANN, 13, False, {heard, "11", "13"}),
+        (ANN, 12, True, {heard, "11", "12"}),
+        (BOB, 11, False, set()),
+        (ANN, -1, True, set()),
+    ]:
+        assert await world.b.newest_before(chat, at(then), everywhere=everywhere) == found
+
+
 @pytest.mark.parametrize("by", ["settle", "stop"])
 async def test_a_draft_is_closed_when_what_waits_for_its_next_run_is_stopped(
     world: World, by: str

@@ -292,6 +292,22 @@ async def test_a_message_beside_a_lost_draft_is_a_possible_duplicate(world: Worl
     assert [one.possible_duplicate, two.possible_duplicate] == [False, True]
 
 
+async def test_a_message_that_came_once_after_all_is_no_possible_duplicate(world: World) -> None:
+    """IO-5; but one that was claimed again since is what its last claim says."""
+    await world.put(say("one"))
+    row = await world.claimed()
+    await world.a.mark_failed(row, "reset", retry_at=T0, maybe_sent=True)
+    row = await world.claimed()
+    await world.a.clear_duplicate(row)
+    assert (await world.b.outbox())[0].possible_duplicate
+    await world.a.mark_sent(row, "m", now=T0)
+    await world.a.clear_duplicate(replace(row, fence=row.fence - 1))
+    assert (await world.b.outbox())[0].possible_duplicate
+    for _ in range(2):
+        await world.a.clear_duplicate(row)
+    assert not (await world.b.outbox())[0].possible_duplicate
+
+
 async def answered(world: World, run: str, texts: str, *rows: InboxRow) -> None:
     """A run that has said this, in parts."""
     parts = tuple(replace(say(text), run_id=RunId(run)) for text in texts)

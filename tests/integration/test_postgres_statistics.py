@@ -50,6 +50,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "checkup.estimated": (1_000, "it reads the newest 1,000 runs, for the check of an operator"),
     "dead_letters.counts": (21_000, PAGE),
     "drafts.forsaken": (1_000, "it reads all drafts, as many as replies are growing"),
+    "drafts.newest_before": (12_000, "it searches the newest 5,000 messages, out and in"),
     "drafts.own_messages": (12_000, "it searches the newest 5,000 messages, out and in"),
     "heartbeat_runs.list": (1_000, "it reads all heartbeats, as many as agents"),
     "heartbeat_runs.lock_held": (1_000, "it reads all heartbeats, as many as agents"),

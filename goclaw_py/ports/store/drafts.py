@@ -47,5 +47,13 @@ class DraftStore(Protocol):
         They go back as far as a lost draft can be.
         """
 
+    async def newest_before(
+        self, chat: Target, at: datetime, *, everywhere: bool = False
+    ) -> frozenset[str]:
+        """Return the channel's ids of the newest messages that were in a chat at a time.
+
+        Those that had come in or were sent; ``everywhere``: in all chats of its account.
+        """
+
     async def drafts(self) -> list[Draft]:
         """Return all drafts, the oldest first."""

@@ -114,6 +114,12 @@ class OutboxStore(Protocol):
         ``beside_draft`` marks it ``possible_duplicate``: its lost draft was not found.
         """
 
+    async def clear_duplicate(self, row: OutboxRow) -> None:
+        """Store that a sent row is in its chat once only. May be repeated.
+
+        Does nothing if it was claimed again since.
+        """
+
     async def mark_failed(
         self,
         row: OutboxRow,

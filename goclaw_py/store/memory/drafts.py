@@ -7,7 +7,7 @@ from datetime import datetime
 from goclaw_py.model.errors import RunNotStarted
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import Draft
+from goclaw_py.ports.store import Draft, OutboxState
 from goclaw_py.store.memory.tables import DraftRecord, MemoryPart
 from goclaw_py.store.text import storable
 
@@ -63,6 +63,29 @@ class MemoryDrafts(MemoryPart):
             for at, name in said
             if name and (at.channel, at.account, at.chat)[:end] == place[:end]
         )
+
+    async def newest_before(
+        self, chat: Target, at: datetime, *, everywhere: bool = False
+    ) -> frozenset[str]:
+        place = storable((chat.channel, chat.account, chat.chat))
+        end = 2 if everywhere else 3
+
+        def is_there(target: Target) -> bool:
+            return (target.channel, target.account, target.chat)[:end] == place[:end]
+
+        said = [
+            row.external_id
+            for row in self._db.outbox.values()
+            if row.state is OutboxState.SENT and row.finished_at is not None
+            if row.finished_at <= at and is_there(row.message.target)
+        ]
+        heard = [
+            row.message.message_id
+            for row in self._db.inbox.values()
+            if row.received_at <= at and is_there(row.message.target)
+        ]
+        newest = [name for name in said if name is not None][-20:]
+        return frozenset(newest + [name for name in heard if name is not None][-20:])
 
     async def drafts(self) -> list[Draft]:
         found = sorted(self._db.drafts.values(), key=lambda draft: (draft.opened_at, draft.run_id))

@@ -66,6 +66,11 @@ class MemoryOutbox(MemoryPart):
             return record.chat in self._db.unsent
         return True
 
+    async def clear_duplicate(self, row: OutboxRow) -> None:
+        record = self._db.outbox.get(row.id)
+        if record is not None and (record.state, record.fence) == (OutboxState.SENT, row.fence):
+            record.possible_duplicate = False
+
     async def mark_failed(
         self,
         row: OutboxRow,

@@ -98,9 +98,37 @@ from drafts
 where channel = $1 and account = $2 and (chat = $3 or $4::boolean) and external_id is not null
 union
 select message ->> 'message_id'
-from inbox
-where $4::boolean and id > (select coalesce(max(id), 0) from inbox) - 5000
+from (
+    -- Not by the place, which may be that of all rows.
+    select * from inbox where id > (select coalesce(max(id), 0) from inbox) - 5000 offset 0
+) as newest
+where $4::boolean
   and channel = $1 and account = $2 and message ->> 'message_id' is not null;
+
+-- name: newest_before
+-- Return the ids of the newest messages that were sent to a chat until a time, or came in there;
+-- with $5 in all chats of its account. Few of each: the newest id is wanted, and that of a growing
+-- reply is older than its end.
+(
+    select external_id
+    from outbox
+    where id > (select coalesce(max(id), 0) from outbox) - 5000
+      and channel = $1 and account = $2 and (chat = $3 or $5::boolean)
+      and external_id is not null and finished_at <= $4
+    order by id desc
+    limit 20
+)
+union all
+(
+    select message ->> 'message_id'
+    from (
+        select * from inbox where id > (select coalesce(max(id), 0) from inbox) - 5000 offset 0
+    ) as newest
+    where channel = $1 and account = $2 and (message -> 'target' ->> 'chat' = $3 or $5::boolean)
+      and message ->> 'message_id' is not null and received_at <= $4
+    order by id desc
+    limit 20
+);
 
 -- name: drafts
 -- Return all drafts, the oldest first.

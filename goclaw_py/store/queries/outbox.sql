@@ -149,6 +149,12 @@ returning o.id, o.fence, exists (
       and other.state = 'pending' and other.id <> o.id
 ) as others;
 
+-- name: clear_duplicate
+-- A sent row is in its chat once only. Other rows have no external id.
+update outbox
+set possible_duplicate = false
+where id = $1 and fence = $2 and owner is null and external_id is not null;
+
 -- name: mark_failed
 -- Release a claimed row, to be retried later.
 update outbox

@@ -57,5 +57,13 @@ class PostgresDrafts(PostgresPart):
         found = await self._pool.fetch(_SQL["own_messages"], *place, everywhere)
         return frozenset(row["external_id"] for row in found)
 
+    async def newest_before(
+        self, chat: Target, at: datetime, *, everywhere: bool = False
+    ) -> frozenset[str]:
+        """Search the same rows as ``own_messages``."""
+        place = chat.channel, chat.account, chat.chat
+        found = await self._pool.fetch(_SQL["newest_before"], *place, at, everywhere)
+        return frozenset(row["external_id"] for row in found)
+
     async def drafts(self) -> list[Draft]:
         return [rows.draft(row) for row in await self._pool.fetch(_SQL["drafts"])]

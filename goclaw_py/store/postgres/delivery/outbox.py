@@ -118,6 +118,9 @@ class PostgresOutbox(PostgresPart):
                 for one in sent
             ]
 
+    async def clear_duplicate(self, row: OutboxRow) -> None:
+        await self._pool.fetch(_SQL["clear_duplicate"], row.id, row.fence)
+
     async def mark_failed(
         self,
         row: OutboxRow,
