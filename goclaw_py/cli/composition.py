@@ -103,7 +103,7 @@ async def check_parts(settings: Settings) -> None:
     from goclaw_py.app.gateway_config import gateway_config  # noqa: PLC0415
     from goclaw_py.app.parts import build_parts  # noqa: PLC0415
     from goclaw_py.store.memory import MemoryStore  # noqa: PLC0415
-    from goclaw_py.store.postgres.pool import Address, check_address  # noqa: PLC0415
+    from goclaw_py.store.postgres.address import Address, check_address  # noqa: PLC0415
 
     web_token(settings, os.environ)
     if settings.database.url is not None:

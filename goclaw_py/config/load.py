@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
-from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from goclaw_py.common.database_url import url_problem
 from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
 from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
@@ -253,30 +252,8 @@ def _check_database(settings: Settings) -> Iterator[SettingError]:
     url = settings.database.url
     if url is None:
         return
-    path = ("database", "url")
-    if not url.get_secret_value().startswith(("postgresql://", "postgres://")):
-        yield settings.error(path, url, "must start with postgresql://")
-        return
-    if not _is_readable(url.get_secret_value()):
-        marks = "characters such as / # ? @ in a password must be percent-encoded"
-        ports = "each host may have a port from 1 to 65535"
-        yield settings.error(path, url, f"is not a valid URL; {marks}; {ports}")
-
-
-def _is_readable(url: str) -> bool:
-    """Return whether the hosts of a URL can be read; there may be several, each with its port."""
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return False
-    account, _, hosts = parts.netloc.rpartition("@")
-    # The rest of a password with one of the special characters looks like a host or a fragment.
-    return not parts.fragment and "@" not in account and all(map(_is_host, hosts.split(",")))
-
-
-def _is_host(text: str) -> bool:
-    found = re.fullmatch(r"(\[[^\[\]]+\]|[^:\[\]]*)(?::(\d+))?", text)
-    return found is not None and (found[2] is None or 1 <= int(found[2]) <= 65535)
+    if (problem := url_problem(url.get_secret_value())) is not None:
+        yield settings.error(("database", "url"), url, problem)
 
 
 def _check_account(

@@ -45,7 +45,8 @@ READS_THE_WALL_CLOCK = {
 PURE = {
     "chats": "access_texts",
     "common": (
-        "datetimes dst durations formatting histogram jitter lru markdown markdown.blocks "
+        "database_url datetimes dst durations formatting histogram jitter lru markdown "
+        "markdown.blocks "
         "markdown.emphasis markdown.html_tags markdown.links markdown.literals markdown.tables "
         "proxies rasters redaction storable text thoughts time_texts timezones"
     ),

@@ -90,6 +90,29 @@ def test_a_signal_ends_it_in_order(place: Home, number: signal.Signals) -> None:
     assert not (place.state / "postgres" / "data" / "postmaster.pid").exists()
 
 
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("postgresql://me:s3cret@one:5432,::1/db", "an IPv6 address is written in brackets"),
+        ("postgresql://me:s3cret%zz@one/db", "% itself is written %25"),
+        ("postgresql://me:s3cret@127.0.0.1:1/db?sslmode=verify-full", "root certificate file"),
+        ("postgresql:///?service=prod", "there is no file"),
+        ("postgresql://me:s3cret@127.0.0.1:1/db?sslcert=/etc/hosts", "certificate or key"),
+    ],
+)
+def test_an_address_of_a_database_is_refused_in_the_same_words_everywhere(
+    place: Home, url: str, words: str
+) -> None:
+    place.env["GOCLAW_DATABASE_URL"] = url
+    for code, output in (
+        place.goclaw("config", "check"), place.goclaw("doctor"), place.refused()
+    ):  # fmt: skip
+        assert code != 0
+        assert words in output
+        assert "s3cret" not in output
+        assert "Traceback" not in output
+
+
 def test_a_foreign_package_named_channels_is_named(place: Home, tmp_path: Path) -> None:
     (tmp_path / "other" / "channels").mkdir(parents=True)
     (tmp_path / "other" / "channels" / "__init__.py").write_text("")

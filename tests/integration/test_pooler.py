@@ -11,9 +11,10 @@ from goclaw_py.common.clock import SystemClock
 from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres import PostgresStore, connection
+from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.checkup import check_up
 from goclaw_py.store.postgres.fitness import bare
-from goclaw_py.store.postgres.pool import Address, Connection
+from goclaw_py.store.postgres.pool import Connection
 from tests.support.pooler import pooler
 from tests.support.postgres import Database
 from tests.support.stores import PATIENCE_S, PLACES, T0, A, a_node, inbox

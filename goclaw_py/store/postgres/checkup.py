@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from goclaw_py.ports.clock import Clock
 from goclaw_py.store.migrate import SchemaStatus, own_tables, status
+from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.fitness import ServerFacts, bare, examine, shares_sessions
-from goclaw_py.store.postgres.pool import Address, connect
+from goclaw_py.store.postgres.pool import connect
 from goclaw_py.store.sql import queries
 
 _SQL = queries("checkup")

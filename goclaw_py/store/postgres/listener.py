@@ -10,8 +10,9 @@ from typing import Final
 
 from goclaw_py.model.errors import StoreError
 from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.fitness import ensure_writable
-from goclaw_py.store.postgres.pool import Address, Connection, connect
+from goclaw_py.store.postgres.pool import Connection, connect
 
 logger = logging.getLogger(__name__)
 

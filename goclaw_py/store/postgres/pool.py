@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: the only module that uses ``asyncpg``.
+"""Connections to PostgreSQL, with ``asyncpg``.
 
 It converts the driver's errors to ``StoreUnavailable``, and makes texts storable.
 """
@@ -6,19 +6,16 @@ It converts the driver's errors to ``StoreUnavailable``, and makes texts storabl
 from __future__ import annotations
 
 import asyncio
-import inspect
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
 
 from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.store.postgres.address import COMMAND_S, CONNECT_S, Address, connecting
 from goclaw_py.store.postgres.refusals import (
     OLDEST,
     RefusalKind,
@@ -34,10 +31,6 @@ Row = Mapping[str, Any]
 DatabaseError = asyncpg.PostgresError
 """An error of the server about a statement."""
 
-CONNECT_S: Final = 3.0
-"""Seconds to get a connection, including the wait for a free one."""
-COMMAND_S: Final = 10.0
-"""Seconds for one statement."""
 COPY_S: Final = 86_400.0
 """Seconds for copying a table: tables may be large and disks slow."""
 RELEASE_S: Final = 1.0
@@ -100,44 +93,20 @@ _ARRAYS: Final = (
 """All types of arrays in our statements, beside ``text[]``, which the driver knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """The address of the database: a DSN, or folder of a unix socket, user and database.
-
-    A URI cannot contain every socket folder, so these are separate.
-    """
-
-    dsn: str | None = None
-    host: str | None = None
-    user: str | None = None
-    database: str | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """The arguments for the driver."""
-        return {
-            "dsn": self.dsn,
-            "host": self.host,
-            "user": self.user,
-            "database": self.database,
-            "timeout": CONNECT_S,
-            "command_timeout": COMMAND_S,
-            # All else is set afterwards: a pooler refuses what it does not know.
-            "server_settings": {"application_name": "goclaw"},
-        }
-
-
 def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
     """Return our error for one of the driver; None if it is a bug of ours.
 
     A refusal ``at_work`` may be temporary: a password was changed, or another server took over.
     """
     if isinstance(error, socket.gaierror):
-        return StoreUnavailable(f"the host of database.url cannot be found: {error.strerror}")
+        return StoreUnavailable(f"a host of database.url cannot be found: {error.strerror}")
     if isinstance(error, ssl.SSLCertVerificationError) and not at_work:
         cure = "correct sslrootcert, sslmode or the host in database.url"
         return StoreError(f"the certificate of the database: {error.verify_message}; {cure}")
     if isinstance(error, ConnectionError) and "rejected SSL upgrade" in str(error) and not at_work:
         return StoreError("the database offers no TLS; correct sslmode in database.url")
+    if isinstance(error, ssl.SSLError) and not at_work:
+        return StoreUnavailable(f"TLS with the database failed: {error.reason or error}")
     if isinstance(error, OSError):  # includes TimeoutError
         why = f": {error}" if str(error) else ""  # a wait that was too long has no words
         return StoreUnavailable(f"the database does not answer{why}")
@@ -307,23 +276,6 @@ class Connection:
             self.terminate()
 
 
-_LAST_PORT: Final = 65_535
-_ROLES: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
-"""The values of ``target_session_attrs``; the driver's error does not list them."""
-
-
-def check_address(address: Address) -> None:
-    """Read an address as ``connect`` does, without connecting. Raises ``StoreError``."""
-    # The driver has no public function that only reads one.
-    read = asyncpg.connect_utils._parse_connect_arguments  # noqa: SLF001
-    options = inspect.signature(asyncpg.connect).parameters
-    given = {name: option.default for name, option in options.items()} | address.arguments()
-    with _sensible(address):
-        places, *_ = read(**{name: given.get(name) for name in inspect.signature(read).parameters})
-        if any(not 0 < place[1] <= _LAST_PORT for place in places if isinstance(place, tuple)):
-            raise OverflowError
-
-
 async def connect(address: Address, *, bare: bool = False) -> Connection:
     """Open a connection outside of a pool.
 
@@ -332,7 +284,7 @@ async def connect(address: Address, *, bare: bool = False) -> Connection:
     not valid.
     """
     cache = {"statement_cache_size": 0} if bare else {}
-    with translated(at_work=False), _sensible(address):
+    with translated(at_work=False), connecting(address):
         raw = await asyncpg.connect(**address.arguments(), **cache)
     if not bare:
         try:
@@ -366,42 +318,6 @@ def _limit_silence(opened: socket.socket | None) -> None:
                 opened.setsockopt(level, option, value)
 
 
-@contextmanager
-def _sensible(address: Address) -> Iterator[None]:
-    """Check files that an address names, and convert errors about it.
-
-    The driver quotes parts of it, perhaps a password, in errors of its parsers, but not in those
-    about one of its parameters.
-    """
-    try:
-        for name, path in _files(address.dsn or ""):
-            if not Path(path).is_file():
-                raise StoreError(f"{name} of database.url: there is no file {path}")
-        yield
-    except asyncpg.ClientConfigurationError as error:
-        words = str(error)
-        if "in the connection URI" in words:
-            words = "an IPv6 address is written in brackets, as in [::1]:5432"
-        if words.startswith("target_session_attrs"):
-            words = f"target_session_attrs must be one of: {', '.join(_ROLES)}"
-        raise StoreError(f"database.url: {words}") from None
-    except ValueError as error:
-        words = "in a password, characters such as / # ? @ must be percent-encoded"
-        if "bad query field" in str(error):
-            words = "behind the ? are names and values, as in sslmode=require, joined by &"
-        raise StoreError(f"the address of the database cannot be read; {words}") from None
-    except OverflowError:
-        raise StoreError(f"database.url: a port is a number from 1 to {_LAST_PORT}") from None
-
-
-def _files(dsn: str) -> Iterator[tuple[str, str]]:
-    """Return the files that an address names; the driver says only that one is missing."""
-    with suppress(ValueError):
-        for name, value in parse_qsl(urlsplit(dsn).query):
-            if name in ("sslrootcert", "sslcert", "sslkey", "sslcrl"):
-                yield name, value
-
-
 async def _open(raw: Any) -> None:
     """Prepare a new connection of the pool.
 
@@ -428,7 +344,7 @@ class Pool:
     @classmethod
     async def open(cls, address: Address, *, min_size: int, max_size: int) -> Pool:
         """Connect. Raises as ``connect``."""
-        with translated(at_work=False), _sensible(address):
+        with translated(at_work=False), connecting(address):
             pool = asyncpg.create_pool(
                 **address.arguments(),
                 min_size=min_size,

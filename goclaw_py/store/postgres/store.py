@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Self
 
 from goclaw_py.ports.store import Notice
+from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.cluster.calls import PostgresNodeCalls
 from goclaw_py.store.postgres.cluster.lanes import PostgresLanes
 from goclaw_py.store.postgres.cluster.nodes import PostgresNodes
@@ -26,7 +27,7 @@ from goclaw_py.store.postgres.messages.incidents import PostgresIncidents
 from goclaw_py.store.postgres.messages.names import PostgresNames
 from goclaw_py.store.postgres.messages.people import PostgresPeople
 from goclaw_py.store.postgres.messages.web_links import PostgresWebLinks
-from goclaw_py.store.postgres.pool import CLOSE_S, Address, Connection, Pool, connect
+from goclaw_py.store.postgres.pool import CLOSE_S, Connection, Pool, connect
 from goclaw_py.store.postgres.runs.approvals import PostgresApprovals
 from goclaw_py.store.postgres.runs.records import PostgresRunRecords
 from goclaw_py.store.postgres.runs.rewind import PostgresRewind
