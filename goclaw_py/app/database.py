@@ -50,6 +50,8 @@ class Database:
         self._backups = settings.state_folder / BACKUPS
         self._server = EmbeddedPostgres(settings.state_folder / FOLDER, say=say)
         self.reachable = True
+        self._logged: set[str] = set()
+        """The reasons that the log has for the present outage."""
         self.trouble = ""
         """Why the database is not ``reachable``."""
 
@@ -134,6 +136,7 @@ class Database:
             else:
                 if not self.reachable:
                     log.info("database_available")
+                    self._logged.clear()
                 self.reachable, self.trouble = True, ""
 
     async def _ping(self, store: Store) -> None:
@@ -141,14 +144,16 @@ class Database:
         asked = asyncio.create_task(store.ping(), name="ping")
         try:
             await asyncio.wait({asked}, timeout=_PATIENCE_S)
-            if not asked.done():
+            # What an earlier ping said about a cause says more than the wait for this one.
+            if not asked.done() and self.reachable:
                 self._miss(f"it did not answer within {_PATIENCE_S:g} s")
             await asked
         finally:
             asked.cancel()
 
     def _miss(self, why: str) -> None:
-        if self.reachable:
+        if why not in self._logged:
+            self._logged.add(why)
             log.warning("database_unavailable", extra={"error": why})
         self.reachable, self.trouble = False, why
 

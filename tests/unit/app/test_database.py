@@ -22,13 +22,14 @@ class Server:
     def __init__(self) -> None:
         self.takes_s = 0.0
         self.refuses = False
+        self.why = "away"
         self.asked = 0
 
     async def ping(self) -> None:
         self.asked += 1
         await asyncio.sleep(self.takes_s)
         if self.refuses:
-            raise StoreUnavailable("away")
+            raise StoreUnavailable(self.why)
 
 
 @pytest.fixture
@@ -77,6 +78,21 @@ async def test_one_that_refuses_is_away_at_once_and_why(database: Database, serv
     server.refuses = False
     await asyncio.sleep(2.5)
     assert told(database) == (True, "")
+
+
+async def test_a_cause_that_a_later_ping_finds_is_logged_once_and_kept(
+    database: Database, server: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that waits for its standby hangs first, and says later why."""
+    server.takes_s, server.refuses = 5.0, True
+    await asyncio.sleep(6)
+    assert told(database) == (False, "it did not answer within 3 s")
+    server.why = "its commits wait for a standby"
+    for _ in range(20):
+        await asyncio.sleep(2)
+    assert told(database) == (False, "its commits wait for a standby")
+    logged = [getattr(record, "error", "") for record in caplog.records]
+    assert logged == ["it did not answer within 3 s", "its commits wait for a standby"]
 
 
 class Opening(Database):
