@@ -51,8 +51,8 @@ CONSOLE = "console"
 OWN = (CONSOLE, WEB)
 """The channels that always exist, and have no server."""
 
-_CLOSE_S = 5.0
-"""Seconds that a part may take to close."""
+_CLOSE_S = 8.0
+"""Seconds that a part may take to close: programs of MCP servers get 4 s before they are killed."""
 
 
 @dataclass(frozen=True, slots=True)

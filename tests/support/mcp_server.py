@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -94,6 +95,16 @@ async def wait(path: str) -> str:
     finally:
         Path(f"{path}.cancelled").touch()
     return "never"
+
+
+@server.tool()
+async def cling(path: str) -> str:
+    """Hold the whole program until it is killed; a file says who it is."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)
+    Path(path).write_text(str(os.getpid()))
+    while True:
+        signal.pause()
 
 
 @server.tool()

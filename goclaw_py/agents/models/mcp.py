@@ -328,7 +328,8 @@ class _Server:
         while not self._is_closing and not self._is_lost:
             await self._look.wait()
             self._look.clear()
-            if not await _answers(connection):
+            # A server that is at work may not respond: a shutdown does not wait for it.
+            if not self._is_closing and not await _answers(connection):
                 return
 
     @asynccontextmanager
