@@ -325,11 +325,11 @@ class _Server:
             _log.warning("mcp_server_failed", extra=facts)
 
     async def _until_over(self, connection: MCPToolset[None]) -> None:
-        while not self._is_closing and not self._is_lost:
+        while True:
             await self._look.wait()
             self._look.clear()
             # A server that is at work may not respond: a shutdown does not wait for it.
-            if not self._is_closing and not await _answers(connection):
+            if self._is_closing or self._is_lost or not await _answers(connection):
                 return
 
     @asynccontextmanager
