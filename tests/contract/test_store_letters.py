@@ -260,7 +260,7 @@ async def test_a_letter_can_be_tried_again_with_all_attempts_before_it(world: Wo
     await until(heard.expect(Notice.INBOX))
     assert await world.a.dead_letters(ended=True) == []
     assert await world.a.renew(A, until=at(30))
-    assert await todo(world, now=at(20)) == [replace(first, last_run="r1"), second]
+    assert await todo(world, now=at(20)) == [replace(first, last_run=RunId("r1")), second]
     waiting = await world.a.unanswered(key_of(ANN), ended=False)
     assert [row.id for row in waiting] == [first.id, second.id]
     assert await world.a.retry_dead_letters([first.id], now=at(21)) == 0

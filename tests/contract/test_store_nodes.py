@@ -137,7 +137,7 @@ async def test_leaving_frees_sessions_and_leases_and_tells_the_others(world: Wor
     assert await world.b.take_lease("bot", B, now=at(1))
     (run,) = await world.b.runs()
     assert (run.outcome, run.reason) == (Outcome.INTERRUPTED, Reason.SHUTDOWN)
-    assert await todo(world, B, now=at(1)) == [replace(row, last_run="r") for row in rows]
+    assert await todo(world, B, now=at(1)) == [replace(row, last_run=RunId("r")) for row in rows]
 
 
 async def test_leaving_puts_back_what_was_being_sent(world: World) -> None:

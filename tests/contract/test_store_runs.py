@@ -131,7 +131,7 @@ async def test_an_interrupted_run_gives_its_rows_and_attempt_back(world: World) 
     assert [one.attempts for one in await todo(world)] == [1, 1]
     await world.a.settle([settled.id], Outcome.CANCELLED, now=T0)
     await world.a.finish_run(end("r", Outcome.INTERRUPTED), node=A)
-    assert await todo(world) == [replace(row, last_run="r")]
+    assert await todo(world) == [replace(row, last_run=RunId("r"))]
     assert (await world.a.runs())[0].outcome is Outcome.INTERRUPTED
 
 
@@ -275,7 +275,7 @@ async def test_an_interrupted_run_leaves_what_it_took_in_as_it_was(world: World)
     rows = await world.accept(ANN, ANN)
     cut = replace(end("r", Outcome.INTERRUPTED), taken_in=(rows[1].id,))
     await ran(world, new_run("r", rows[0]), cut)
-    assert await todo(world) == [replace(rows[0], last_run="r"), rows[1]]
+    assert await todo(world) == [replace(rows[0], last_run=RunId("r")), rows[1]]
 
 
 # ---------------------------------------------------------------------------- the queue mode
