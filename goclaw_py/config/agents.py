@@ -115,6 +115,7 @@ class Command(Section):
 
 # ---------------------------------------------------------------------------- MCP servers
 
+API_KEY: Final = HiddenText(r"[ -~]*", "printable ASCII characters without line breaks")
 HeaderKey = Annotated[
     str, Matching(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}", "the name of an HTTP header")
 ]

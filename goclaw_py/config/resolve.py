@@ -9,12 +9,14 @@ from pathlib import Path
 
 from pydantic import SecretStr
 
+from goclaw_py.config.agents import API_KEY
 from goclaw_py.config.lanes import Queue
 from goclaw_py.config.masking import is_secret
 from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import KeyPath
-from goclaw_py.config.types import EnvText, Section
+from goclaw_py.config.types import EnvText, HiddenText, Section
 from goclaw_py.config.web import TOKEN
+from goclaw_py.config.work_sources import SOURCE_TOKEN
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind
@@ -139,9 +141,10 @@ def api_key(settings: Settings, agent: AgentName, env: Mapping[str, str]) -> Sec
     """Return the API key for an agent's model; None: use the variable of the provider.
 
     Reads ``api_key_file``. Raises ``SettingError`` if the file cannot be read or is empty, or the
-    variable of ``api_key_env`` is not set.
+    variable of ``api_key_env`` is not set, or for a key that cannot be sent.
     """
-    return _secret(settings, ("agents", agent), settings.agents[agent], "api_key", env)
+    path = ("agents", agent)
+    return _secret(settings, path, settings.agents[agent], "api_key", env, API_KEY)
 
 
 def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
@@ -149,36 +152,49 @@ def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
 
     Reads ``token_file``. Raises ``SettingError`` as ``api_key`` does, and for a malformed token.
     """
-    token = _secret(settings, ("web",), settings.web, "token", env)
-    if token is not None and not re.fullmatch(TOKEN.pattern, token.get_secret_value()):
-        key = "token_env" if settings.web.token_env is not None else "token_file"
-        what = f"the token must be {TOKEN.meaning}"
-        raise settings.error(("web", key), str(getattr(settings.web, key)), what)
-    return token
+    return _secret(settings, ("web",), settings.web, "token", env, TOKEN)
 
 
 def source_token(settings: Settings, source: str, env: Mapping[str, str]) -> SecretStr | None:
     """Return the token of a work source. Raises ``SettingError`` as ``api_key`` does."""
-    return _secret(settings, ("sources", source), settings.sources[source], "token", env)
+    path = ("sources", source)
+    return _secret(settings, path, settings.sources[source], "token", env, SOURCE_TOKEN)
 
 
 def _secret(
-    settings: Settings, path: KeyPath, section: Section, key: str, env: Mapping[str, str]
+    settings: Settings,
+    path: KeyPath,
+    section: Section,
+    name: str,
+    env: Mapping[str, str],
+    kind: HiddenText,
 ) -> SecretStr | None:
-    """Return a secret that is set directly as ``key``, in a file, or in a variable."""
-    variable: str | None = getattr(section, f"{key}_env")
+    """Return a secret that is set directly as ``name``, in a file, or in a variable.
+
+    It becomes a part of an HTTP header: what a header cannot contain is refused here, because the
+    error of a request would come late and could show the secret.
+    """
+    variable: str | None = getattr(section, f"{name}_env")
+    file: Path | None = getattr(section, f"{name}_file")
     if variable is not None:
-        if value := env.get(variable, "").strip():
-            return SecretStr(value)
-        raise settings.error((*path, f"{key}_env"), variable, "this variable is not set")
-    file: Path | None = getattr(section, f"{key}_file")
-    if file is not None:
-        return _from_file(settings, (*path, f"{key}_file"), file)
-    secret: SecretStr | None = getattr(section, key)
-    return secret
+        key, shown = f"{name}_env", variable
+        if not (value := env.get(variable, "").strip()):
+            raise settings.error((*path, key), shown, "this variable is not set")
+    elif file is not None:
+        key, shown = f"{name}_file", str(file)
+        value = _from_file(settings, (*path, key), file)
+    else:
+        secret: SecretStr | None = getattr(section, name)
+        if secret is None:
+            return None
+        key, shown, value = name, "***", secret.get_secret_value().strip()
+    if not re.fullmatch(kind.pattern, value):
+        what = f"the {name.rpartition('_')[2]} must be {kind.meaning}"
+        raise settings.error((*path, key), shown, what)
+    return SecretStr(value)
 
 
-def _from_file(settings: Settings, path: KeyPath, file: Path) -> SecretStr:
+def _from_file(settings: Settings, path: KeyPath, file: Path) -> str:
     try:
         value = file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -186,4 +202,4 @@ def _from_file(settings: Settings, path: KeyPath, file: Path) -> SecretStr:
         raise settings.error(path, str(file), f"cannot be read: {reason}") from error
     if not value:
         raise settings.error(path, str(file), "the file is empty")
-    return SecretStr(value)
+    return value

@@ -18,6 +18,9 @@ from goclaw_py.config.types import (
     allowed,
 )
 
+SOURCE_TOKEN: Final = HiddenText(
+    r"[!-~]{1,512}", "up to 512 printable ASCII characters without spaces"
+)
 _LABEL: Final = r"[^,\x00-\x1f\x7f]{0,49}[^,\s\x00-\x1f\x7f]"
 _A_LABEL: Final = "a label of up to 50 characters without commas"
 _OF_A_TABLE: Final = frozenset({"kind", "queue", "forgotten_after_s"})
@@ -47,10 +50,7 @@ class WorkSourceSettings(Section):
         Matching(r"[A-Za-z0-9-]{1,100}/(?!\.\.?$)[A-Za-z0-9._-]{1,100}", "OWNER/NAME"),
     ] = None
     """github: the repository, as OWNER/NAME"""
-    token: Annotated[
-        SecretStr | None,
-        HiddenText(r"[!-~]{1,512}", "a token of printable ASCII characters without spaces"),
-    ] = None
+    token: Annotated[SecretStr | None, SOURCE_TOKEN] = None
     """github: a token that may read and write issues of the repository"""
     token_file: Path | None = None
     """a file that contains the token"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from goclaw_py.config import (
     knows_stop_words,
     option_error,
     queue_policy,
+    source_token,
 )
 from goclaw_py.config.lanes import Queue
 from goclaw_py.config.types import parse_duration
@@ -189,6 +191,29 @@ def test_a_key_that_is_missing_is_a_setting_error(tmp_path: Path, line: str, exp
     got = settings(tmp_path, f"[agents.main]\n{line}\n")
     with pytest.raises(SettingError, match=expected):
         api_key(got, MAIN, {})
+
+
+@pytest.mark.parametrize("secret", [
+    "sk-hunter2\nab", "sk-hunter2\rab", "“sk-hunter2”", "sk-hunter2\u200b", "sk-ключ-hunter2",
+    "sk\x7fhunter2", "sk\thunter2",
+])  # fmt: skip
+@pytest.mark.parametrize("way", ["", "_file", "_env"])
+def test_a_secret_that_no_header_can_contain_is_refused(
+    tmp_path: Path, way: str, secret: str
+) -> None:
+    (tmp_path / "secret").write_bytes(secret.encode())
+    value = {"": json.dumps(secret), "_file": '"secret"', "_env": '"MY_SECRET"'}[way]
+    env = {"MY_SECRET": secret}
+    got = settings(tmp_path, f"[agents.main]\napi_key{way} = {value}\n")
+    with pytest.raises(SettingError, match="the key must be printable ASCII") as caught:
+        api_key(got, MAIN, env)
+    assert f"agents.main.api_key{way} = " in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+    if way:
+        text = f"[sources.hub]\nkind = 'github'\nrepo = 'a/b'\ntoken{way} = {value}\n"
+        with pytest.raises(SettingError, match="the token must be up to 512 printable") as caught:
+            source_token(settings(tmp_path, text), "hub", env)
+        assert "hunter2" not in str(caught.value)
 
 
 @given(st.integers(0, 10**9 - 1), st.sampled_from("smhd"))
