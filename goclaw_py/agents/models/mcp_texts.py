@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection
 
@@ -74,4 +75,7 @@ def _words(given: object) -> str:
         case list() if any(isinstance(item, BinaryContent) for item in given):
             return "\n".join(_words(item) for item in given)
         case _:
-            return orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+            try:
+                return orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+            except TypeError:  # an integer beyond 64 bits, or half of a surrogate pair
+                return json.dumps(given, default=str, ensure_ascii=False, separators=(",", ":"))

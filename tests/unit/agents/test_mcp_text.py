@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.agents.models.mcp_texts import MOST_FAILURE, failure_of, name_of
+from goclaw_py.agents.models.mcp_texts import MOST_FAILURE, failure_of, name_of, text_of
 
 SECRET = "mcp-secret-ABCDEFGHIJ"
 
@@ -40,3 +41,14 @@ def test_no_part_of_a_secret_is_told_wherever_the_cut_is(before: int) -> None:
     told = failure_of(f"{' ' * before}{SECRET} is wrong", [SECRET])
     assert SECRET[:3] not in told
     assert len(told) <= MOST_FAILURE
+
+
+@pytest.mark.parametrize(("result", "text"), [
+    ({"wei": 2**70}, '{"wei":1180591620717411303424}'),
+    ([1, -(2**80)], "[1,-1208925819614629174706176]"),
+    (2**64, "18446744073709551616"),
+    ({"a": "é \ud83d"}, '{"a":"é \ud83d"}'),
+    ([2**70, "\0"], '[1180591620717411303424,"\\u0000"]'),
+])  # fmt: skip
+def test_a_result_of_any_numbers_and_characters_is_text(result: object, text: str) -> None:
+    assert text_of(result) == text
