@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.common.storable import storable
 from goclaw_py.model.errors import AgentError
+from goclaw_py.model.run_events import TextDelta
+from goclaw_py.ports.agent import LoopEvent, ModelStep, RequestSent
 from tests.support.continued import Journal
 from tests.support.model_agents import BOTH, ModelAgents, fails, look_up, model_agents
 from tests.support.toolbox import Functions
-from tests.unit.agents.builders import request
+from tests.unit.agents.builders import Events, request
 
 # The library warns of values that it did not expect.
 pytestmark = [pytest.mark.real_time, pytest.mark.filterwarnings("ignore")]
@@ -216,3 +218,41 @@ def test_any_stream_ends_its_run_and_the_next_message_is_answered(provider: Prov
             holds()
         finally:
             runner.run(manager.__aexit__(None, None, None))
+
+
+LISTENERS: dict[str, tuple[type[object], Exception]] = {
+    "of a text": (TextDelta, TypeError("of the listener")),
+    "of a usage": (ModelStep, ValueError("of the listener")),
+    "of a request": (RequestSent, AssertionError("of the listener")),
+}
+
+
+@pytest.mark.parametrize("provider", BOTH)
+@pytest.mark.parametrize(("kind", "error"), LISTENERS.values(), ids=list(LISTENERS))
+async def test_an_error_of_a_listener_is_no_failure_of_the_model(
+    agents: ModelAgents, provider: Provider, kind: type[object], error: Exception
+) -> None:
+    agent = agents.make(provider)
+    events = Events()
+
+    def listen(event: LoopEvent) -> None:
+        events(event)
+        # The first steps come before any request.
+        if isinstance(event, kind) and agents.server.seen:
+            raise error
+
+    await agent.warm_up()
+    agents.server.seen.clear()
+    if kind is RequestSent:
+        await agent.run(request("say a"), Events())
+    with pytest.raises(type(error), match="of the listener"):
+        await agent.run(request("say a"), listen)
+    assert (await agent.run(request("say next"), Events())).text == "next"
+
+
+async def test_a_response_that_is_nested_too_deep_is_a_failure_of_the_model(
+    agents: ModelAgents,
+) -> None:
+    sent = 'data: {"choices": ' + "[" * 100_000
+    error = await fails(agents.make(), f"raw {json.dumps([sent + chr(10) * 2])}")
+    assert error.friendly == "The model gave an answer that I cannot use."

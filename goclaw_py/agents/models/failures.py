@@ -91,7 +91,15 @@ _BY_STATUS = {
 FAILURES = (AgentRunError, FallbackExceptionGroup)
 """The errors that ``explain`` translates."""
 
-UNREADABLE = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+UNREADABLE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 """What the libraries raise where a response has not the shape that they expect."""
 
 

@@ -231,6 +231,12 @@ def is_readable(message: ModelMessage) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
+def check_readable(message: ModelMessage) -> None:
+    """Raise ``TypeError`` unless a response is readable."""
+    if not is_readable(message):
+        raise TypeError("something in it is no text")
+
+
 def mend(response: ModelResponse) -> None:
     """Give a response the form in which it is stored and sent to a model again.
 

@@ -55,9 +55,9 @@ class Reply:
     def hear(self, event: object) -> None:
         """Emit an event of the library, if it has an equivalent."""
         match event:
-            case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            case PartDeltaEvent(delta=TextPartDelta(content_delta=str(text))):
                 self._add(text)
-            case PartStartEvent(part=TextPart(content=text)):
+            case PartStartEvent(part=TextPart(content=str(text))):
                 # A separate text, for example after a tool call.
                 if not self._parts or self._parts[-1]:
                     self._parts.append([])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
@@ -45,7 +46,7 @@ from goclaw_py.agents.models.failures import (
     nothing_said,
     unreadable,
 )
-from goclaw_py.agents.models.history import drop_blanks, is_readable, mend, to_entries
+from goclaw_py.agents.models.history import check_readable, drop_blanks, mend, to_entries
 from goclaw_py.agents.models.measure import measure, usage_of
 from goclaw_py.agents.models.mistakes import Mistake, Mistakes
 from goclaw_py.agents.models.prompt import prompt_of
@@ -74,6 +75,7 @@ from goclaw_py.model.run_steps import ResponseStep, TakenStep
 from goclaw_py.ports.agent import (
     AgentResult,
     Emit,
+    LoopEvent,
     ModelStep,
     ReplayMode,
     RequestSent,
@@ -124,7 +126,8 @@ class ModelRun:
     def __init__(self, asked: RunInputs, request: RunRequest, emit: Emit) -> None:
         self._agent = asked.agent
         self._asked = asked
-        self._emit = emit
+        self._listener = emit
+        self._listener_error: Exception | None = None
         turns = request.budget.turns
         budget = replace(request.budget, turns=MOST_REQUESTS if turns is None else turns)
         self._new_usage = NO_USAGE
@@ -155,12 +158,20 @@ class ModelRun:
         self._tools = RunTools(wrapped, request, self._replay, judge)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
         # A replayed run reports stored results too.
-        self._reply = Reply(emit, self._tools, self._replay if mode is None else Replay())
+        self._reply = Reply(self._emit, self._tools, self._replay if mode is None else Replay())
         self._trace = Trace(request.prompt)
         self._mistakes = Mistakes()
         self._has_answered = False
         self._history: list[ModelMessage] = []
         self._call_ids: set[str] = set()
+
+    def _emit(self, event: LoopEvent) -> None:
+        try:
+            self._listener(event)
+        except Exception as error:
+            # Not the model's, although the libraries that read its stream pass it on.
+            self._listener_error = error
+            raise
 
     @property
     def _may_be_silent(self) -> bool:
@@ -247,13 +258,12 @@ class ModelRun:
                         asked = len(TASK) + len(question)
                         self._note(node.model_response, asked, is_summary=True)
                     if Agent.is_model_request_node(node):
-                        async with node.stream(run.ctx) as events:
+                        async with self._reading(), node.stream(run.ctx) as events:
                             async for _ in events:
                                 pass
+                            check_readable(events.response)
         except FAILURES as error:
             failure = explain(error, self._asked.secrets, is_retried=True)
-        except UNREADABLE as error:
-            failure = explain(unreadable(error), self._asked.secrets, is_retried=True)
         else:
             assert run.result is not None
             response = run.result.response
@@ -337,18 +347,23 @@ class ModelRun:
     async def _receive(
         self, node: ModelRequestNode[None, str | None], run: AgentRun[None, str | None]
     ) -> None:
-        """Receive a response; no shape of it is an error of ours."""
         hear = self._reply.hear
-        try:
-            async with node.stream(run.ctx) as events:
-                self._trace.stream = events
-                async for event in events:
-                    hear(event)
-                if not is_readable(events.response):
-                    raise TypeError("something in it is no text")
-        except UNREADABLE as error:
-            raise unreadable(error) from error
+        async with self._reading(), node.stream(run.ctx) as events:
+            self._trace.stream = events
+            async for event in events:
+                hear(event)
+            check_readable(events.response)
         self._trace.stream = None
+
+    @asynccontextmanager
+    async def _reading(self) -> AsyncGenerator[None]:
+        """Turn what the libraries raise for a response of another shape into a failure of it."""
+        try:
+            yield
+        except UNREADABLE as error:
+            if error is self._listener_error:
+                raise
+            raise unreadable(error) from error
 
     async def _prepare(self, run: AgentRun[None, str | None], request: ModelRequest) -> None:
         """Check and prepare a request; return when everything before it is stored."""
