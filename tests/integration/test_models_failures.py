@@ -425,7 +425,7 @@ CUT, STRANGE = "was cut off", "an answer that I cannot use"
         (["data: null\n\n"], STRANGE, "cannot be read"),
         (["data: no json\n\n"], CUT, "JSON"),
         (["<html><body>Log in</body></html>"], STRANGE, ""),
-        (['{"error": {"message": "boom"}}'], STRANGE, ""),
+        (['{"error": {"message": "boom"}}'], "has a problem", "boom"),
         ([""], STRANGE, ""),
     ],
 )

@@ -12,6 +12,8 @@ message:
     status CODE       an error, always; 401 quotes the key back as real servers do
     fail CODE N       N times that error, then "ok"
     limit SECONDS N   N times 429 with Retry-After, then "ok"
+    wait CODE TIME N  N times that error with Retry-After ("_" is a blank), then "ok"
+    fake N TYPE JSON  N times status 200 with the body that this string of JSON holds, then "ok"
     advise CODE BOOL  that error with x-should-retry, always
     quota             the account is empty, in the provider's own words
     overflow          the conversation is too long, in the provider's own words
@@ -181,6 +183,8 @@ class ModelServer:
 
     def _failed(self, seen: Seen) -> web.Response | None:
         match seen.order.split(maxsplit=2):
+            case ["wait" | "fake", *_]:
+                return self._odd(seen)
             case ["status", code]:
                 return _error(int(code), seen)
             case ["fail", code, times] if self._again(seen, int(times)):
@@ -193,6 +197,14 @@ class ModelServer:
                 return _failure(seen, *seen.speech.QUOTA)
             case ["overflow"]:
                 return _failure(seen, *seen.speech.OVERFLOW)
+        return None
+
+    def _odd(self, seen: Seen) -> web.Response | None:
+        match seen.order.split(maxsplit=3):
+            case ["wait", code, value, times] if self._again(seen, int(times)):
+                return _error(int(code), seen, {"Retry-After": value.replace("_", " ")})
+            case ["fake", times, kind, body] if self._again(seen, int(times)):
+                return web.Response(text=orjson.loads(body), content_type=kind)
         return None
 
     def _again(self, seen: Seen, times: int) -> bool:

@@ -12,7 +12,8 @@ import orjson
 
 _WORDS = (
     "say exactly slow big think status fail limit advise quota overflow cut pause half fault "
-    "refuse hang tool tools again halftool many mute calls short usage raw"
+    "refuse hang tool tools again halftool many mute calls short usage raw "
+    "wait fake"
 )
 ORDERS = frozenset(_WORDS.split())
 
@@ -113,7 +114,7 @@ def answer(order: str, results: Sequence[str], messages: int) -> Answer:
 def _with_tools(order: str, results: Sequence[str], messages: int) -> Answer:
     verb, _, rest = order.partition(" ")
     match [verb, *rest.split(maxsplit=1)]:
-        case ["fail" | "limit", *_]:
+        case ["fail" | "limit" | "wait" | "fake", *_]:
             return _words(["ok"])
         case ["tool" | "tools" | "calls" | "raw", *_] if results:
             return _words(["tool", "gave:", *results])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from contextlib import suppress
 from decimal import Decimal
@@ -68,23 +69,59 @@ def readable(data: object) -> object:
     """Return what a provider sent, with a usage that its library can read.
 
     The libraries read a usage of another shape as an error, and the response would be lost for it.
-    Raises ``UnexpectedModelBehavior`` where a text is none: they would store it unread.
+    A call's arguments become text, and the words of a refusal text that people read. Raises
+    ``UnexpectedModelBehavior`` where a text is none: they would store it unread.
     """
     if not isinstance(data, dict):
         raise UnexpectedModelBehavior("the response cannot be read: an event is no object")
-    for name in _WITH_TEXTS:
-        if isinstance(part := data.get(name), dict):
-            for text in _TEXTS & part.keys():
-                if part[text] is None:
-                    part[text] = ""
-                elif not isinstance(part[text], str):
-                    raise UnexpectedModelBehavior(f"the response cannot be read: {text} is no text")
+    _mend_choices(data.get("choices"))
+    _mend_texts(data)
     if data.get("type") in _WITH_USAGE:
         message = data["message"] if isinstance(data.get("message"), dict) else data
         message["usage"] = _readable(message.get("usage")) or {}
     elif data.get("usage") is not None:
         data["usage"] = _readable(data["usage"])
     return data
+
+
+def _mend_choices(choices: object) -> None:
+    if isinstance(choices, list):
+        for choice in choices:
+            if isinstance(choice, dict):
+                _mend_choice(choice.get("delta") or choice.get("message"))
+
+
+def _mend_texts(data: dict[str, object]) -> None:
+    for name in _WITH_TEXTS:
+        if isinstance(part := data.get(name), dict):
+            for text in _TEXTS & part.keys():
+                if part[text] is None:
+                    part[text] = ""
+                elif text == "partial_json":
+                    part[text] = _arguments(part[text])
+                elif not isinstance(part[text], str):
+                    raise UnexpectedModelBehavior(f"the response cannot be read: {text} is no text")
+
+
+def _mend_choice(said: object) -> None:
+    if not isinstance(said, dict):
+        return
+    refusal, text = said.get("refusal"), said.get("content") or ""
+    if isinstance(refusal, str) and refusal and isinstance(text, str):
+        # The library takes it for the provider's filter, and shows nothing of it.
+        said["content"], said["refusal"] = text + refusal, None
+    if isinstance(calls := said.get("tool_calls"), list):
+        for call in calls:
+            function = call.get("function") if isinstance(call, dict) else None
+            if isinstance(function, dict) and function.get("arguments") is not None:
+                function["arguments"] = _arguments(function["arguments"])
+
+
+def _arguments(given: object) -> str:
+    """Return the arguments of a call as text, which some servers send as JSON in the JSON."""
+    if isinstance(given, str):
+        return given
+    return "" if given == {} else json.dumps(given)
 
 
 def _readable(usage: object) -> dict[str, object] | None:

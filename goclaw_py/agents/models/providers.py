@@ -178,7 +178,7 @@ def _model(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
 
 
 def _checking(library: type[C]) -> type[C]:
-    """Return the client of a library that checks what it receives, before it is read."""
+    """Return a library's class of clients that check what they receive, before it is read."""
 
     class Checking(library):  # type: ignore[valid-type, misc]
         def _process_response_data(self, *, data: object, **more: Any) -> Any:
@@ -243,6 +243,9 @@ def _other(connection: ModelConnection, http: httpx2.AsyncClient) -> Model:
     wanted = settings(connection)
     if connection.provider.takes_our_client:
         _disable_retries(source.client, wanted)
+        if hasattr(source.client, "_process_response_data"):
+            # pydantic-ai makes it, and only some of its providers accept one that is made already.
+            source.client.__class__ = _checking(type(source.client))
     if "extra_headers" in inferred.unsupported_settings:
         http.headers.update(wanted.pop("extra_headers", {}))
     # Only the class of a model takes settings that are its own, and `infer_model` hands none on.

@@ -44,6 +44,8 @@ from goclaw_py.agents.models.history import REPAIR, closed, is_said, words_of
 _BEGIN = "[The conversation begins with what the assistant said.]"
 _OMITTED = "[left out: the provider of the model did not accept it]"
 _WORDLESS = "[no words]"
+_GO_ON = "[Go on.]"
+"""What stands behind a paused response that a provider does not accept as the last message."""
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _ID = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
@@ -320,8 +322,10 @@ class AcceptedModel(WrapperModel):
     """A model that is sent only what providers accept.
 
     ``repaired`` is called when a conversation was refused and then accepted, with the rewriting and
-    where it begins.
+    where it begins. ``has_begun``: the last response has, so its request is not retried.
     """
+
+    has_begun = False
 
     def __init__(self, model: Model, repaired: Callable[[Rewriting, int], None]) -> None:
         super().__init__(model)
@@ -338,14 +342,16 @@ class AcceptedModel(WrapperModel):
         """Request a streamed response."""
 
         async def request(sent: list[ModelMessage]) -> StreamedResponse:
-            return await stack.enter_async_context(
+            stream = await stack.enter_async_context(
                 self.wrapped.request_stream(
                     sent, model_settings, model_request_parameters, run_context
                 )
             )
+            self.has_begun = True
+            return stream
 
         async with AsyncExitStack() as stack:
-            sent = sendable(messages)
+            self.has_begun, sent = False, sendable(messages)
             refusal: Exception
             try:
                 stream = await request(sent)
@@ -353,6 +359,9 @@ class AcceptedModel(WrapperModel):
                 refusal = error
             else:
                 yield stream
+                return
+            if isinstance(sent[-1], ModelResponse) and is_refusal(refusal):
+                yield await request([*sent, ModelRequest(parts=[UserPromptPart(_GO_ON)])])
                 return
             for rewriting, begin in _attempts(sent) if is_refusal(refusal) else ():
                 changed = list(sent)

@@ -144,7 +144,8 @@ class ModelRun:
         self._budget, self._request = budget, request
         self._replay = replay or Replay()
         self._may_request = mode is None or mode.may_request
-        self._model: Model = AcceptedModel(asked.model, self._repaired)
+        self._accepted = AcceptedModel(asked.model, self._repaired)
+        self._model: Model = self._accepted
         if request.steps:
             self._model = ReplayModel(self._model, self._replay, may_request=self._may_request)
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
@@ -191,9 +192,8 @@ class ModelRun:
             async with clock:
                 return await self._answer()
         except FAILURES as error:
-            partial = self._trace.partial
-            is_retried = partial is None or not partial.parts
-            return explain(error, self._asked.secrets, is_retried=is_retried)
+            # Nothing is retried once a response has begun, although it may have said nothing yet.
+            return explain(error, self._asked.secrets, is_retried=not self._accepted.has_begun)
         except AgentError as error:
             return error
         except TimeoutError:

@@ -23,6 +23,7 @@ from tenacity import (
 from tenacity.stop import stop_base
 
 from goclaw_py.agents.models.connection import RetryPolicy
+from goclaw_py.agents.models.error_bodies import with_true_status
 from goclaw_py.common.proxies import Proxy, proxy_for
 
 _log = logging.getLogger(__name__)
@@ -111,6 +112,7 @@ class _ReadFailures(httpx2.AsyncHTTPTransport):
             response = await super().handle_async_request(request)
         else:
             response = await self._send_through(proxy, request)
+        response = await with_true_status(response)
         if _is_transient(response):
             response.request = request
             await response.aread()
