@@ -110,28 +110,51 @@ order by key
 for update;
 
 -- name: mark_stopped_runs
--- Note that unfinished runs were stopped.
+-- Note that unfinished runs were stopped. ``is true`` keeps the partial indexes of open rows out: with
+-- statistics of an earlier day, the planner reads the whole index.
+with open as (
+    select r.id
+    from (select unnest($1::text[]) as id order by 1) as stopped
+    cross join lateral (
+        select id
+        from runs
+        where id = stopped.id and (outcome is null) is true
+        offset 0
+        for update
+    ) as r
+)
 update runs
 set reason = 'stopped'
-where outcome is null and id = any (array(
-    select id from runs where id = any ($1::text[]) and outcome is null order by id for update
-));
+from open
+where runs.id = open.id and runs.id = any (array(select id from open));
 
 -- name: mark_stopped_occurrences
 -- Note that occurrences, or those of some runs, were stopped; what waits is in no process.
+with open as (
+    select l.id
+    from (
+        select unnest($1::text[]) as id
+        union
+        select r.occurrence
+        from unnest($1::text[]) as stopped (id)
+        cross join lateral (
+            select occurrence from runs where id = stopped.id offset 0
+        ) as r
+        where r.occurrence is not null
+        order by 1
+    ) as found
+    cross join lateral (
+        select id
+        from job_runs
+        where id = found.id and (finished_at is null and status <> 'waiting') is true
+        offset 0
+        for update
+    ) as l
+)
 update job_runs
 set reason = 'stopped'
-where finished_at is null and status <> 'waiting' and id = any (array(
-    select l.id
-    from job_runs as l
-    where l.id = any (array(
-        select unnest($1::text[])
-        union
-        select occurrence from runs where id = any ($1::text[]) and occurrence is not null
-    ))
-    order by l.id
-    for update of l
-));
+from open
+where job_runs.id = open.id and job_runs.id = any (array(select id from open));
 
 -- name: end_runs_of
 -- End the unfinished runs of some nodes, or only some of these ($5), with the outcome $2; runs that
