@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-import orjson
 from pydantic import TypeAdapter
 from pydantic_ai import RunContext, ToolDefinition
 from pydantic_ai.exceptions import ApprovalRequired
@@ -84,7 +83,7 @@ class RunTools(AbstractToolset[None]):
         return sum(
             len(each.name)
             + len(each.description or "")
-            + len(orjson.dumps(each.parameters_json_schema))
+            + len(str(each.parameters_json_schema))
             for each in self.definitions
         )
 
