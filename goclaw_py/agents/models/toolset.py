@@ -81,9 +81,7 @@ class RunTools(AbstractToolset[None]):
     def chars(self) -> int:
         """Return the approximate number of characters of the definitions."""
         return sum(
-            len(each.name)
-            + len(each.description or "")
-            + len(str(each.parameters_json_schema))
+            len(each.name) + len(each.description or "") + len(str(each.parameters_json_schema))
             for each in self.definitions
         )
 
