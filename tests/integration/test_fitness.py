@@ -88,7 +88,7 @@ async def test_an_address_that_leads_nowhere(postgres_database: Database) -> Non
     at = postgres_database.address
     dsn = f"postgresql://{at.user}@/{at.database}?host={at.host}&connect_timeout=10"
     assert "remove it from database.url" in await refused(Address(dsn))
-    with pytest.raises(StoreUnavailable, match=r"the host of database\.url cannot be found"):
+    with pytest.raises(StoreUnavailable, match=r"a host of database\.url cannot be found"):
         await ensure_fit(Address("postgresql://me@no-such-host.invalid/x"))
     few = "alter role lonely connection limit 1"
     async with guest(postgres_database, few, role="lonely") as address:

@@ -18,6 +18,7 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.store.postgres import Address, PostgresStore, connection
+from goclaw_py.store.postgres import listener as listener_module
 from goclaw_py.store.postgres import pool as pool_module
 from goclaw_py.store.postgres.pool import Pool, translated
 from tests.support.postgres import Database, run_sql
@@ -221,3 +222,28 @@ async def test_one_dead_connection_condemns_those_that_are_as_old(
                 assert await pool.fetch("select 1")
         finally:
             await pool.close()
+
+
+async def test_statements_of_a_silent_network_end_when_the_server_answers_again(
+    postgres_database: Database,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DB-4: a new connection shows that the old ones are dead, long before their time-outs."""
+    monkeypatch.setattr(pool_module, "COMMAND_S", 3600.0)
+    monkeypatch.setattr(pool_module, "_SILENT_S", 0.1)
+    monkeypatch.setattr(listener_module, "LOOK_EVERY_S", 0.1)
+    monkeypatch.setattr(listener_module, "CHECK_S", 0.5)
+    address, wire, folder = postgres_database.address, LossyWire(), tmp_path_factory.mktemp("l")
+    dsn = f"postgresql://{address.user}@/{address.database}?host={folder}"
+    async with wire.to(Path(str(address.host), _SOCKET_NAME), folder / _SOCKET_NAME):
+        store = await PostgresStore.open(dsn, max_size=4)
+        try:
+            await store.nodes()
+            wire.lose()
+            async with asyncio.timeout(60):
+                with pytest.raises(StoreUnavailable):
+                    await store.nodes()
+                await store.nodes()
+        finally:
+            await store.close()

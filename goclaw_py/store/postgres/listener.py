@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from goclaw_py.model.errors import StoreError
+from goclaw_py.model.errors import StoreError, StoreUnavailable
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.fitness import ensure_writable
@@ -17,7 +18,12 @@ from goclaw_py.store.postgres.pool import Connection, connect
 logger = logging.getLogger(__name__)
 
 FIRST_DELAY_S: Final = 0.1
-LAST_DELAY_S: Final = 5.0
+LAST_DELAY_S: Final = 1.0
+LONGEST_TRY_S: Final = 30.0
+LOOK_EVERY_S: Final = 1.0
+"""How often it looks whether others wait, and the limit of the first try to connect again."""
+CHECK_S: Final = 3.0
+"""How long the server has for an answer."""
 CHECK_EVERY_S: Final = 15.0
 """A connection that a network dropped silently looks alive until it is used."""
 
@@ -33,6 +39,16 @@ class Listener:
         self._address = address
         self._hearers: list[Callable[[Notice], None]] = []
         self._task: asyncio.Task[None] | None = None
+        self._is_suspect: Callable[[], bool] = lambda: False
+        self._on_return: Callable[[float], None] = lambda _: None
+
+    def guard(self, is_suspect: Callable[[], bool], on_return: Callable[[float], None]) -> None:
+        """Look after other connections to the server, which may wait for lost packets.
+
+        While ``is_suspect``, the server is asked whether it answers. ``on_return`` is called when
+        it answers again, with the time of the loop's clock since which it did not.
+        """
+        self._is_suspect, self._on_return = is_suspect, on_return
 
     def add(self, hear: Callable[[Notice], None]) -> None:
         """Call ``hear`` for each notice from now on."""
@@ -71,35 +87,58 @@ class Listener:
     async def _keep(self, connection: Connection, lost: asyncio.Event) -> None:
         while True:
             try:
-                await _until_lost(connection, lost)
+                away_since = await self._until_lost(connection, lost)
             finally:
                 await connection.close()
             logger.warning("database_notices_lost")
-            connection, lost = await self._reconnect()
+            connection, lost = await self._reconnect(away_since)
             logger.info("database_notices_restored")
             for notice in Notice:
                 self._tell(notice)
 
-    async def _reconnect(self) -> tuple[Connection, asyncio.Event]:
-        delay_s = FIRST_DELAY_S
-        while True:
-            await asyncio.sleep(delay_s)
-            delay_s = min(delay_s * 2, LAST_DELAY_S)
-            try:
-                return await self._listen()
-            except StoreError as error:
-                logger.debug("database_notices_retry", extra={"error": str(error)})
+    async def _until_lost(self, connection: Connection, lost: asyncio.Event) -> float | None:
+        """Return when the connection has ended, does not respond, or leads to a standby.
 
-
-async def _until_lost(connection: Connection, lost: asyncio.Event) -> None:
-    """Return when the connection has ended, does not respond, or leads to a standby."""
-    while not lost.is_set():
-        try:
-            async with asyncio.timeout(CHECK_EVERY_S):
-                await lost.wait()
-        except TimeoutError:
+        The result is the time since which it does not respond, if that is why.
+        """
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time()
+        while not lost.is_set():
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_EVERY_S):
+                    await lost.wait()
+            if loop.time() - asked_at < CHECK_EVERY_S and not self._is_suspect():
+                continue
+            asked_at = loop.time()
+            # Not a cancellation: for that, the driver would wait for the server.
+            limit = loop.call_later(CHECK_S, connection.terminate)
             try:
                 # One that has become a standby, or read-only, sends no notices any more.
                 await ensure_writable(connection)
             except StoreError:
-                return
+                connection.terminate()
+                return asked_at
+            finally:
+                limit.cancel()
+        return None
+
+    async def _reconnect(self, away_since: float | None) -> tuple[Connection, asyncio.Event]:
+        delay_s, limit_s = FIRST_DELAY_S, LOOK_EVERY_S
+        while True:
+            await asyncio.sleep(delay_s)
+            delay_s = min(delay_s * 2, LAST_DELAY_S)
+            began = asyncio.get_running_loop().time()
+            try:
+                # The first tries are short: what is sent before the network is back is lost.
+                async with asyncio.timeout(limit_s):
+                    found = await self._listen()
+            except (StoreUnavailable, TimeoutError) as error:
+                logger.debug("database_notices_retry", extra={"error": str(error)})
+                away_since = began if away_since is None else away_since
+                limit_s = min(limit_s * 2, LONGEST_TRY_S)
+            except StoreError as error:
+                logger.debug("database_notices_retry", extra={"error": str(error)})
+            else:
+                if away_since is not None:
+                    self._on_return(away_since)
+                return found

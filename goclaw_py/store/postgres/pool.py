@@ -368,7 +368,7 @@ class Pool:
             if isinstance(error, StoreUnavailable):
                 is_slow = isinstance(error.__cause__, TimeoutError) and not connection.is_gone()
                 if is_slow or connection.is_gone():
-                    self._condemn(loop.time() - (_SLOW_S if is_slow else _SILENT_S))
+                    self.condemn(loop.time() - (_SLOW_S if is_slow else _SILENT_S))
                 connection.terminate()
             # What was raised counts more: a cancellation that turned into "the database is away"
             # would be taken for a reason to try again.
@@ -379,7 +379,12 @@ class Pool:
             del self._lent[connection]
         await self._release(connection, raw)
 
-    def _condemn(self, before: float) -> None:
+    def is_late(self) -> bool:
+        """Return whether somebody has had a connection for longer than a statement takes."""
+        before = asyncio.get_running_loop().time() - _SILENT_S
+        return any(since < before for since in self._lent.values())
+
+    def condemn(self, before: float) -> None:
         """Close idle connections, and those that were borrowed ``before``, after one was lost.
 
         What loses packets loses those of all connections, and each would be found dead by a caller

@@ -97,6 +97,8 @@ class PostgresStore(
         address = Address(dsn, host, user, database)
         pool = await Pool.open(address, min_size=1, max_size=max_size)
         listener = Listener(address)
+        # A network that lost packets has lost them for all connections.
+        listener.guard(pool.is_late, pool.condemn)
         try:
             await listener.start()
         except BaseException:
