@@ -192,7 +192,7 @@ class RunCanceller:
             done = self._dispatcher.stop_one(run, by)
         else:
             done = StopResult()
-        self._unstored.update(done.stopped)
+        self._note_stopped(done.stopped)
         stopped = [*self._turns(done.stopped), *self._again(session, done.stopped)]
         ending = self._stopping(session, by) if everything else []
         met = done.stopped or done.dropped or done.already_stopping
@@ -237,7 +237,6 @@ class RunCanceller:
         ]
         done = [self._dispatcher.stop_one(turn.id, by) for turn in turns]
         running = [run for one in done for run in one.stopped]
-        self._unstored.update(running)
         dropped = self._turns([run for one in done for run in one.dropped])
         reason = stop_reason(everything=True)
         return CancelResult(StopReport(), reason, self._turns(running), dropped)
@@ -245,6 +244,11 @@ class RunCanceller:
     def _stopping(self, session: SessionKey, by: str | None) -> list[Turn]:
         views = [view.id for view in self.runs(session) if view.state is RunState.STOPPING]
         return [turn for turn in self._turns(views) if by is None or by in turn.senders]
+
+    def _note_stopped(self, runs: Collection[RunId]) -> None:
+        """Note what is to be marked as stopped: runs without messages, whose ends are stored."""
+        answering = {turn.id for turn in self._turns(list(runs))}
+        self._unstored.update(run for run in runs if run not in answering)
 
     def _again(self, session: SessionKey, stopped: Collection[RunId]) -> list[Turn]:
         """Stop the turns that begin again what interrupted runs among ``stopped`` have left."""
@@ -296,7 +300,7 @@ class RunCanceller:
             one = self._dispatcher.stop_one(run)
             done.stopped += one.stopped
             done.dropped += one.dropped
-            self._unstored.update(one.stopped)
+            self._note_stopped(one.stopped)
         kept = [turn for turn in self._outages.of(session) if turn.id in runs]
         kept = kept if everything or done.stopped or done.dropped else kept[:1]
         self._outages.take(kept)

@@ -102,14 +102,15 @@ class Listener:
         The result is the time since which it does not respond, if that is why.
         """
         loop = asyncio.get_running_loop()
-        asked_at = loop.time()
+        check_at = loop.time() + CHECK_EVERY_S
         while not lost.is_set():
             with suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_EVERY_S):
+                async with asyncio.timeout_at(min(loop.time() + LOOK_EVERY_S, check_at)):
                     await lost.wait()
-            if loop.time() - asked_at < CHECK_EVERY_S and not self._is_suspect():
-                continue
             asked_at = loop.time()
+            if asked_at < check_at and not self._is_suspect():
+                continue
+            check_at = asked_at + CHECK_EVERY_S
             # Not a cancellation: for that, the driver would wait for the server.
             limit = loop.call_later(CHECK_S, connection.terminate)
             try:
