@@ -5,11 +5,13 @@ from __future__ import annotations
 import configparser
 import inspect
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import asyncpg
 
@@ -22,6 +24,7 @@ COMMAND_S: Final = 10.0
 """Seconds for one statement."""
 _ROLES: Final = ("any", "primary", "standby", "read-write", "read-only", "prefer-standby")
 """The values of ``target_session_attrs``; the driver's error does not list them."""
+_PORT: Final = 5432
 _LONGEST_SOCKET: Final = 107
 """Bytes of the path of a socket, a limit of the system."""
 
@@ -40,9 +43,11 @@ class Address:
 
     def arguments(self) -> dict[str, Any]:
         """The arguments for the driver."""
+        dsn, hosts, ports = _with_hosts_apart(self.dsn)
+        places = {"host": self.host} if hosts is None else {"host": hosts, "port": ports}
         return {
-            "dsn": self.dsn,
-            "host": self.host,
+            **places,
+            "dsn": dsn,
             "user": self.user,
             "database": self.database,
             "timeout": CONNECT_S,
@@ -50,6 +55,24 @@ class Address:
             # All else is set afterwards: a pooler refuses what it does not know.
             "server_settings": {"application_name": "goclaw"},
         }
+
+
+def _with_hosts_apart(dsn: str | None) -> tuple[str | None, list[str] | None, list[int]]:
+    """Return a URL without its hosts, and these, if an IPv6 address is one of several.
+
+    Some releases of Python take a bracket that is not at the beginning for a mistake.
+    """
+    if dsn is None or url_problem(dsn) is not None:
+        return dsn, None, []
+    scheme, _, rest = dsn.partition("://")
+    size = min((rest.find(sign) for sign in "/?" if sign in rest), default=len(rest))
+    account, at, hosts = rest[:size].rpartition("@")
+    if "[" not in hosts or "," not in hosts:
+        return dsn, None, []
+    found = [re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::(\d+))?", each) for each in hosts.split(",")]
+    names = [unquote(each[1]).strip("[]") for each in found if each]
+    ports = [int(each[2] or _PORT) for each in found if each]
+    return f"{scheme}://{account}{at}{rest[size:]}", names, ports
 
 
 def check_address(address: Address) -> None:

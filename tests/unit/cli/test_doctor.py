@@ -298,7 +298,7 @@ CASES = [
     Case("models", says(GPT), "no API key", "set OPENAI_API_KEY, or agents.main.api_key_"),
     Case("models", says(GPT, OPENAI_API_KEY=" \n"), "no API key", "OPENAI_API_KEY"),
     Case("models", says(GPT, ANTHROPIC_API_KEY="k"), "no API key", "OPENAI_API_KEY"),
-    Case("models", says(GPT + 'api_key = "sk-ü"\n'), ": the API key is malformed", "the API key"),
+    Case("models", says(GPT, OPENAI_API_KEY="sk-ü"), ": the API key is malformed", "the API key"),
     Case("models", says('[agents.main]\napi_key_env = "X"\n'), "this variable is not set", "fix"),
     ok(
         "models",
