@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from functools import partial
 from itertools import count, islice
 from weakref import WeakValueDictionary
@@ -63,29 +63,24 @@ class LostDrafts:
     ) -> str | None:
         """See ``Channel.find_draft``."""
         chat = place_or_raise(target).chat_id
-        buttons, ours = stop_button(lost.run_id), [number_in(bot, name) for name in known]
+        buttons, ours = stop_button(lost.run_id), _numbers(bot, known)
         if lost.id is not None:
-            found = number_in(bot, lost.id)
-            if found is None or found in ours or (number := number_of(found)) is None:
+            number = number_of(number_in(bot, lost.id))
+            if number is None or number in ours:
                 return None
             return lost.id if await self._is_open((chat, number), buttons) else None
         after = number_in(bot, lost.after)
         if after is None and lost.after is not None:
             return None  # another bot has posted it
         numbers = numbers_between(number_of(after), number_of(number_in(bot, before)), ours)
-        number = await self._find(chat, numbers, buttons, ours)
+        number = await self._find(chat, numbers, buttons)
         return None if number is None else key(bot, number)
 
-    async def _find(
-        self, chat_id: int, numbers: Iterator[int], buttons: Buttons, known: Collection[str | None]
-    ) -> int | None:
+    async def _find(self, chat_id: int, numbers: Iterable[int], buttons: Buttons) -> int | None:
         """Return the first of some messages with these buttons. Raises ``ChannelError``."""
         for number in numbers:
-            message = chat_id, number
-            if str(number) in known:
-                continue
             try:
-                if await self._has(message, buttons):
+                if await self._has((chat_id, number), buttons):
                     return number
             except Undeliverable:
                 continue
@@ -108,9 +103,7 @@ class LostDrafts:
         begin = max(_numbers(bot, earlier), default=end)
         if begin >= end:  # they were counted in another chat
             return False
-        taken = _numbers(bot, known)
-        unknown = (number for number in range(begin + 1, end) if number not in taken)
-        between = list(islice(unknown, _MOST_COPIES + 1))
+        between = _unknown(range(begin + 1, end), _numbers(bot, known), _MOST_COPIES + 1)
         if len(between) > _MOST_COPIES:
             return False
         chat_id, buttons = place_or_raise(message.target).chat_id, buttons_of(message)
@@ -126,7 +119,7 @@ class LostDrafts:
         """
         if message in self._others:
             return True
-        return await self._find(message[0], iter((message[1],)), buttons, ()) is not None
+        return await self._find(message[0], [message[1]], buttons) is not None
 
     async def _has(self, message: _Message, buttons: Buttons) -> bool | None:
         """Return whether a message has these buttons; None if it is none of ours."""
@@ -159,31 +152,25 @@ class LostDrafts:
 
 
 def numbers_between(
-    after: int | None, before: int | None, known: Collection[str | None] = ()
+    after: int | None, before: int | None, known: Collection[int] = ()
 ) -> Iterator[int]:
     """Yield possible ids of a message between two others, the likeliest first.
 
     Known ids do not count: a bot's ids run on over its chats, so what was said in other chats
     meanwhile stands between.
     """
-    taken = {int(name) for name in known if name is not None and name.isdecimal()}
-    seen: set[int] = set()
+    first: list[int] = []
     if after is not None:
-        for number in count(after + 1):
-            if len(seen) == LOOKED_AT or (before is not None and number >= before):
-                break
-            if number not in taken:
-                seen.add(number)
-                yield number
+        above = count(after + 1) if before is None else range(after + 1, before)
+        first = _unknown(above, known, LOOKED_AT)
+        yield from first
     if before is not None:
-        left = LOOKED_AT
-        for number in range(before - 1, after or 0, -1):
-            if not left:
-                break
-            if number not in taken:
-                left -= 1
-                if number not in seen:
-                    yield number
+        below = _unknown(range(before - 1, after or 0, -1), known, LOOKED_AT)
+        yield from (number for number in below if number not in first)
+
+
+def _unknown(numbers: Iterable[int], known: Collection[int], most: int) -> list[int]:
+    return list(islice((number for number in numbers if number not in known), most))
 
 
 def _numbers(bot: int, names: Collection[str]) -> set[int]:

@@ -41,7 +41,7 @@ def test_it_is_looked_for_behind_the_question_and_before_the_reply(
 
 def test_what_was_said_in_other_chats_meanwhile_does_not_count() -> None:
     """A bot's ids run on over its chats; the draft may be many behind the question."""
-    known = {str(number) for number in range(5, 40)} - {"23"}
+    known = {*range(5, 40)} - {23}
     assert list(numbers_between(4, None, known))[:2] == [23, 40]
     assert list(numbers_between(None, 40, known)) == [23, 4, 3, 2, 1]
 
