@@ -29,17 +29,24 @@ def parameters(url: str) -> list[tuple[str, str]]:
     return parse_qsl(query, strict_parsing=True) if query else []
 
 
+def split_hosts(url: str) -> tuple[str, str, str]:
+    """Return what is before the hosts of a URL, the hosts with their ports, and what is behind."""
+    begin = url.find("://") + 3
+    place = re.compile(r"[^/?#]*").match(url, begin)
+    end = begin if place is None else place.end()
+    begin = max(begin, url.rfind("@", begin, end) + 1)
+    return url[:begin], url[begin:end], url[end:]
+
+
 def _problems(url: str) -> Iterator[str]:
-    scheme, found, rest = url.partition("://")
+    scheme, found, _ = url.partition("://")
     if not found or scheme.lower() not in ("postgresql", "postgres"):
         yield "must start with postgresql://"
         return
     if url != url.strip(" "):
         yield "there is a blank before or behind it"
-    place = re.match(r"[^/?#]*", rest)
-    authority = "" if place is None else place[0]
-    behind = rest[len(authority) :]
-    account, _, hosts = authority.rpartition("@")
+    before, hosts, behind = split_hosts(url)
+    account = before.partition("://")[2].removesuffix("@")
     # The rest of a password with one of these characters looks like a host, a path or a fragment.
     is_cut = not account and "@" in behind and next(_host_problems(hosts), None) is not None
     if is_cut or re.search(r"[@\[\]]", account) or "#" in behind:

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import asyncpg
 
-from goclaw_py.common.database_url import parameters, url_problem
+from goclaw_py.common.database_url import parameters, split_hosts, url_problem
 from goclaw_py.model.errors import StoreError, StoreUnavailable
 
 CONNECT_S: Final = 3.0
@@ -62,17 +62,13 @@ def _with_hosts_apart(dsn: str | None) -> tuple[str | None, list[str] | None, li
 
     Some releases of Python take a bracket that is not at the beginning for a mistake.
     """
-    if dsn is None or url_problem(dsn) is not None:
-        return dsn, None, []
-    scheme, _, rest = dsn.partition("://")
-    size = min((rest.find(sign) for sign in "/?" if sign in rest), default=len(rest))
-    account, at, hosts = rest[:size].rpartition("@")
+    before, hosts, behind = split_hosts(dsn or "")
     if "[" not in hosts or "," not in hosts:
         return dsn, None, []
     found = [re.fullmatch(r"(\[[^]]*\]|[^:]*)(?::(\d+))?", each) for each in hosts.split(",")]
     names = [unquote(each[1]).strip("[]") for each in found if each]
     ports = [int(each[2] or _PORT) for each in found if each]
-    return f"{scheme}://{account}{at}{rest[size:]}", names, ports
+    return before + behind, names, ports
 
 
 def check_address(address: Address) -> None:
