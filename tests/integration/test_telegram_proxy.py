@@ -26,7 +26,7 @@ from goclaw_py.model.errors import MaybeSent, NotSent
 from goclaw_py.model.messages import FileKind
 from goclaw_py.scheduler.views import ChannelState
 from tests.botapi import BotApi
-from tests.support.proxies import ProxyServer, TlsFront
+from tests.support.proxies import ProxyServer, tls_front
 from tests.support.telegram import ANN, Mode, connected, reply
 
 pytestmark = pytest.mark.real_time
@@ -209,8 +209,8 @@ async def test_tls_goes_through_the_proxy_to_the_server(
     """A proxy sees neither the token nor a message."""
     plain = urlsplit(api.url).port
     assert plain is not None
-    async with TlsFront(tls, plain) as front, ProxyServer(USER, PASSWORD) as proxy:
-        url = f"https://{NAME}:{front.port}"
+    async with tls_front(tls, plain) as port, ProxyServer(USER, PASSWORD) as proxy:
+        url = f"https://{NAME}:{port}"
         options = {"token": api.token, "base_url": url, "proxy": address(proxy, kind, GIVEN)}
         api.say(ANN, "hello")
         async with client_of(library, options) as client:

@@ -10,7 +10,8 @@ import asyncio
 import base64
 import ssl
 import struct
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -142,33 +143,20 @@ class ProxyServer:
         return await asyncio.open_connection(HOST, port)
 
 
-@dataclass(slots=True)
-class TlsFront:
-    """Listens while it is entered; takes TLS off, for a server on ``behind`` that has none."""
+@asynccontextmanager
+async def tls_front(tls: ssl.SSLContext, behind: int) -> AsyncIterator[int]:
+    """Listen on a port, and take TLS off for a server on ``behind`` that has none."""
 
-    tls: ssl.SSLContext
-    behind: int
-    port: int = 0
-    _server: asyncio.Server | None = None
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, HOST, 0, ssl=self.tls)
-        self.port = self._server.sockets[0].getsockname()[1]
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        assert self._server is not None
-        self._server.close()
-
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
-            await _join((reader, writer), await asyncio.open_connection(HOST, self.behind))
+            await _join((reader, writer), await asyncio.open_connection(HOST, behind))
         writer.close()
+
+    server = await asyncio.start_server(accept, HOST, 0, ssl=tls)
+    try:
+        yield server.sockets[0].getsockname()[1]
+    finally:
+        server.close()
 
 
 def _is_for_us(line: str) -> bool:
