@@ -31,8 +31,8 @@ class CancelResult:
     Args:
         jobs: The job runs that it stopped too.
 
-    ending: Turns that were being interrupted already. A crash before their end is stored must not
-    begin them again.
+    ending: After a stop of everything, all turns that are being interrupted, also for another
+    reason. A crash before their end is stored must not begin them again.
 
     session, run: What was to be stopped; no ``run``: the oldest, or all.
 
@@ -72,9 +72,10 @@ class CancelResult:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Return the external ids of all cancelled messages."""
+        """Return the external ids of all cancelled messages, each once."""
         turns = (*self.running, *self.waiting, *self.ending)
-        return tuple(row.message.external_id for turn in turns for row in turn.rows)
+        names = (row.message.external_id for turn in turns for row in turn.rows)
+        return tuple(dict.fromkeys(names))
 
 
 class JobStops(Protocol):
@@ -194,7 +195,6 @@ class RunCanceller:
             done = StopResult()
         self._note_stopped(done.stopped)
         stopped = [*self._turns(done.stopped), *self._again(session, done.stopped)]
-        ending = self._stopping(session, by) if everything else []
         met = done.stopped or done.dropped or done.already_stopping
         kept = [] if met and not everything else self._kept(session, run)
         mine = [turn for turn in kept if by is None or by in turn.senders]
@@ -217,7 +217,7 @@ class RunCanceller:
             # Their ends are not stored yet, so all of them are known.
             stopped,
             [*self._turns(done.dropped), *taken],
-            ending=[turn for turn in ending if turn not in stopped],
+            ending=self._stopping(session, by) if everything else (),
             session=session,
             run=run,
             by=by,

@@ -58,16 +58,11 @@ class ChannelSupervisor:
                 group.create_task(self._keep(channel, intake), name=f"channel {channel.name}")
 
     def _view(self, channel: Channel) -> ChannelView:
-        view, health = self._views[id(channel)], channel.health
+        health = channel.health
+        view = replace(self._views[id(channel)], proxy=health.proxy)
         if view.state is not ChannelState.CONNECTED:
-            return replace(view, proxy=health.proxy)
-        return replace(
-            view,
-            state=health.state,
-            detail=health.detail,
-            warning=health.warning,
-            proxy=health.proxy,
-        )
+            return view
+        return replace(view, state=health.state, detail=health.detail, warning=health.warning)
 
     async def _keep(self, channel: Channel, intake: InboundHandler) -> None:
         while True:

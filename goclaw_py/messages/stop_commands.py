@@ -78,7 +78,7 @@ class StopCommands:
             turn.stop_tried = entry.tried
         # Some of those are in transactions that are under way, so their names are needed too.
         named = (other.message.external_id for other in (*met, *silent))
-        names = tuple(dict.fromkeys((*stopped.messages, *named)))
+        names = (*stopped.messages, *named)
         if names or command.everything:
             entry.stops = Stops(names, stopped.reason, everything=command.everything, by=by)
         count = _messages_among(met)

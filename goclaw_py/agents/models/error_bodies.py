@@ -131,6 +131,6 @@ def _status(error: object) -> int:
 
 
 def _number(word: object) -> int | None:
-    number = int(word) if isinstance(word, str) and word.isdecimal() and len(word) == 3 else word
-    is_status = isinstance(number, int) and 400 <= number < 600
-    return number if is_status else None  # type: ignore[return-value]
+    if isinstance(word, str) and word.isdecimal() and len(word) == 3:
+        word = int(word)
+    return word if isinstance(word, int) and 400 <= word < 600 else None

@@ -141,8 +141,9 @@ def _readable(usage: object) -> dict[str, object] | None:
 
 
 def _is_number(value: object) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and 0 <= value <= MOST_TOKENS  # type: ignore[operator]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value <= MOST_TOKENS
 
 
 def usage_of(response: ModelResponse) -> Usage:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from goclaw_py.model.errors import RunNotStarted
@@ -51,28 +52,18 @@ class MemoryDrafts(MemoryPart):
         return open_ones | {one.draft for one in said if one.run_id in later and one.draft}
 
     async def own_messages(self, chat: Target, *, everywhere: bool = False) -> frozenset[str]:
-        place = storable((chat.channel, chat.account, chat.chat))
+        is_there = _near(chat, everywhere=everywhere)
         said = [(row.message.target, row.external_id) for row in self._db.outbox.values()]
         said += [(one.target, one.external_id) for one in self._db.drafts.values()]
         if everywhere:
             heard = (row.message for row in self._db.inbox.values())
             said += [(message.target, message.message_id) for message in heard]
-        end = 2 if everywhere else 3
-        return frozenset(
-            name
-            for at, name in said
-            if name and (at.channel, at.account, at.chat)[:end] == place[:end]
-        )
+        return frozenset(name for at, name in said if name and is_there(at))
 
     async def newest_before(
         self, chat: Target, at: datetime, *, everywhere: bool = False
     ) -> frozenset[str]:
-        place = storable((chat.channel, chat.account, chat.chat))
-        end = 2 if everywhere else 3
-
-        def is_there(target: Target) -> bool:
-            return (target.channel, target.account, target.chat)[:end] == place[:end]
-
+        is_there = _near(chat, everywhere=everywhere)
         said = [
             row.external_id
             for row in self._db.outbox.values()
@@ -90,3 +81,14 @@ class MemoryDrafts(MemoryPart):
     async def drafts(self) -> list[Draft]:
         found = sorted(self._db.drafts.values(), key=lambda draft: (draft.opened_at, draft.run_id))
         return [Draft(draft.run_id, draft.target, draft.external_id) for draft in found]
+
+
+def _near(chat: Target, *, everywhere: bool) -> Callable[[Target], bool]:
+    """Return whether a target is in this chat, or ``everywhere`` in its account."""
+
+    def place(target: Target) -> tuple[str, ...]:
+        account = target.channel, target.account
+        return account if everywhere else (*account, target.chat)
+
+    wanted = storable(place(chat))
+    return lambda target: place(target) == wanted
