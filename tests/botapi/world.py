@@ -126,6 +126,7 @@ class World:
     """The menu that everybody sees."""
     presses: dict[str, Press] = field(default_factory=dict)
     skipped_s: float = 0.0
+    last_message: int = 0
     _numbers: count[int] = field(default_factory=lambda: count(1))
 
     def now(self) -> int:
@@ -163,10 +164,12 @@ class World:
     def post(self, chat: Chat, sender: Json, content: Json, *, number: int | None = None) -> Json:
         """Put a message into a chat and return it; ``number`` if it has to have that id."""
         if number is None:
-            number = chat.last_message + 1
+            # Direct chats and small groups have one count for all; a supergroup has its own.
+            counted: Chat | World = chat if chat.kind == "supergroup" else self
+            number = counted.last_message + 1
             while number in chat.messages:
                 number += 1
-            chat.last_message = number
+            counted.last_message = number
         message: Json = {
             "message_id": number,
             "from": sender,

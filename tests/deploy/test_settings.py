@@ -42,6 +42,9 @@ def secrets(tmp_path: Path) -> Path:
     folder.mkdir()
     for name, value in SECRETS.items():
         (folder / name).write_text(value + "\n")
+    passfile = folder / "pgpass"
+    passfile.write_text("*:*:goclaw:goclaw:for-tests-only\n")
+    passfile.chmod(0o400)
     return folder
 
 

@@ -14,6 +14,7 @@ from channels.telegram.settings import Library
 from goclaw_py.web.sockets import short_path, socket_path
 from tests.botapi.control import Control
 from tests.botapi.records import Call
+from tests.botapi.views import Seen
 from tests.e2e.loopback_model import Model, use
 from tests.support.postgres import Server, run_sql
 from tests.support.process import Home, Program, wait_for
@@ -140,14 +141,20 @@ def tell(place: Home, event: str, agent: str = "main", *, now: bool = True) -> N
 
 
 def say(api: Control, text: str, words: str, who: int = ANN, **how: Any) -> str:
-    """Say something and wait for words of the answer; the message that has them."""
+    """Say something and wait for words of the whole answer; the message that has them."""
     chat = how.get("chat_id", who)
-    known = len(api.texts(chat))
+
+    def answers() -> list[Seen]:
+        return [seen for seen in api.view(chat) if seen.mine]
+
+    known = len(answers())
     api.say(who, text, **how)
-    return wait_for(
-        lambda: next((one for one in api.texts(chat)[known:] if words in one), None),
+    # A draft has a stop button.
+    found = wait_for(
+        lambda: [one for one in answers()[known:] if words in one.text and not one.buttons],
         f"{words!r}, the answer to {text!r}",
     )
+    return found[0].text
 
 
 def stop(api: Control, who: int = ANN) -> None:
