@@ -22,7 +22,7 @@ from goclaw_py.delivery.albums import send_together
 from goclaw_py.delivery.copies import Copies
 from goclaw_py.delivery.places import place_name
 from goclaw_py.delivery.rate_limiter import RateLimiter
-from goclaw_py.delivery.refusal_texts import is_told_again, refusal_told, told_if_again
+from goclaw_py.delivery.refusal_texts import is_told_again, refusal_told, told_again
 from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,
@@ -295,12 +295,13 @@ class OutboxSender:
         """Return the message to send, with the lost draft that it completes if that is found."""
         message = self._in_found.get(row.id)
         if message is None or message.target != row.message.target:
-            message = told_if_again(channel, row)
+            message, found = row.message, None
             if message.draft is None and message.lost is not None:
                 found = await self._copies.find_draft(channel, message)
-                message = replace(message, draft=found)
-                if found is not None:
-                    self._in_found[row.id] = message
+            if is_told_again(row, found):
+                message = told_again(channel, message)
+            if found is not None:
+                message = self._in_found[row.id] = replace(message, draft=found)
         return message
 
     async def _try(

@@ -11,21 +11,20 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import OutboxRow
 
 
-def is_told_again(row: OutboxRow) -> bool:
-    """Return whether the message has that note when it is sent now."""
-    message = row.message
-    is_empty = not message.text and message.file is None
-    return row.possible_duplicate and message.draft is None and not is_empty
-
-
-def told_if_again(channel: Channel, row: OutboxRow) -> OutboundMessage:
-    """Return the message, with a note if an earlier attempt may be in the chat too (SPEC IO-5).
+def is_told_again(row: OutboxRow, found: str | None = None) -> bool:
+    """Return whether the message has a note that it may be in the chat twice (SPEC IO-5).
 
     An edit that is repeated shows once, and removing a draft shows no text, so both get no note.
+    ``found`` is the id of the lost draft that the message completes.
     """
     message = row.message
-    if not is_told_again(row):
-        return message
+    is_empty = not message.text and message.file is None
+    is_beside_lost = message.lost is not None and found is None
+    return message.draft is None and not is_empty and (row.possible_duplicate or is_beside_lost)
+
+
+def told_again(channel: Channel, message: OutboundMessage) -> OutboundMessage:
+    """Return the message with that note."""
     line = texts.sent_again(channel.name)
     lines = channel.parts(line) if message.rich else [line]
     return replace(message, text="\n\n".join(filter(None, [message.text, *lines])))

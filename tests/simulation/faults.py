@@ -93,7 +93,7 @@ FAULTS = {
     "a message that is sent again does not say so": Fault(
         OutboxSender,
         "_with_draft",
-        (("told_if_again(channel, row)", "row.message"),),
+        (("told_again(channel, message)", "message"),),
         Rule.SEEN_TWICE,
         scenes.SENT_UNHEARD,
     ),

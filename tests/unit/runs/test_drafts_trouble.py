@@ -22,6 +22,7 @@ from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
+from tests.support.again import SENT_AGAIN
 from tests.support.drafting import DraftingChannel, only_row, outbox, replying
 from tests.support.harness import Ways, a_process, until
 
@@ -42,7 +43,7 @@ async def test_a_post_that_hangs_as_the_run_ends_costs_five_seconds_and_is_remov
         await channel.until_sent(1)
         assert await only_row(gateway) == (None, True)
         await asyncio.sleep(120)
-        assert (channel.deleted, channel.visible()) == ({"draft-1"}, ["one two"])
+        assert (channel.deleted, channel.visible()) == ({"draft-1"}, ["one two" + SENT_AGAIN])
 
 
 async def test_a_reply_finishes_a_draft_whose_answer_comes_after_it() -> None:
@@ -78,13 +79,13 @@ async def test_a_draft_whose_answer_was_lost_is_found_and_grows_on() -> None:
         assert await only_row(gateway) == ("draft-1", False)
 
 
-async def test_a_draft_that_is_not_found_is_recorded_and_nothing_more_is_shown() -> None:
-    """The reply is no repeat, so no line says so."""
+async def test_a_reply_beside_a_draft_that_is_not_found_is_recorded_and_says_so() -> None:
+    """SPEC IO-5: the draft may be in the chat."""
     lost = SendFailure(MaybeSent("no answer"))
     async with replying(SLOW, draft_failures=[lost]) as (gateway, channel):
         await channel.until_sent(1)
         assert len(channel.asked) == 1
-        assert channel.visible() == [SLOW_TEXT]
+        assert channel.visible() == [SLOW_TEXT + SENT_AGAIN]
         assert await only_row(gateway) == (None, True)
         assert (await outbox(gateway))[0].attempts == 1
 
@@ -133,7 +134,7 @@ async def test_a_bug_in_a_draft_costs_the_answer_nothing(caplog: pytest.LogCaptu
         channel,
     ):
         await channel.until_sent(1)
-        assert channel.texts() == [SLOW_TEXT]
+        assert channel.texts() == [SLOW_TEXT + SENT_AGAIN]
         assert "draft_update_crashed" in caplog.messages
         assert (await only_row(gateway))[1]
 
