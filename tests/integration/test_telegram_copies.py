@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.model.ids import RunId
+from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
 from goclaw_py.ports.channel import Channel
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.support.again import SENT_AGAIN
@@ -63,3 +64,13 @@ async def test_the_first_answer_in_a_chat_is_looked_for_behind_its_question(
         (row,) = await post.sent(answer)
         assert not row.possible_duplicate
     assert texts(api, ANN) == ["hi"]
+
+
+async def test_a_reply_whose_draft_never_came_loses_its_line(api: BotApi, channel: Channel) -> None:
+    api.say(ANN, "hello")
+    lost = LostDraft(RunId("r1"), f"4242:{api.view(ANN)[-1].message_id}")
+    async with an_outbox(channel) as post:
+        (row,) = await post.sent(OutboundMessage(CHAT, "hi", run_id=RunId("r1"), lost=lost))
+        assert not row.possible_duplicate
+    assert texts(api, ANN) == ["hi"]
+    assert [call.method for call in api.calls][-1] == "editMessageText"
