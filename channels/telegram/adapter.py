@@ -266,10 +266,10 @@ class TelegramChannel:
         earlier: Collection[str],
         known: Collection[str],
     ) -> bool:
-        """Look at each message of ours that may be a copy; edit the text if there is none."""
+        """Look at each message of ours that may be a copy; edit text or caption if none is."""
         bot = self._settings.bot_id
         mine, number = numbered(bot, message), number_in(bot, sent)
-        if mine.file is not None or number is None:
+        if number is None:
             return False
         is_alone = self._lost.is_alone(bot, mine, number, earlier, known)
         if not await self._noting_refusal(is_alone):

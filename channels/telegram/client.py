@@ -147,6 +147,12 @@ class BotClient(Protocol):
         ``MarkupRefused``.
         """
 
+    async def edit_caption(self, chat_id: int, message_id: int, caption: Text | None) -> None:
+        """Edit the caption of a file of ours, or remove it; an unchanged one is no error.
+
+        Buttons are removed. Raises the errors of ``edit_message``.
+        """
+
     async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
         """Replace the buttons of a message of ours; False if it has these already.
 

@@ -117,8 +117,12 @@ class MessageSender:
         return number
 
     async def show_as_written(self, message: OutboundMessage, sent: str) -> None:
-        """Edit a sent message to its own text. Raises ``ChannelError``."""
+        """Edit a sent message to its own text or caption. Raises ``ChannelError``."""
         place = place_or_raise(message.target)
+        if message.file is not None:
+            _, caption = _upload(message)
+            await (await self._client()).edit_caption(place.chat_id, _message_id(sent), caption)
+            return
         pressed = (place.chat_id, _message_id(sent)) in self._bare
         await self._edit(place, sent, _text(message), () if pressed else buttons_of(message))
 

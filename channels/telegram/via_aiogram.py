@@ -22,6 +22,7 @@ from aiogram.methods import (
     AnswerCallbackQuery,
     DeleteMessage,
     DeleteWebhook,
+    EditMessageCaption,
     EditMessageReplyMarkup,
     EditMessageText,
     GetChatAdministrators,
@@ -222,6 +223,18 @@ class AiogramClient:
             parse_mode=_mode(text),
             link_preview_options=_NO_PREVIEW,
             reply_markup=_keyboard(buttons),
+        )
+        with suppress(AlreadySo):
+            await _call(self._bot, edit)
+
+    @guarded()
+    async def edit_caption(self, chat_id: int, message_id: int, caption: Text | None) -> None:
+        """Edit or remove a caption."""
+        edit = EditMessageCaption(
+            chat_id=chat_id,
+            message_id=message_id,
+            caption=caption.text if caption else None,
+            parse_mode=_mode(caption) if caption else None,
         )
         with suppress(AlreadySo):
             await _call(self._bot, edit)

@@ -213,6 +213,19 @@ class PtbClient:
         with suppress(AlreadySo):
             await _raw(self._bot, "edit_Message_Text", parameters)
 
+    @guarded()
+    async def edit_caption(self, chat_id: int, message_id: int, caption: Text | None) -> None:
+        """Edit or remove a caption."""
+        with suppress(AlreadySo):
+            await _ours(
+                self._bot.edit_message_caption(
+                    chat_id,
+                    message_id,
+                    caption=caption.text if caption else None,
+                    parse_mode=_mode(caption) if caption else None,
+                )
+            )
+
     @guarded(repeatable=False)
     async def set_buttons(self, chat_id: int, message_id: int, buttons: Buttons) -> bool:
         """Replace the buttons of a message."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from functools import partial
 
 from goclaw_py.common.retry import retry_until_available, until_stored
 from goclaw_py.model.errors import ChannelError, Fenced, MaybeSent, NotSent, Undeliverable
@@ -53,17 +55,19 @@ class Copies:
         except ChannelError as error:
             log.info("lost_draft_not_removed", extra={"error": str(error)})
 
-    async def unmark(self, channel: Channel, row: OutboxRow, sent: str) -> None:
+    async def unmark(self, channel: Channel, rows: Sequence[OutboxRow], sent: str) -> None:
         """Take the line off a message that is in its chat once after all, and its record.
 
-        Call it when the message is stored as sent: a crash before would send it once more.
+        Call it when the message is stored as sent: a crash before would send it once more. Of an
+        album only the first file, which was ``sent``, has the line and is searched: its files come
+        together or not at all.
         """
-        facts = {"outbox": row.id, "chat": row.message.target.chat}
+        facts = {"outbox": rows[0].id, "chat": rows[0].message.target.chat}
         try:
-            if await self._is_unmarked(channel, row, sent):
-                await until_stored(
-                    lambda: self._store.clear_duplicate(row), facts, tries=_CLEAR_TRIES
-                )
+            if await self._is_unmarked(channel, rows[0], sent):
+                for row in rows:
+                    clear = partial(self._store.clear_duplicate, row)
+                    await until_stored(clear, facts, tries=_CLEAR_TRIES)
         except ChannelError as error:
             log.info("copy_not_looked_for", extra={**facts, "error": str(error)})
         except Fenced:

@@ -244,11 +244,14 @@ class OutboxSender:
             log.exception("channel_send_crashed", extra={"outbox": rows[0].id})
             await self._all_failed(rows, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
+            is_marked = rows[0].id not in self._in_found and is_told_again(rows[0])
             others = True
             for row, external_id in zip(rows, ids, strict=True):
                 others = await self._sent(channel, row, external_id)
-            return others
-        return True
+            if not is_marked:
+                return others
+            await self._copies.unmark(channel, rows, ids[0])
+        return True  # others may have come during the search
 
     async def _sent(self, channel: Channel, row: OutboxRow, external_id: str) -> bool:
         """Mark a row. Returns False if nothing else waits in the chat.
@@ -269,8 +272,6 @@ class OutboxSender:
         await self._mark(row, Delivery.SENT, mark)
         if beside:
             await self._copies.remove_lost(channel, message, external_id)
-        if found is None and is_told_again(row):
-            await self._copies.unmark(channel, row, external_id)
         return others or looks != self._looks or self.wake.is_called
 
     async def _deliver(self, channel: Channel, rows: Sequence[OutboxRow]) -> list[str]:

@@ -67,6 +67,22 @@ async def test_an_edit_that_changes_nothing_that_is_seen_is_refused(chat: Wire) 
     await chat.result("editMessageText", chat_id=ANN, message_id=2, text="x")
 
 
+async def test_a_caption_is_edited_below_its_file_and_removed(chat: Wire) -> None:
+    caption = {"caption": "<b>see</b>", "parse_mode": "HTML"}
+    await chat.upload("sendPhoto", {"photo": ("a.png", png())}, chat_id=ANN, **caption)
+    edit = {"chat_id": ANN, "message_id": 2}
+    assert "not modified" in await chat.refusal("editMessageCaption", **edit, **caption)
+    await chat.result("editMessageCaption", **edit, caption="<i>see</i>", parse_mode="HTML")
+    assert chat.api.view(ANN)[-1].html == "<i>see</i>"
+    long = {"caption": f"<i>{'x' * 1024}</i>", "parse_mode": "HTML"}
+    await chat.result("editMessageCaption", **edit, **long)
+    await chat.result("editMessageCaption", **edit)
+    seen = chat.api.view(ANN)[-1]
+    assert (seen.text, seen.html, seen.file is None) == ("", None, False)
+    assert "not modified" in await chat.refusal("editMessageCaption", **edit, caption="")
+    assert "no text in the message" in await chat.refusal("editMessageText", **edit, text="x")
+
+
 async def test_a_reply_to_what_is_gone_may_be_sent_without(chat: Wire) -> None:
     for number, reply_to in ((1, 1), (99, None)):
         reply = {"message_id": number, "allow_sending_without_reply": True}

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from channels.telegram.client import BotClient, ChatPlace, FileTooBig, MarkupRefused, Text, Upload
+from channels.telegram.client import (
+    BotClient,
+    ChatPlace,
+    FileTooBig,
+    MarkupRefused,
+    MessageGone,
+    Text,
+    Upload,
+)
 from goclaw_py.model.errors import ChatGone, NotSent, RateLimited, Undeliverable
 from goclaw_py.model.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
@@ -43,6 +51,43 @@ def kept(api: BotApi, content: bytes) -> str:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
+
+
+async def test_a_caption_is_edited_and_removed(
+    api: BotApi, client: BotClient, tmp_path: Path
+) -> None:
+    number = await client.send_file(HERE, upload(tmp_path), caption=Text("see"), reply_to=None)
+    bold = Text("a <b>bold</b> word", html=True)
+    for caption, shown, html in [
+        (bold, "a bold word", bold.text),
+        (bold, "a bold word", bold.text),
+        (Text("1 < 2"), "1 < 2", None),
+        (None, "", None),
+        (None, "", None),
+    ]:
+        await client.edit_caption(ANN, number, caption)
+        seen = api.view(ANN)[-1]
+        assert (seen.text, seen.html, seen.file is None) == (shown, html, False)
+
+
+@pytest.mark.parametrize(
+    ("message", "caption", "error"),
+    [
+        (99, Text("x"), MessageGone),
+        (1, Text("x"), MessageGone),
+        (2, Text("x"), Undeliverable),
+        (3, Text("x" * 1025), Undeliverable),
+        (3, Text("<b>", html=True), MarkupRefused),
+    ],
+)
+async def test_a_caption_that_cannot_be_edited_says_why(
+    client: BotClient, tmp_path: Path, message: int, caption: Text, error: type[Exception]
+) -> None:
+    """A text has none; 1 is of somebody else."""
+    assert await client.send_message(HERE, Text("text")) == 2
+    assert await client.send_file(HERE, upload(tmp_path), reply_to=None) == 3
+    with pytest.raises(error):
+        await client.edit_caption(ANN, message, caption)
 
 
 async def test_a_document_arrives_byte_for_byte(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.model.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target
 from goclaw_py.ports.channel import Channel
-from tests.botapi import BotApi, Fault, FaultKind
+from tests.botapi import BotApi, Fault, FaultKind, png
 from tests.support.again import SENT_AGAIN
 from tests.support.outbox import an_outbox
 from tests.support.telegram import ANN, CHAT, GROUP
@@ -51,6 +52,40 @@ async def test_a_line_about_a_copy_stays_only_if_there_may_be_one(
         assert row.possible_duplicate == applied
     again = ["hello", "hello" + SENT_AGAIN] if applied else ["hello"]
     assert texts(api, chat) == ["first", *again]
+
+
+@pytest.mark.parametrize("applied", [False, True])
+@pytest.mark.parametrize(
+    ("method", "kind", "count"),
+    [
+        ("sendDocument", FileKind.DOCUMENT, 1),
+        ("sendPhoto", FileKind.PHOTO, 1),
+        ("sendMediaGroup", FileKind.PHOTO, 2),
+    ],
+)
+async def test_a_line_in_a_caption_stays_only_if_there_may_be_a_copy(
+    channel: Channel,
+    api: BotApi,
+    tmp_path: Path,
+    *,
+    method: str,
+    kind: FileKind,
+    count: int,
+    applied: bool,
+) -> None:
+    (tmp_path / "a.png").write_bytes(png())
+    file = OutFile(kind, str(tmp_path / "a.png"), "a.png", "image/png")
+    message = OutboundMessage(CHAT, "", file=file, album="album" if count > 1 else "")
+    fault = FaultKind.RESET_AFTER if applied else FaultKind.RESET
+    async with an_outbox(channel) as post:
+        await post.sent(OutboundMessage(CHAT, "first"))
+        api.say(ANN, "?")
+        api.fault(Fault(method, fault))
+        rows = await post.sent(*[message] * count)
+        assert [row.possible_duplicate for row in rows] == [applied] * count
+    again = [""] * count if applied else []
+    marked = SENT_AGAIN.strip() if applied else ""
+    assert texts(api, ANN) == ["first", *again, marked, *[""] * (count - 1)]
 
 
 async def test_the_first_answer_in_a_chat_is_looked_for_behind_its_question(

@@ -15,6 +15,7 @@ METHODS: dict[str, Callable[[World, Parameters], object]] = {
     "sendMessage": messages.send_message,
     "sendMessageDraft": messages.send_message_draft,
     "editMessageText": messages.edit_message_text,
+    "editMessageCaption": messages.edit_message_caption,
     "editMessageReplyMarkup": messages.edit_message_reply_markup,
     "deleteMessage": messages.delete_message,
     "sendPhoto": partial(media.send_file, kind=FileKind.PHOTO),

@@ -6,7 +6,7 @@ from tests.botapi import markup
 from tests.botapi.buttons import keyboard
 from tests.botapi.markup import Formatted
 from tests.botapi.rules import Json, Parameters, bad_request
-from tests.botapi.world import GENERAL_TOPIC, Chat, World, quoted
+from tests.botapi.world import CAPTION_LIMIT, GENERAL_TOPIC, Chat, World, quoted
 
 
 def chat_of(world: World, call: Parameters) -> Chat:
@@ -27,6 +27,14 @@ def formatted(call: Parameters, name: str) -> Formatted:
         case "":
             return markup.plain(call.text(name))
     raise bad_request("unsupported parse_mode")
+
+
+def caption_of(call: Parameters) -> Formatted:
+    """The caption that will be seen below a file. Raises ``Refusal``."""
+    caption = formatted(call, "caption")
+    if len(caption.text) > CAPTION_LIMIT:
+        raise bad_request("message caption is too long")
+    return caption
 
 
 def deliver(world: World, call: Parameters, chat: Chat, contents: list[Json]) -> list[Json]:

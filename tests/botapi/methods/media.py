@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tests.botapi.files import FileKind, StoredFile, checked
-from tests.botapi.methods.common import chat_of, deliver, formatted
+from tests.botapi.methods.common import caption_of, chat_of, deliver
 from tests.botapi.rules import Json, Parameters, Upload, bad_request, is_object
-from tests.botapi.world import CAPTION_LIMIT, World, with_text
+from tests.botapi.world import World, with_text
 
 _LEAST_IN_ALBUM, _MOST_IN_ALBUM = 2, 10
 """As documented; the real server takes one as well, and sends it as an ordinary message."""
@@ -15,9 +15,7 @@ _ALONE = frozenset([FileKind.DOCUMENT, FileKind.AUDIO])
 
 def send_file(world: World, call: Parameters, kind: FileKind) -> object:
     chat = chat_of(world, call)
-    caption = formatted(call, "caption")
-    if len(caption.text) > CAPTION_LIMIT:
-        raise bad_request("message caption is too long")
+    caption = caption_of(call)
     file = _file(world, call, call.written(kind.value), kind)
     content: Json = {file.kind.value: file.json(), **with_text(caption, caption=True)}
     return deliver(world, call, chat, [content])[0]
@@ -48,9 +46,7 @@ def _item(world: World, call: Parameters, item: object) -> tuple[FileKind, Json]
         raise bad_request("can't parse InputMedia: Media type is unsupported")
     kind = FileKind(str(item["type"]))
     fields = Parameters(item)
-    caption = formatted(fields, "caption")
-    if len(caption.text) > CAPTION_LIMIT:
-        raise bad_request("message caption is too long")
+    caption = caption_of(fields)
     value = fields.text("media")
     file = _attached(world, call, value, kind) or world.files.known(value, kind)
     return kind, {kind.value: file.json(), **with_text(caption, caption=True)}

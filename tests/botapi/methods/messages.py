@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.botapi.buttons import keyboard
+from tests.botapi.files import FileKind
 from tests.botapi.markup import Formatted
-from tests.botapi.methods.common import chat_of, deliver, formatted
+from tests.botapi.methods.common import caption_of, chat_of, deliver, formatted
 from tests.botapi.rules import Json, Parameters, bad_request
 from tests.botapi.world import (
     DRAFT_S,
@@ -57,6 +58,16 @@ def edit_message_text(world: World, call: Parameters) -> object:
         raise bad_request("there is no text in the message to edit")
     _change(world, chat, message, with_text(text) | _buttons(call))
     _keep_source(chat, message, call)
+    return message
+
+
+def edit_message_caption(world: World, call: Parameters) -> object:
+    chat, message = _to_edit(world, call)
+    caption = caption_of(call)
+    if not any(kind.value in message for kind in FileKind):
+        raise bad_request("there is no caption in the message to edit")
+    _change(world, chat, message, with_text(caption, caption=True) | _buttons(call))
+    _keep_source(chat, message, call, "caption")
     return message
 
 
@@ -122,12 +133,12 @@ def _change(world: World, chat: Chat, message: Json, new: Json) -> None:
         world.sightings.show(chat.id, number, words_of(message), world.clock())
 
 
-def _keep_source(chat: Chat, message: Json, call: Parameters) -> None:
+def _keep_source(chat: Chat, message: Json, call: Parameters, field: str = "text") -> None:
     number = message["message_id"]
     assert isinstance(number, int)
     chat.source.pop(number, None)
     if call.text("parse_mode"):
-        chat.source[number] = call.text("text")
+        chat.source[number] = call.text(field)
 
 
 def _text(call: Parameters, too_long: str) -> Formatted:

@@ -191,7 +191,8 @@ class ScriptedClient:
         self, place: ChatPlace, text: Text, *, reply_to: int | None = None, buttons: Buttons = ()
     ) -> int:
         await self._begin("send_message")
-        new = Sent(101 + len(self.sent), place, text.text, text.html, reply_to, _rows(buttons))
+        number = 101 + len(self.sent) + len(self.files)
+        new = Sent(number, place, text.text, text.html, reply_to, _rows(buttons))
         self.sent.append(new)
         self.messages[new.id] = new
         return new.id
@@ -217,7 +218,20 @@ class ScriptedClient:
     ) -> int:
         await self._begin("send_file")
         self.files.append((place, upload, caption, reply_to))
-        return 500 + len(self.files)
+        return self._shown_file(place, caption)
+
+    def _shown_file(self, place: ChatPlace, caption: Text | None) -> int:
+        number = 100 + len(self.sent) + len(self.files)
+        text = caption or Text("")
+        self.messages[number] = Sent(number, place, text.text, text.html)
+        return number
+
+    async def edit_caption(self, chat_id: int, message_id: int, caption: Text | None) -> None:
+        await self._begin("edit_caption")
+        text = caption or Text("")
+        new = Sent(message_id, ChatPlace(chat_id), text.text, text.html)
+        self.edits.append((now(), new))
+        self.messages[message_id] = new
 
     async def send_album(
         self,
@@ -228,9 +242,11 @@ class ScriptedClient:
         reply_to: int | None,
     ) -> list[int]:
         await self._begin("send_album")
+        numbers = []
         for upload, caption in zip(uploads, captions, strict=True):
             self.files.append((place, upload, caption, reply_to))
-        return [500 + len(self.files) - len(uploads) + place for place in range(len(uploads))]
+            numbers.append(self._shown_file(place, caption))
+        return numbers
 
     async def fetch_file(self, file_id: str, to: Path, *, limit_bytes: int) -> int:
         await self._begin("fetch_file")

@@ -130,12 +130,47 @@ async def test_what_is_sent_at_once_is_not_looked_for() -> None:
     assert set(client.calls) == {"send_message"}
 
 
-async def test_a_file_keeps_its_line(tmp_path: object) -> None:
-    """Its caption is not edited."""
+def a_file(name: str, kind: FileKind = FileKind.DOCUMENT) -> OutFile:
+    return OutFile(kind, f"/tmp/{name}", name)
+
+
+@pytest.mark.parametrize("caption", ["", "the report"])
+@pytest.mark.parametrize("kind", list(FileKind))
+async def test_a_file_that_came_once_has_its_own_caption_in_the_end(
+    kind: FileKind, caption: str
+) -> None:
+    client = ScriptedClient()
+    async with over(client) as channel, an_outbox(channel) as post:
+        await post.sent(FIRST)
+        of_others(client, 3)
+        client.fail("send_file", MaybeSent("reset"))
+        (row,) = await post.sent(OutboundMessage(ANN, caption, file=a_file("a", kind)))
+        assert (row.attempts, row.possible_duplicate) == (2, False)
+    assert shown(client) == ["first", caption]
+
+
+async def test_a_file_whose_caption_cannot_be_edited_keeps_line_and_record() -> None:
     client = ScriptedClient()
     async with over(client) as channel, an_outbox(channel) as post:
         await post.sent(FIRST)
         client.fail("send_file", MaybeSent("reset"))
-        file = OutFile(FileKind.DOCUMENT, f"{tmp_path}/a.txt", "a.txt")
-        (row,) = await post.sent(replace(HELLO, file=file))
+        client.fail("edit_caption", Undeliverable("there is no caption in the message to edit"))
+        (row,) = await post.sent(OutboundMessage(ANN, "", file=a_file("a")))
         assert row.possible_duplicate
+    assert shown(client) == ["first", SENT_AGAIN.strip()]
+
+
+async def test_an_album_that_came_once_is_searched_and_edited_once() -> None:
+    """Only its first file has the line."""
+    client = ScriptedClient()
+    async with over(client) as channel, an_outbox(channel) as post:
+        await post.sent(FIRST)
+        client.fail("send_album", MaybeSent("reset"))
+        files = [
+            OutboundMessage(ANN, "", file=a_file(name), album="reports") for name in ("a", "b", "c")
+        ]
+        rows = await post.sent(*files)
+        assert [row.possible_duplicate for row in rows] == [False] * 3
+    assert shown(client) == ["first", "", "", ""]
+    assert client.calls.count("edit_caption") == 1
+    assert client.calls.count("set_buttons") == len(set(client.looked))

@@ -266,7 +266,7 @@ async def test_a_file_is_sent_with_its_name_and_a_caption(
 ) -> None:
     file = OutFile(FileKind.PHOTO, str(tmp_path / "plot"), "plot.png", "image/png")
     message = OutboundMessage(FORUM, "see\ud83d", reply_to="12", file=file)
-    assert await sending.send(message) == "501"
+    assert await sending.send(message) == "101"
     upload = Upload(FileKind.PHOTO, tmp_path / "plot", "plot.png", "image/png")
     assert client.files == [(ChatPlace(-1007, 55), upload, Text("see\ufffd"), 12)]
 
