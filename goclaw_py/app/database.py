@@ -176,10 +176,14 @@ class Database:
 async def open_store(
     settings: Settings, *, create: bool, tell: Tell = untold
 ) -> AsyncIterator[PostgresStore]:
-    """Open the store for a CLI command. Raises ``StoreUnavailable`` if it cannot be reached."""
+    """Open the store for a CLI command. Raises ``StoreUnavailable`` if it cannot be reached.
+
+    Only with ``create`` it makes a database or changes its schema. Otherwise raises ``NoDatabase``
+    or ``MigrationError``.
+    """
     database = Database(settings, tell=tell, create=create)
     try:
-        store = await database.open(wait=False)
+        store = await database.open(wait=False, may_migrate=create)
         try:
             tell(ProgressStep("reading the database"))
             yield store

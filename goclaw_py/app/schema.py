@@ -67,7 +67,7 @@ async def bring_up_to_date(
         if refuse:
             names = ", ".join(found.pending)
             raise MigrationError(
-                f"the database schema is not up to date: {names}; run: goclaw migrate"
+                f"the database schema is not up to date: {names}", "run: goclaw migrate"
             )
         if dump is not None and found.current:
             file = await _save(address, dump, found.latest, tell)

@@ -120,7 +120,17 @@ class SettingChanged(GoclawError):
 
 
 class StoreError(GoclawError):
-    """An error of the database."""
+    """An error of the database.
+
+    Args:
+        fact: What is wrong.
+        cure: What to do about it, at the end of ``str()``; "" if the error does not tell.
+    """
+
+    def __init__(self, fact: str = "", cure: str = "") -> None:
+        super().__init__(f"{fact}; {cure}" if cure else fact)
+        self.fact = fact
+        self.cure = cure
 
 
 class StoreUnavailable(StoreError):

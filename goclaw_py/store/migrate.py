@@ -204,13 +204,15 @@ def _verify(migrations: Sequence[Migration], done: Mapping[int, tuple[str, str]]
         if migration is None:
             raise MigrationError(
                 f"the database is at {version:04}_{name}, which is newer than this release "
-                f"({migrations[-1].label}): install a newer release, or migrate down with it"
+                f"({migrations[-1].label})",
+                "install the release that migrated it, or restore a backup of this release",
             )
         if migration.checksum != checksum:
             raise MigrationError(
                 f"{MigrationStep(migration, is_up=True).file} has changed since it was applied: "
-                "an unreleased version created this database; start with a new one (set another "
-                "database.url, or for the embedded server move the folder postgres away)"
+                "an unreleased version created this database",
+                "start with a new one (set another database.url, or for the embedded server move "
+                "the folder postgres away)",
             )
 
 

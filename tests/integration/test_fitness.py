@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.app.database import open_store
 from goclaw_py.app.schema import bring_up_to_date, ensure_fit
-from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.config import load
+from goclaw_py.model.errors import MigrationError, StoreError, StoreUnavailable
 from goclaw_py.store.embedded import EmbeddedPostgres
+from goclaw_py.store.migrate import status
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener
 from tests.support.postgres import FAST_AND_FORGETFUL, Database, run_sql
 from tests.support.stores import PATIENCE_S, T0, A, a_node, inbox
@@ -101,6 +104,22 @@ async def test_a_user_who_may_make_no_tables_at_the_first_start(empty_database: 
         assert "GRANT USAGE, CREATE ON SCHEMA public TO newcomer" in await refused(address)
         await run_sql(empty_database.address, "grant create on schema public to newcomer")
         await ensure_fit(address)
+
+
+async def test_only_commands_that_store_something_change_the_schema(
+    empty_database: Database, tmp_path: Path
+) -> None:
+    """SPEC DB-2: a look with a newer release must not change the database of running gateways."""
+    at = empty_database.address
+    url = f"postgresql://{at.user}@/{at.database}?host={at.host}"
+    settings = load(env={"GOCLAW_HOME": str(tmp_path), "GOCLAW_DATABASE_URL": url})
+    with pytest.raises(MigrationError, match=r"0001_initial, .*; run: goclaw migrate"):
+        async with open_store(settings, create=False):
+            pass
+    async with connection(at) as one:
+        assert (await status(one)).current == 0
+    async with open_store(settings, create=True) as store:
+        await store.ping()
 
 
 async def test_tables_that_another_user_has_restored(postgres_database: Database) -> None:

@@ -6,9 +6,18 @@ import pytest
 
 from goclaw_py.model.errors import StoreError, StoreUnavailable
 from goclaw_py.store.postgres.fitness import ServerFacts
-from goclaw_py.store.postgres.refusals import RefusalKind, refusal, refusal_to_connect
+from goclaw_py.store.postgres.refusals import (
+    RefusalKind,
+    ServerRefusal,
+    refusal,
+    refusal_to_connect,
+)
 
 DETAIL = "\nDETAIL:  much more\nHINT:  and more"
+
+
+def line(found: ServerRefusal) -> str:
+    return str(StoreError(found.fact, found.cure))
 
 
 @pytest.mark.parametrize(
@@ -22,7 +31,14 @@ DETAIL = "\nDETAIL:  much more\nHINT:  and more"
         ),
         ("53100", "could not extend file", RefusalKind.AWAY, "the disk of the database is full"),
         ("53300", "sorry, too many clients already", RefusalKind.AWAY, "raise max_connections"),
-        ("57P03", "the database system is starting up", RefusalKind.AWAY, "is not available"),
+        ("57P03", "the database system is starting up", RefusalKind.AWAY, "wait, or read in its"),
+        (
+            "57014",
+            "canceling statement due to statement timeout",
+            RefusalKind.AWAY,
+            "raise statement_timeout for the user of database.url",
+        ),
+        ("57P01", "terminating connection", RefusalKind.AWAY, "is not available"),
         ("40001", "could not serialize access", RefusalKind.AWAY, "is not available"),
         (
             "28P01",
@@ -59,9 +75,9 @@ def test_what_a_server_refuses_is_one_line_with_a_cure(
         found = asked(state, said + DETAIL)
         assert found is not None
         if not (asked is refusal_to_connect and state == "42501"):
-            assert (found.kind, words in found.words) == (kind, True), found.words
-        assert "\n" not in found.words
-        assert "DETAIL" not in found.words
+            assert (found.kind, words in line(found)) == (kind, True), line(found)
+        assert "\n" not in line(found)
+        assert "DETAIL" not in line(found)
 
 
 def test_a_wrong_statement_is_a_mistake_of_ours() -> None:
@@ -85,7 +101,7 @@ def test_a_wrong_statement_is_a_mistake_of_ours() -> None:
 )
 def test_whatever_is_said_to_a_connection_is_a_refusal(state: str, said: str, words: str) -> None:
     found = refusal_to_connect(state, said)
-    assert (found.kind, words in found.words) == (RefusalKind.REFUSED, True), found.words
+    assert (found.kind, words in line(found)) == (RefusalKind.REFUSED, True), line(found)
 
 
 def test_a_pooler_without_a_server_is_waited_for() -> None:

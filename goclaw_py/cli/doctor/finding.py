@@ -89,7 +89,7 @@ class DoctorFacts:
 
     Args:
         database: State of the database, or why it could not be read.
-        database_cure: What to do about that, if the server is not the cause.
+        database_cure: What to do about that, if it is known.
         gateway: Status of the gateway, or why it did not answer; None if none runs here.
         probes: Answers of the channels' servers by name; None if they were not asked.
         work: None if neither the gateway nor the database could provide it.

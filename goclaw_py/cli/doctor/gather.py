@@ -19,7 +19,7 @@ from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.cli.progress import tell
 from goclaw_py.config import Settings
-from goclaw_py.model.errors import ChannelError, GoclawError, MigrationError, NoDatabase
+from goclaw_py.model.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
 from goclaw_py.model.owners import Maker
 from goclaw_py.ports.jobs import Requester
 from goclaw_py.ports.store import JobQuery, OutboxState
@@ -113,22 +113,27 @@ async def _asked(question: Coroutine[Any, Any, T], limit_s: float | None = LIMIT
 
 
 async def _database(settings: Settings, limit_s: float | None) -> tuple[Checkup | str, str]:
-    """Return the state of the database, or an error with its cure if the server is not the cause.
+    """Return the state of the database, or what is wrong, and the cure if it is known.
 
-    A server that is only slow must not be started again, nor one whose schema is refused.
+    A server that is only slow must not be started again, nor one that refuses us.
     """
     cure = ""
 
-    async def check() -> Checkup:
+    async def check() -> Checkup | str:
         nonlocal cure
         try:
             return await composition.check_up(settings)
         except asyncio.CancelledError:
             cure = "run goclaw doctor again when this machine, its network and the server are idle"
             raise
-        except MigrationError:
-            cure = "the server runs; use the release that this database belongs to, or a backup"
+        except NoDatabase:
             raise
+        except MigrationError as error:
+            cure = error.cure or "use the release that this database belongs to, or a backup"
+            return error.fact
+        except StoreError as error:
+            cure = error.cure
+            return error.fact
 
     return await _asked(check(), limit_s), cure
 

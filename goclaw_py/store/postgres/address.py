@@ -138,10 +138,14 @@ def _check_files(dsn: str) -> None:
 def connecting(address: Address) -> Iterator[None]:
     """Check an address, and convert errors of a connection attempt that need it for their words."""
     sockets = _sockets(address)
+    # Without a DSN it is the embedded server, which starts by itself.
+    cure = "" if address.dsn is None else "start it, or correct database.url"
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
         words = f"there is no socket {' or '.join(sockets)}"
-        raise StoreUnavailable(f"the database does not answer: {words}") from error
+        raise StoreUnavailable(f"the database does not answer: {words}", cure) from error
+    except ConnectionRefusedError as error:
+        raise StoreUnavailable(f"the database does not answer: {error}", cure) from error
     except UnicodeError:
         raise StoreError("database.url: a host is not a valid name") from None

@@ -34,7 +34,7 @@ class DatabaseProblem:
     def error(self) -> StoreError:
         """Return the problem as an exception with one line."""
         kind = StoreUnavailable if self.passes else StoreError
-        return kind(f"the database cannot be used: {self.fact}; {self.cure}")
+        return kind(f"the database cannot be used: {self.fact}", self.cure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ After lost packets every connection with a statement under way would otherwise w
 time-out, and then for the ever longer pauses of TCP. A slow server acknowledges what it gets, so a
 statement that takes its time is not cut.
 """
+_SLOW: Final = "find out whether it runs, and what delays it: its load, the network, a firewall"
 _SESSION_OF_17: Final = {"transaction_timeout": "0"}
 _ARRAYS: Final = (
     "select $1::bigint[], $2::boolean[], $3::bytea[], $4::integer[], $5::jsonb[], $6::timestamptz[]"
@@ -102,22 +103,22 @@ def _translate(error: Exception, *, at_work: bool) -> StoreError | None:
         return StoreUnavailable(f"a host of database.url cannot be found: {error.strerror}")
     if isinstance(error, ssl.SSLCertVerificationError) and not at_work:
         cure = "correct sslrootcert, sslmode or the host in database.url"
-        return StoreError(f"the certificate of the database: {error.verify_message}; {cure}")
+        return StoreError(f"the certificate of the database: {error.verify_message}", cure)
     if isinstance(error, ConnectionError) and "rejected SSL upgrade" in str(error) and not at_work:
-        return StoreError("the database offers no TLS; correct sslmode in database.url")
+        return StoreError("the database offers no TLS", "correct sslmode in database.url")
     if isinstance(error, ssl.SSLError) and not at_work:
         return StoreUnavailable(f"TLS with the database failed: {error.reason or error}")
-    if isinstance(error, OSError):  # includes TimeoutError
-        why = f": {error}" if str(error) else ""  # a wait that was too long has no words
-        return StoreUnavailable(f"the database does not answer{why}")
+    if isinstance(error, OSError):  # includes TimeoutError, which has no words
+        why, cure = (f": {error}", "") if str(error) else (" in time", _SLOW)
+        return StoreUnavailable(f"the database does not answer{why}", cure)
     state = getattr(error, "sqlstate", None) or ""
     found = (refusal if at_work else refusal_to_connect)(state, str(error))
     if found is None:
         return None
     if found.kind is RefusalKind.SHARED:
-        return SessionShared(found.words)
+        return SessionShared(found.fact)
     is_over = found.kind is RefusalKind.REFUSED and not at_work
-    return (StoreError if is_over else StoreUnavailable)(found.words)
+    return (StoreError if is_over else StoreUnavailable)(found.fact, found.cure)
 
 
 @contextmanager

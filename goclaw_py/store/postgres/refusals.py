@@ -43,6 +43,11 @@ _CURES: Final = {
         "the database has no free connections",
         "raise max_connections or the limit of the role, or end programs that hold connections",
     ),
+    "57014": (
+        "the database has cancelled a statement",
+        "raise statement_timeout for the user of database.url, or find out why the server is slow",
+    ),
+    "57P03": ("the database accepts no connections now", "wait, or read in its log what it does"),
 }
 _PARAMETER: Final = "remove it from database.url"
 
@@ -68,7 +73,8 @@ class ServerRefusal:
     """An error of the server, in one line for operators."""
 
     kind: RefusalKind
-    words: str
+    fact: str
+    cure: str = ""
 
 
 def refusal(state: str, said: str) -> ServerRefusal | None:
@@ -81,8 +87,9 @@ def refusal(state: str, said: str) -> ServerRefusal | None:
         return ServerRefusal(RefusalKind.SHARED, POOLED)
     if state in _CURES:
         what, cure = _CURES[state]
-        kind = RefusalKind.AWAY if state.startswith(("25", "53")) else RefusalKind.REFUSED
-        return ServerRefusal(kind, f"{what}: {said}; {cure}")
+        is_away = state.startswith(("25", *_UNAVAILABLE_CLASSES))
+        kind = RefusalKind.AWAY if is_away else RefusalKind.REFUSED
+        return ServerRefusal(kind, f"{what}: {said}", cure)
     if state.startswith(("28", "3D")):
         return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {said}")
     if state.startswith(_UNAVAILABLE_CLASSES) or state in _UNAVAILABLE_STATES:
@@ -99,15 +106,14 @@ def refusal_to_connect(state: str, said: str) -> ServerRefusal:
     if state == "42501":
         name = first.partition('"')[2].partition('"')[0] or "its name"
         cure = f"GRANT CONNECT ON DATABASE {name} TO the user of database.url"
-        return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {first}; {cure}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {first}", cure)
     # PgBouncer has one SQLSTATE for all errors; its messages are never translated.
     if state == "08P01" and "unsupported startup parameter" in first:
         cure = f"{_PARAMETER}, or add it to ignore_startup_parameters of the pooler"
-        return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {first}; {cure}")
+        return ServerRefusal(RefusalKind.REFUSED, f"the database refused access: {first}", cure)
     if state in ("42704", "22023", "55P02"):
-        return ServerRefusal(
-            RefusalKind.REFUSED, f"the database refused access: {first}; {_PARAMETER}"
-        )
+        fact = f"the database refused access: {first}"
+        return ServerRefusal(RefusalKind.REFUSED, fact, _PARAMETER)
     return refusal(state, said) or ServerRefusal(
         RefusalKind.REFUSED, f"the database refused access: {first}"
     )

@@ -29,6 +29,7 @@ from goclaw_py.model.errors import (
     ChannelRefused,
     MigrationError,
     NotSent,
+    StoreError,
     StoreUnavailable,
 )
 from goclaw_py.model.ids import AgentName, JobId
@@ -594,10 +595,13 @@ def test_programs_read_ids_and_levels(
     ("error", "said", "cure"),
     [
         (None, "no answer within", "again when this machine, its network and the server are idle"),
-        (MigrationError("made by a newer release"), "made by a newer release", "the server runs"),
-        (StoreUnavailable("refused"), "refused", "start the database, or fix database.url"),
+        (MigrationError("made by a newer release"), "made by a newer release", "use the release"),
+        (MigrationError("newer", "install it"), "newer", "install it"),
+        (StoreUnavailable("too many clients", "end programs"), "too many clients", "end programs"),
+        (StoreError("refused", "correct the password"), "refused", "correct the password"),
+        (StoreUnavailable("not there"), "not there", "start the database, or fix database.url"),
     ],
-    ids=["slow", "refused schema", "not there"],
+    ids=["slow", "refused schema", "newer schema", "full", "refused", "not there"],
 )
 def test_only_a_database_that_is_not_there_is_to_be_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception | None, said: str, cure: str
@@ -610,3 +614,4 @@ def test_only_a_database_that_is_not_there_is_to_be_started(
     (told,) = check_database(look_around(Place(tmp_path).world(MANAGED).settings))
     assert said in told.fact
     assert cure in told.cure
+    assert cure not in told.fact
