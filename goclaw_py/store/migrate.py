@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.model.errors import MigrationError
+from goclaw_py.model.errors import MigrationError, StoreUnavailable
 from goclaw_py.store.postgres.pool import Connection, DatabaseError
 from goclaw_py.store.postgres.refusals import OLDEST, too_old
 
@@ -28,6 +28,7 @@ _LOCK: Final = 0x676F_636C_6177
 """The advisory lock for migrations: "goclaw" in ASCII."""
 _LOCK_WAIT_S: Final = 60.0
 _STEP_S: Final = 3600.0
+_CLIENT_CHECK_S: Final = 2
 
 # applied_at is only for people and never compared, so the clock of the server may be used.
 _RECORDS: Final = """
@@ -158,7 +159,8 @@ async def migrate(
 
     Returns the names of the files that were run. Files before a failing one stay applied. Raises
     ``MigrationError`` if a file has changed since it was applied, the database is newer than this
-    release, a file fails, or another process holds the lock for more than a minute.
+    release, or a file fails; ``StoreUnavailable`` if another process holds the lock for more than a
+    minute.
     """
     migrations = known(folder)
     target = migrations[-1].version if to is None else to
@@ -236,13 +238,18 @@ async def applied(connection: Connection) -> dict[int, tuple[str, str]]:
 async def alone(connection: Connection) -> AsyncIterator[None]:
     """Hold the migration lock; the server releases it if this process dies.
 
-    Raises ``MigrationError`` if another process holds it for more than a minute.
+    Raises ``StoreUnavailable`` if another process holds it for more than a minute.
     """
     if not await connection.lock(_LOCK, wait_s=_LOCK_WAIT_S):
-        raise MigrationError(
-            f"another process has been migrating for {_LOCK_WAIT_S:.0f} s; try again later"
+        raise StoreUnavailable(
+            f"another process has been changing the database schema for {_LOCK_WAIT_S:.0f} s",
+            "wait until it has ended; a large table takes minutes",
         )
     try:
+        # Otherwise a server that changes a large table, or waits for a lock, goes on for a process
+        # that was killed, and the next start waits for it. Not every system of a server has it.
+        with suppress(DatabaseError):
+            await connection.script(f"set client_connection_check_interval = '{_CLIENT_CHECK_S}s'")
         yield
     finally:
         await connection.unlock(_LOCK)

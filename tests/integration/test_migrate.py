@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.errors import MigrationError
+from goclaw_py.model.errors import MigrationError, StoreUnavailable
 from goclaw_py.store import migrate as m
 from goclaw_py.store.postgres import Connection, connection
 from tests.support.postgres import Database
+from tests.support.stores import PATIENCE_S
 
 pytestmark = pytest.mark.real_time
 
@@ -189,10 +193,53 @@ async def test_a_runner_gives_up_when_another_one_does_not_end(
     monkeypatch.setattr(m, "_LOCK_WAIT_S", 0.05)
     async with connection(empty_database.address) as other:
         assert await other.lock(m._LOCK, wait_s=1)
-        with pytest.raises(MigrationError, match="another process has been migrating"):
+        # A gateway waits for it, instead of ending.
+        with pytest.raises(StoreUnavailable, match="another process has been changing"):
             await m.migrate(opened)
         await other.unlock(m._LOCK)
     assert await m.migrate(opened) != []
+
+
+_OTHERS = """
+select query from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and wait_event_type = 'Lock'
+"""
+
+
+@pytest.mark.parametrize("version", range(1, LATEST + 1))
+async def test_a_start_goes_on_after_one_that_was_killed_within_a_file(
+    empty_database: Database, opened: Connection, tmp_path: Path, version: int
+) -> None:
+    """SPEC DB-2: and the server does not finish the file for a process that is gone."""
+    await m.migrate(opened, to=version - 1)
+    before = await shape(opened)
+    at = empty_database.address
+    env = {
+        **os.environ,
+        "GOCLAW_HOME": str(tmp_path),
+        "GOCLAW_DATABASE_URL": f"postgresql://{at.user}@/{at.database}?host={at.host}",
+    }
+    command = [sys.executable, "-m", "goclaw_py", "migrate"]
+    async with connection(at) as other:
+        await other.script("begin; lock table schema_migrations in share row exclusive mode")
+        killed = await asyncio.create_subprocess_exec(*command, env=env, stdout=DEVNULL)
+        try:
+            # Everything of the file was done, but for its record.
+            while not (waiting := await opened.fetch(_OTHERS)):
+                await asyncio.sleep(0.05)
+            assert "insert into schema_migrations" in waiting[0]["query"]
+        finally:
+            killed.kill()
+            await killed.wait()
+        async with asyncio.timeout(PATIENCE_S):
+            while await opened.fetch(_OTHERS):
+                await asyncio.sleep(0.05)
+        await other.script("rollback")
+    assert (await m.status(opened)).current == version - 1
+    assert await shape(opened) == before
+    following = await asyncio.create_subprocess_exec(*command, env=env, stdout=DEVNULL)
+    assert await following.wait() == 0
+    assert await m.status(opened) == m.SchemaStatus(LATEST, LATEST, ())
 
 
 async def test_a_failing_file_leaves_nothing_of_itself(opened: Connection, newer: Path) -> None:
