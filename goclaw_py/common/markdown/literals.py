@@ -81,6 +81,8 @@ def backslash(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the li
 
 
 def _is_escape(src: str, pos: int) -> bool:
+    if src.startswith("_", pos + 1) and "%" in src[max(pos - 1, 0) : pos + 3]:
+        return False  # of a pattern of SQL
     if _ESCAPE.match(src, pos):
         return True
     after = src[pos + 1 : pos + 2]

@@ -18,6 +18,7 @@ from goclaw_py.cli.chats.markdown import formatted
 from goclaw_py.common.markdown import make_parser, parse
 from goclaw_py.web.pages.chat.markdown import html_of
 from tests.botapi import markup
+from tests.unit.common.chat_texts import CHAT_TEXTS
 from tests.unit.common.markdown_texts import AS_WRITTEN, FRAGMENTS, MARKUP
 
 TEXTS = [text for group in AS_WRITTEN.values() for text in group]
@@ -109,7 +110,7 @@ def test_signs_that_mean_themselves_stay(text: str) -> None:
         assert signs(terminal(markdown)) == shown
 
 
-@pytest.mark.parametrize(("text", "html"), MARKUP.items())
+@pytest.mark.parametrize(("text", "html"), (MARKUP | CHAT_TEXTS).items())
 def test_markup_is_shown_alike_everywhere(text: str, html: str) -> None:
     assert render(text) == [html]
     shown = signs(telegram(text))
