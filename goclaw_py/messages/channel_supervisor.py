@@ -88,7 +88,7 @@ class ChannelSupervisor:
             await self._give_back(channel, lease)
         if self._views[id(channel)].state is ChannelState.STOPPED:
             await channel.until_retry()
-        self._show(channel, ChannelState.STARTING)
+        self._show(channel, ChannelState.STARTING, "it has ended, and starts again")
 
     async def _give_back(self, channel: Channel, lease: str | None) -> None:
         """Release a lease, so that another gateway may receive, perhaps with a valid token."""

@@ -16,6 +16,7 @@ WORKS = channel(ChannelState.CONNECTED)
 STANDS_BY = channel(ChannelState.WAITING, "another gateway receives for this account")
 TROUBLED = channel(ChannelState.RECONNECTING, "no answer from api.example.org, token 123:abc")
 BEGINS = channel(ChannelState.STARTING)
+CRASHED = channel(ChannelState.STARTING, "failed: a bug")
 STOPPED = channel(ChannelState.STOPPED, "wrong token 123:abc")
 WELL = Vitals(database=True, channels=(WORKS,), lag_s=0.0, draining=False)
 
@@ -47,11 +48,14 @@ def test_it_is_ready_if_nothing_fails(
     ((WORKS, STANDS_BY, WORKS), Condition.OK, "2 connected, 1 waiting (without the console)"),
     ((WORKS, STOPPED), Condition.DEGRADED, "1 connected, 1 stopped (without the console)"),
     ((TROUBLED,), Condition.DEGRADED, "1 reconnecting (without the console)"),
-    ((STANDS_BY, BEGINS), Condition.DEGRADED, "1 starting, 1 waiting (without the console)"),
+    ((WORKS, TROUBLED), Condition.DEGRADED, "1 connected, 1 reconnecting (without the console)"),
+    ((WORKS, BEGINS), Condition.FAILING, "a channel is starting: 1 connected, 1 starting"),
+    ((STANDS_BY, BEGINS), Condition.FAILING, "a channel is starting: 1 starting, 1 waiting"),
+    ((WORKS, CRASHED), Condition.DEGRADED, "1 connected, 1 starting (without the console)"),
     ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
     ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),
 ])  # fmt: skip
-def test_one_channel_that_serves_is_enough(
+def test_all_channels_have_begun_and_one_serves(
     channels: tuple[ChannelView, ...], state: Condition, words: str
 ) -> None:
     vitals = Vitals(database=True, channels=channels, lag_s=0, draining=False)
