@@ -120,7 +120,12 @@ class TelegramChannel:
     @property
     def lease(self) -> str | None:
         """The lease for polling, which one process may do; webhooks need none."""
-        return None if self._webhook is not None else f"{CHANNEL}:{self._settings.bot_id}"
+        return None if self._webhook is not None else self.identity
+
+    @property
+    def identity(self) -> str:
+        """The bot."""
+        return f"{CHANNEL}:{self._settings.bot_id}"
 
     @property
     def health(self) -> ChannelHealth:

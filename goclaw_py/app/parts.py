@@ -159,7 +159,7 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
     would take each other's messages.
     """
     kinds = channel_kinds()
-    receiving: dict[str, str] = {}
+    known: dict[str, str] = {}
     limits = {"max_bytes": settings.web.upload_mb << 20, "max_files": settings.web.upload_files}
     folder = settings.state_folder.absolute() / "uploads"
     console = kinds[CONSOLE].build(DEFAULT_ACCOUNT, {"uploads": folder, **limits})
@@ -182,9 +182,10 @@ def build_channels(settings: Settings) -> dict[Place, Channel]:
             channel = kind.build(account.name, account.options)
         except SettingError as error:
             raise option_error(settings, account, error) from error
-        key = ".".join(account.path)
-        if channel.lease is not None and (other := receiving.setdefault(channel.lease, key)) != key:
-            # Each would get some of its messages, and some messages two answers.
+        key, identity = ".".join(account.path), channel.identity
+        if identity is not None and (other := known.setdefault(identity, key)) != key:
+            # Two that poll would each get some of its messages, and some would get two answers. A
+            # bot has one webhook: polling removes it, and another account's replaces it.
             raise SettingError(
                 key, account.name, f"has the same bot as {other}; remove one of them"
             )

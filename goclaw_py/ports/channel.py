@@ -97,6 +97,14 @@ class Channel(Protocol):
         """
 
     @property
+    def identity(self) -> str | None:
+        """Who the account is for the server, such as a bot; None if only one account can exist.
+
+        Two accounts of the settings with the same one would take each other's messages. It changes
+        only as ``lease`` does.
+        """
+
+    @property
     def trusted(self) -> bool:
         """Whether everybody on this channel is the operator (a terminal of this machine)."""
 
@@ -239,6 +247,13 @@ class Channel(Protocol):
 
 class PlainChannel:
     """A base class for channels without markup, drafts, files, albums or hooks."""
+
+    lease: str | None = None
+
+    @property
+    def identity(self) -> str | None:
+        """What the lease names."""
+        return self.lease
 
     @property
     def health(self) -> ChannelHealth:

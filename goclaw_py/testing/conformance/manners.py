@@ -164,7 +164,8 @@ async def its_names_never_change(scene: Scene) -> None:
     rig, channel = scene.rig, scene.rig.channel
 
     def told() -> tuple[object, ...]:
-        return channel.name, channel.account, channel.lease, channel.trusted, channel.hook
+        names = channel.name, channel.account, channel.lease, channel.identity
+        return *names, channel.trusted, channel.hook
 
     names = told()
     require(_NAME.fullmatch(channel.name), f"a name is of a-z 0-9 - _, not {channel.name!r}")
@@ -178,7 +179,8 @@ async def its_names_never_change(scene: Scene) -> None:
     require(told() == names, "they are the same at the end")
     await rig.restart()
     again = rig.channel
-    require((again.name, again.account, again.lease) == names[:3], "and in the next process")
+    same = (again.name, again.account, again.lease, again.identity) == names[:4]
+    require(same, "and in the next process")
 
 
 @check("CMD-2")

@@ -176,6 +176,16 @@ def test_without_a_database_nothing_is_set(goclaw: Shell) -> None:
 
 TOOLS = "[agents.main.tools]\n"
 
+_SAME_BOT = "channels.telegram.accounts.b = 'b': has the same bot as channels.telegram.accounts.a"
+
+
+def _same_bot(*webhooks: str) -> str:
+    """Return settings with two accounts of one bot; one without a webhook polls."""
+    return "".join(
+        f'[channels.telegram.accounts.{name}]\ntoken = "42:{name * 35}"\nwebhook_url = "{url}"\n'
+        for name, url in zip("ab", webhooks, strict=True)
+    )
+
 
 @pytest.mark.parametrize(("text", "key"), [
     (f'{TOOLS}send_to = ["*"]', "agents.main.tools.send_to"),
@@ -192,9 +202,10 @@ TOOLS = "[agents.main.tools]\n"
     ('[agents.main]\nmodel = "command"', "agents.main.command.run"),
     ('[sources.bugs]\nkind = "github"\nrepo = "a/b"', "sources.bugs"),
     ('[web]\ntoken_file = "/nowhere"', "web.token_file"),
-    ("".join(
-        f'[channels.telegram.accounts.{name}]\ntoken = "42:{name * 35}"\n' for name in "ab"
-    ), "channels.telegram.accounts.b = 'b': has the same bot as channels.telegram.accounts.a"),
+    (_same_bot("", ""), _SAME_BOT),
+    (_same_bot("https://a.example/a", "https://b.example/b"), _SAME_BOT),
+    (_same_bot("https://a.example/a", ""), _SAME_BOT),
+    (_same_bot("", "https://b.example/b"), _SAME_BOT),
     ('[database]\nurl = "postgresql://u@h/x?sslmode=sometimes"', "database.url"),
     ('[database]\nurl = "postgresql://u@h:99999/x"', "database.url"),
     ('[state]\nfolder = "goclaw.toml"', "state.folder"),

@@ -71,6 +71,7 @@ def test_a_poller_needs_a_lease_and_a_webhook_does_not() -> None:
     polling, hooked = channel_over(ScriptedClient()), channel_over(ScriptedClient(), HOOKED)
     assert (polling.lease, polling.hook) == ("telegram:4242", None)
     assert hooked.lease is None
+    assert hooked.identity == polling.identity == "telegram:4242"
     assert hooked.hook is not None
     assert hooked.hook.path == "/telegram"
 
