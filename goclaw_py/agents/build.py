@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from urllib.parse import urlsplit
 
 from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.agents.command import CommandAgent, OutputKind, UsagePaths
 from goclaw_py.agents.command.spec import SESSION
-from goclaw_py.agents.models import ModelAgent, Provider, read_model
+from goclaw_py.agents.models import (
+    ModelAgent,
+    Provider,
+    find_key,
+    find_url,
+    is_sendable,
+    read_model,
+)
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.model.errors import SettingError
@@ -43,7 +51,11 @@ def _command(spec: AgentSpec) -> CommandAgent:
 
 
 def _model(spec: AgentSpec, provider: Provider, name: str) -> ModelAgent:
-    """Create a model agent. Raises ``SettingError`` if its provider does not support a setting."""
+    """Create a model agent.
+
+    Raises ``SettingError`` if its provider does not support a setting, or if the environment has a
+    key or an address for it, or for a fallback, that cannot be used.
+    """
     place = f"agents.{spec.name}"
     if spec.base_url and not provider.takes_url:
         raise SettingError(f"{place}.base_url", "***", f"{provider.value} takes no address")
@@ -51,11 +63,28 @@ def _model(spec: AgentSpec, provider: Provider, name: str) -> ModelAgent:
         raise SettingError(f"{place}.base_url", "***", "cannot be read as an address")
     if spec.headers and not provider.takes_headers:
         raise SettingError(f"{place}.headers", "***", f"{provider.value} takes no headers")
+    _check_environment(spec.model_key, spec.model, provider, spec.api_key, spec.base_url)
     for other in spec.fallback:
-        if read_model(other) is None:
+        read = read_model(other)
+        if read is None:
             known = f'must be models such as "openai:gpt-4o"; providers are {_PROVIDERS}'
             raise SettingError(f"{place}.fallback", other, known)
+        _check_environment(f"{place}.fallback", other, read[0])
     return ModelAgent(spec, provider, name)
+
+
+def _check_environment(
+    key: str, model: str, provider: Provider, api_key: str | None = None, url: str | None = None
+) -> None:
+    """Raise ``SettingError`` if a variable of the provider, where it is used, is malformed."""
+    if not (api_key or "").strip() and not is_sendable(find_key(provider, None, os.environ)):
+        variable = next(one for one in provider.key_variables if os.environ.get(one, "").strip())
+        must = "must be printable ASCII characters without line breaks"
+        raise SettingError(key, model, f"the key in the variable {variable} {must}")
+    address = find_url(provider, url, os.environ)
+    if address and not _is_address(address):
+        what = f"the address in the variable {provider.url_variable} cannot be read"
+        raise SettingError(key, model, what)
 
 
 def _is_address(url: str) -> bool:

@@ -16,6 +16,11 @@ _SHOWN_CHARS: Final = 80
 LOOKS_SECRET: Final = re.compile(r"\S{24}")
 """A token may be in an unexpected place: under a wrong key, or in a program argument."""
 
+_PASTED_SECRET: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_:-]{24,}")
+"""A secret in the place of the file that should contain it."""
+
+_NAME_OF_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+
 _OPTION: Final = re.compile(r"--?([A-Za-z][A-Za-z0-9_-]*)(=?)")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _OPTION_WORDS: Final = ("token", "key", "secret", "password", "auth", "header")
@@ -59,13 +64,21 @@ def printable(path: KeyPath, value: object) -> object:
         return value
     if isinstance(value, Mapping):
         return A_TABLE
-    if is_secret(path) or (may_have_secrets(path) and LOOKS_SECRET.search(str(value))):
+    if is_secret(path) or (may_have_secrets(path) and _looks_secret(path, str(value))):
         return HIDDEN
     if isinstance(value, list) and any(isinstance(item, Mapping | list) for item in value):
         return Plain("(a list)")
     if isinstance(value, str):
         return str(value) if len(value) <= _SHOWN_CHARS else value[:_SHOWN_CHARS] + "…"
     return Plain(repr(value)[:_SHOWN_CHARS])
+
+
+def _looks_secret(path: KeyPath, text: str) -> bool:
+    if path[-1].endswith("_file"):
+        return _PASTED_SECRET.fullmatch(text.rpartition("/")[2]) is not None
+    if path[-1].endswith("_env") and _NAME_OF_VARIABLE.fullmatch(text):
+        return False
+    return LOOKS_SECRET.search(text) is not None
 
 
 def masked_program(words: Iterable[Word]) -> Iterator[Word]:

@@ -89,6 +89,32 @@ def test_an_address_that_cannot_be_read_is_an_error_that_does_not_show_it(url: s
     assert url not in str(caught.value)
 
 
+@pytest.mark.parametrize(("model", "variable", "value"), [
+    ("openai:x", "OPENAI_API_KEY", "sk-hunter2\nmore"),
+    ("openai-responses:x", "OPENAI_API_KEY", "“sk-hunter2”"),
+    ("anthropic:x", "ANTHROPIC_API_KEY", "sk-hunter2-ключ"),
+    ("google:x", "GEMINI_API_KEY", "sk\thunter2"),
+    ("ollama:x", "OLLAMA_BASE_URL", "http://hunter2:99999/v1"),
+    ("openai:x", "OPENAI_BASE_URL", "hunter2"),
+])  # fmt: skip
+def test_a_variable_of_a_provider_that_cannot_be_used_is_an_error_that_does_not_show_it(
+    model: str, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SPEC SEC-2."""
+    for name in [name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, value)
+    for spec, key in (
+        (AgentSpec(MAIN, model), "agents.main.model"),
+        (AgentSpec(MAIN, "mistral:x", fallback=(model,)), "agents.main.fallback"),
+    ):
+        with pytest.raises(SettingError, match=f" in the variable {variable} ") as caught:
+            build_agent(spec)
+        assert caught.value.key == key
+        assert "hunter2" not in str(caught.value)
+    build_agent(AgentSpec(MAIN, model, api_key="sk-own", base_url="http://127.0.0.1/v1"))
+
+
 @pytest.mark.parametrize("model", ["offline", "command", "python:tests.unit.agents.sample:greet"])
 def test_what_is_no_model_has_none_that_stand_in_for_it(model: str) -> None:
     spec = AgentSpec(MAIN, model, command=CommandSpec(("true",)), fallback=("openai:x",))

@@ -193,6 +193,24 @@ def test_a_key_that_is_missing_is_a_setting_error(tmp_path: Path, line: str, exp
         api_key(got, MAIN, {})
 
 
+@pytest.mark.parametrize(("key", "value", "is_shown"), [
+    ("api_key_file", "/run/secrets/of/our/company/openai.key", True),
+    ("api_key_file", "/run/secrets/openai_key_of_our_company", True),
+    ("api_key_file", "/home/ann/sk-proj-hunter2-0123456789abcdef", False),
+    ("api_key_env", "KEY_OF_OUR_COMPANY_FOR_OPENAI_2", True),
+    ("api_key_env", "sk-proj-hunter2-0123456789abcdef", False),
+])  # fmt: skip
+def test_an_error_shows_where_a_secret_is_but_not_a_secret_that_is_written_there(
+    tmp_path: Path, key: str, value: str, *, is_shown: bool
+) -> None:
+    """SPEC SEC-2: people write the secret itself where its place belongs."""
+    got = settings(tmp_path, "")
+    error = got.error(("agents", "main", key), value, "cannot be read")
+    assert (value in str(error), "***" in str(error)) == (is_shown, not is_shown)
+    option = got.error(("channels", "telegram", "token_file"), "/run/secrets/of/us/all/bot", "x")
+    assert "/run/secrets/of/us/all/bot" in str(option)
+
+
 @pytest.mark.parametrize("secret", [
     "sk-hunter2\nab", "sk-hunter2\rab", "“sk-hunter2”", "sk-hunter2\u200b", "sk-ключ-hunter2",
     "sk\x7fhunter2", "sk\thunter2",
