@@ -7,15 +7,12 @@ token is part of every address, so any error may contain it; ``guarded`` removes
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import quote
-
-import orjson
 
 from channels.telegram.client import (
     FileTooBig,
@@ -24,6 +21,7 @@ from channels.telegram.client import (
     PollConflict,
     TextTooLong,
 )
+from goclaw_py.common.foreign_json import parse_json
 from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,
@@ -215,14 +213,9 @@ def _retry_after_s(parameters: Mapping[str, object]) -> float:
 def _decode(body: bytes) -> object:
     """Decode JSON; None if it is invalid."""
     try:
-        decoded: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        # orjson refuses lone surrogates; one in a message must not block all updates.
-        try:
-            decoded = json.loads(body.decode("utf-8", "replace"))
-        except (ValueError, RecursionError):
-            decoded = None
-    return decoded
+        return parse_json(body)
+    except ValueError:
+        return None
 
 
 # ---------------------------------------------------------------------------- the token

@@ -10,20 +10,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import json
 import logging
 import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
-import orjson
-
 from channels.telegram.client import BotClient
 from channels.telegram.inbound.reader import KINDS
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.settings import TelegramSettings
 from channels.telegram.updates import Updates
+from goclaw_py.common.foreign_json import parse_json
 from goclaw_py.model.errors import ChannelError, ChannelRefused, StoreUnavailable
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
@@ -177,8 +175,9 @@ class WebhookReceiver:
         if self._intake is None or self._updates is None:
             return _NOT_NOW
         try:
-            update = _decode(request.body)
-        except (ValueError, RecursionError):
+            # What is refused here comes again for a day.
+            update = parse_json(request.body)
+        except ValueError:
             return WebAnswer(400, "no JSON")
         return await self._take(update, self._updates, self._intake)
 
@@ -222,13 +221,3 @@ class WebhookReceiver:
     def _is_redelivered(self, _number: int | None, message: InboundMessage) -> bool:
         """Return whether a message is older than this process, and may have been handled before."""
         return message.sent_at.timestamp() < self._since
-
-
-def _decode(body: bytes) -> object:
-    """Decode JSON. Raises ``ValueError`` and ``RecursionError``."""
-    try:
-        decoded: object = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        # It refuses lone surrogates, and what is refused here comes again for a day.
-        decoded = json.loads(body)
-    return decoded

@@ -13,8 +13,10 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
+from goclaw_py.common.foreign_json import parse_json
 from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session, proxy_refusal
 from goclaw_py.common.proxies import Proxy, proxy_for
+from goclaw_py.common.storable import storable
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.clock import Clock
 
@@ -51,15 +53,15 @@ class _Answer:
     def json(self) -> Any:
         """Parse the body. Raises ``WorkSourceError``."""
         try:
-            return orjson.loads(self.body) if self.body else None
-        except orjson.JSONDecodeError as error:
+            return storable(parse_json(self.body)) if self.body else None
+        except ValueError as error:
             raise WorkSourceError("GitHub answered with something that is not JSON") from error
 
     def said(self) -> str:
         """Return GitHub's error message, if there is one."""
         try:
-            said = orjson.loads(self.body)["message"]
-        except (orjson.JSONDecodeError, KeyError, TypeError):
+            said = self.json()["message"]
+        except (WorkSourceError, KeyError, TypeError):
             return ""
         return f": {said[:_MOST_WORDS]}" if isinstance(said, str) else ""
 

@@ -79,6 +79,18 @@ async def test_people_see_who_works_on_an_issue_and_what_came_of_it(rig: GitHubR
         await rig.processes[0].done(item, ok=True, text="")
 
 
+async def test_an_issue_that_is_no_text_stops_no_work(rig: GitHubRig) -> None:
+    """What GitHub sends is text; a proxy or another server may send anything."""
+    issue = rig.github.open_issue("It is broken")
+    body = rb'[{"number": %d, "state": "open", "labels": ["goclaw"], "title": "a\ud83d\u0000b", '
+    body += b'"body": "c\xffd"}]'
+    rig.github.faults.append(Fault(200, body=body % issue.number, method="GET", path="/issues"))
+    item = await take(rig)
+    assert (item.title, item.body) == ("a\ufffd\ufffdb", "c\ufffdd")
+    await rig.processes[0].done(item, ok=True, text="e\udc00\0f")
+    assert rig.github.said(issue.number) == ["Done.\n\ne\ufffd\ufffdf"]
+
+
 @pytest.mark.parametrize("ok", [True, False])
 async def test_only_what_went_well_is_closed(rig: GitHubRig, *, ok: bool) -> None:
     issue = rig.github.open_issue("It is broken")

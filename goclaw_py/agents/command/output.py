@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Protocol
 
-import orjson
-
 from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
+from goclaw_py.common.foreign_json import parse_json
 from goclaw_py.model.run_events import Usage
 
 MAX_LINE = 4 * 1024 * 1024
@@ -108,13 +106,9 @@ class JsonLines:
 
     def _read(self, line: bytes) -> Iterator[str]:
         try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            try:
-                # Halves of surrogate pairs, of which the other ones may be in the next line.
-                value = json.loads(line) if b"\\u" in line else None
-            except (ValueError, RecursionError):
-                return
+            value = parse_json(line)
+        except ValueError:
+            return
         self.session = next(self._session.texts(value), self.session)
         self.result = next(self._result.texts(value), self.result)
         self._used.read(value)

@@ -6,11 +6,13 @@ was used, so it is an error of that status, and is retried as one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 
 import httpx2
+
+from goclaw_py.common.foreign_json import parse_json
+from goclaw_py.common.storable import storable
 
 _STATUSES: Mapping[object, int] = {
     "authentication_error": 401,
@@ -106,8 +108,8 @@ def _first_data(begun: bytes) -> bytes:
 
 def _error(response: httpx2.Response, body: bytes) -> httpx2.Response | None:
     try:
-        data = json.loads(body)
-    except (ValueError, RecursionError):
+        data = parse_json(body)
+    except ValueError:
         return None
     if isinstance(data, list) and data:
         data = data[0]
@@ -117,7 +119,7 @@ def _error(response: httpx2.Response, body: bytes) -> httpx2.Response | None:
         name: value for name, value in response.headers.items() if name.lower() not in _NOT_COPIED
     }
     return httpx2.Response(
-        _status(data["error"]), headers=headers, json=data, extensions=response.extensions
+        _status(data["error"]), headers=headers, json=storable(data), extensions=response.extensions
     )
 
 

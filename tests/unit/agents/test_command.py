@@ -225,6 +225,18 @@ async def test_lines_with_halves_of_surrogate_pairs_are_read(tmp_path: Path) -> 
     assert well_formed((await ask(spec, "", tmp_path)).text) == "party 🎉 time \ufffd"
 
 
+async def test_lines_with_bytes_that_are_no_text_are_read(tmp_path: Path) -> None:
+    pieces = (
+        b'{"t": "a\xffb"}\n{"t": "c\0d\xf0\x9f',
+        b'\x98\x80"}\n{"t": "\xf0\x9f"}\n',
+    )
+    code = (
+        f"import os, time\nfor piece in {pieces}:\n    os.write(1, piece)\n    time.sleep(0.05)\n"
+    )
+    spec = CommandSpec(python(code), output=OutputKind.JSONL, text=("t",))
+    assert (await ask(spec, "", tmp_path)).text == "a\ufffdbc\0d😀\ufffd"
+
+
 async def test_a_line_that_is_too_long_is_passed_over(tmp_path: Path) -> None:
     code = "print('{\"t\": \"' + 'y' * 5_000_000 + '\"}')\nprint('{\"t\": \"after it\"}')"
     spec = CommandSpec(python(code), output=OutputKind.JSONL, text=("t",))

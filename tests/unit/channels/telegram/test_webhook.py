@@ -117,11 +117,13 @@ async def test_an_update_that_says_nothing_to_us_is_confirmed(body: object) -> N
     assert notebook.offers == []
 
 
-async def test_a_lone_surrogate_in_a_message_is_no_reason_to_refuse_it() -> None:
+@pytest.mark.parametrize("odd", [rb"\ud83d", b"\xff", b"\0", rb"\u0000", b"\xed\xa0\xbd"])
+async def test_what_is_no_text_in_a_message_is_no_reason_to_refuse_it(odd: bytes) -> None:
     notebook = Notebook()
+    body = json.dumps(update(5, "aXb")).encode().replace(b"aXb", b"a" + odd + b"b")
     async with serving(ScriptedClient(), notebook) as hook:
-        assert (await ask(hook, request(update(5, "a\ud83db")))).status == 200
-    assert notebook.texts == [["a\ufffdb"]]
+        assert (await ask(hook, request(body))).status == 200
+    assert notebook.texts in ([["a\ufffdb"]], [["a\ufffd\ufffd\ufffdb"]])
 
 
 async def test_what_was_written_before_the_start_may_have_been_delivered_before() -> None:
