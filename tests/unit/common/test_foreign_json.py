@@ -21,7 +21,8 @@ def test_a_text_that_is_no_text_costs_only_its_own_characters(data: bytes, found
 
 
 @pytest.mark.parametrize("data", [
-    b"", b"no", b'{"a"', b"\xff", b"[" * 100_000, b"[" + b"1" * 5000 + b"]", '["a"]'.encode("utf-16"),
+    b"", b"no", b'{"a"', b"\xff", b"[" * 100_000, b"[" + b"1" * 5000 + b"]",
+    '["a"]'.encode("utf-16"),
 ])  # fmt: skip
 def test_what_is_no_json_is_an_error_of_one_kind(data: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  whatever the words

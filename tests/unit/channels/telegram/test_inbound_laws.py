@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from tests.unit.channels.telegram.updates import (
     BEN,
     DOCUMENT,
     FORUM,
+    NEWS,
     NOON,
     OURSELVES,
     PHOTO,
@@ -99,6 +101,12 @@ def paths(value: object, before: tuple[str | int, ...] = ()) -> list[tuple[str |
     return found
 
 
+def value_at(value: Any, path: tuple[str | int, ...]) -> object:
+    for key in path:
+        value = value[key]
+    return value
+
+
 def replaced(value: object, path: tuple[str | int, ...], new: object) -> object:
     """A copy of a value with another one at the end of ``path``."""
     if not path:
@@ -110,6 +118,64 @@ def replaced(value: object, path: tuple[str | int, ...], new: object) -> object:
     assert isinstance(key, int)
     return [*value[:key], replaced(value[key], tuple(rest), new), *value[key + 1 :]]
 
+
+_ENTITIES: list[Json] = [
+    {"type": "text_link", "offset": 0, "length": 2, "url": "https://a.example"},
+    {"type": "pre", "offset": 2, "length": 2, "language": "py"},
+    {"type": "text_mention", "offset": 4, "length": 1, "user": BEN},
+]
+_LINK: Json = {"inline_keyboard": [[{"text": "Read", "url": "https://b.example"}]]}
+_VENUE: Json = {
+    "location": {"latitude": 1.5, "longitude": 2.5}, "title": "The Mill", "address": "River 1",
+}  # fmt: skip
+_CONTACT: Json = {"phone_number": "+49 1", "first_name": "Cara", "last_name": "Om", "vcard": "V"}
+_POLL: Json = {"id": "5", "question": "Tea?", "options": [{"text": "Yes"}, {"text": "No"}]}
+_TASKS: Json = {"title": "To do", "tasks": [{"id": 1, "text": "Tea"}, {"id": 2, "text": "Milk"}]}
+_HIDDEN: Json = {"type": "hidden_user", "sender_user_name": "Dan", "date": NOON}
+_POSTED: Json = {
+    "type": "channel", "chat": NEWS, "message_id": 3, "author_signature": "Eve", "date": NOON,
+}  # fmt: skip
+TEXTS: list[Json] = [
+    *VALID,
+    said("hello", entities=_ENTITIES, reply_markup=_LINK),
+    said(None, photo=PHOTO, caption="hello", caption_entities=_ENTITIES),
+    said(None, audio={**DOCUMENT, "performer": "Ann", "title": "Song"}),
+    said(None, venue=_VENUE, location=_VENUE["location"]),
+    said(None, contact=_CONTACT),
+    said(None, poll=_POLL),
+    said(None, checklist=_TASKS),
+    said(forward_origin=_HIDDEN),
+    said(forward_origin=_POSTED, author_signature="Eve"),
+    said(external_reply={"origin": _POSTED, "chat": NEWS, "message_id": 3, "document": DOCUMENT}),
+    said(quote={"text": "hello", "entities": _ENTITIES, "position": 0}, reply_to_message=answer()),
+    *(
+        said(reply_to_message=message(None, message_id=1, **about), reply_to_poll_option_id="x")
+        for about in (
+            {"venue": _VENUE}, {"contact": _CONTACT}, {"poll": _POLL}, {"checklist": _TASKS},
+            {"document": DOCUMENT, "caption": "hello", "reply_markup": _LINK},
+            {"new_chat_title": "Team"}, {"forum_topic_created": {"name": "Tea"}},
+        )
+    ),
+    said_in_topic(None, forum_topic_created={"name": "Tea", "icon_color": 1}),
+    said_in_topic(None, forum_topic_edited={"name": "Tea"}),
+    said_in(TEAM, sender_chat=NEWS, author_signature="Eve", sender_tag="chief"),
+]  # fmt: skip
+"""Messages of all kinds that contain texts of people."""
+
+ODD_TEXTS = [
+    "\ud83d", "\ude00", "\ude00\ud83d", "\ud83d\ude00", "a\0b", "\0", "\ufffe\uffff",
+    "\u202eabc\u2066", "", " ", "\u2028", "\x1b[31m", "a" * 70_000, "😀" * 9_000,
+    "\ud83d" * 9_000, "\u0301" * 9_000,
+    "@GoclawTestBot\ud83d", "/stop\0", "/new \udc00 x",
+]  # fmt: skip
+
+WORDED = frozenset([
+    "first_name", "last_name", "username", "title", "text", "caption", "name", "file_name",
+    "performer", "address", "phone_number", "vcard", "question", "url", "language",
+    "sender_user_name", "author_signature", "new_chat_title", "mime_type", "media_group_id",
+    "emoji", "sender_tag",
+])  # fmt: skip
+"""The fields whose texts people choose."""
 
 PLACES = [(raw, path) for raw in VALID for path in paths(raw)]
 
@@ -151,7 +217,23 @@ def test_a_message_with_any_more_field_is_read_or_malformed(field: str, value: o
     check(update("message", {**message(None), field: value}))
 
 
-@pytest.mark.parametrize("raw", VALID)
+@pytest.mark.parametrize("odd", ODD_TEXTS, ids=lambda odd: ascii(odd)[:24])
+def test_any_text_of_people_is_read_and_can_be_stored(odd: str) -> None:
+    """SPEC IO-1: one that is lost is confirmed, and never comes again."""
+    for raw in TEXTS:
+        kept = read(raw)
+        for path in paths(raw):
+            if path[-1:] and path[-1] in WORDED and isinstance(value_at(raw, path), str):
+                changed = replaced(raw, path, odd)
+                check(changed)
+                found = read(changed)
+                assert (found is None) == (kept is None), path
+                if isinstance(found, InboundMessage):
+                    assert len(found.sender.name) <= 300
+                    assert len(found.place_name) <= 300
+
+
+@pytest.mark.parametrize("raw", TEXTS)
 def test_a_valid_update_is_read(raw: Json) -> None:
     assert read(raw) is not None
 
