@@ -257,8 +257,6 @@ def named(text: str) -> str:
     """Validate an id or name of the command line; a blank one would match everything."""
     if not text.strip():
         raise typer.BadParameter("must not be blank")
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise typer.BadParameter("is not valid in the encoding of this terminal")
     return text.strip()
 
 

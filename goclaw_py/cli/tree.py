@@ -88,7 +88,30 @@ class _Made(UserDict[str, Any]):
         found = super().__getitem__(name)
         if isinstance(found, str):
             self.data[name] = found = _command(name, found)
+            _refuse_other_encodings(found)
         return found
+
+
+def _refuse_other_encodings(command: Any) -> None:
+    """Let a command refuse texts with bytes of another encoding, which nothing could send or store.
+
+    Paths may contain such bytes.
+    """
+    for inner in getattr(command, "commands", {}).values():
+        _refuse_other_encodings(inner)
+    invoke = command.invoke
+
+    def invoke_with_text(ctx: Any) -> Any:
+        for param in command.params:
+            given = ctx.params.get(param.name)
+            words = given if isinstance(given, list | tuple) else [given]
+            texts = (word for word in words if isinstance(word, str))
+            if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
+                refused = "is not text in the encoding of this terminal"
+                raise typer.BadParameter(refused, ctx=ctx, param=param)
+        return invoke(ctx)
+
+    command.invoke = invoke_with_text
 
 
 def _command(name: str, place: str) -> Any:

@@ -296,7 +296,7 @@ def add(
 
     async def ask(control: Control) -> tuple[Checklist, Item | None]:
 
-        service, given = control.heartbeats, words.text_of(text)
+        service, given = control.heartbeats, " ".join(text)
         name = await words.chosen(service, agent)
         there = await service.checklist(name)
         if (same := open_item(there, as_item(given))) is not None:
@@ -368,7 +368,7 @@ def event(
     async def ask(control: Control) -> tuple[HeartbeatEvent, HeartbeatView, bool]:
         service = control.heartbeats
         name = await words.chosen(service, agent)
-        told = await service.add_event(name, words.text_of(text), wake=now)
+        told = await service.add_event(name, " ".join(text), wake=now)
         return told, await service.view(name), await is_live(control)
 
     told, view, live = cli(ctx).ask(ask, create=True)

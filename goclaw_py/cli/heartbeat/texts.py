@@ -82,14 +82,6 @@ async def some(service: HeartbeatService, asked: str | None) -> tuple[AgentName,
     return await every(service) if asked is None else (AgentName(asked),)
 
 
-def text_of(given: Sequence[str]) -> str:
-    """Join the words of a text. Raises ``BadParameter`` if they are not valid text."""
-    text = " ".join(given)
-    if any("\ud800" <= char <= "\udfff" for char in text):
-        raise typer.BadParameter("TEXT is not valid in the encoding of this terminal")
-    return text
-
-
 # ---------------------------------------------------------------------------- heartbeat runs
 
 _KINDS = {"interval": "schedule", "manual": "manual", "event": "event", "job": "job"}

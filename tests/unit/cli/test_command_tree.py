@@ -111,6 +111,21 @@ def test_help_is_told_for_every_command(goclaw: Shell) -> None:
         assert "-h, --help" in got.out, name
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if name not in GO_ON | {"init"}])
+def test_words_in_another_encoding_are_refused(goclaw: Shell, name: str) -> None:
+    """What Python makes of such bytes can be neither sent nor stored."""
+    parameters = ALL[name].parameters
+    required = [one for one in parameters if one.param_type_name == "argument" and one.required]
+    words = name.split() + ["main"] * len(required)
+    for option in (one for one in parameters if one.param_type_name == "option"):
+        # The value of --watch is optional, and never the next word.
+        if option.is_flag or option.name == "watch" or option.type_descriptor.annotation is Path:
+            continue
+        got = goclaw(*words, option.opts[0], "a\udcff")
+        assert (got.code, got.out) in ((1, ""), (2, "")), option.name
+        assert got.err.startswith("goclaw: ")
+
+
 def test_what_changes_by_itself_can_be_watched() -> None:
     assert {name for name, command in ALL.items() if "--watch" in command.options} == WATCHED
     (line,) = (line for line in GUIDE.splitlines() if line.endswith("have it."))

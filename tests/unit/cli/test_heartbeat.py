@@ -441,7 +441,7 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, service: FakeHeartb
     (["heartbeat", "run", "a\x1b[2J", "--dry-run"], 1, "there is no agent 'a\\x1b[2J'"),
     (["event", "x", "--agent", "nobody"], 1, "there is no agent 'nobody'"),
     (["heartbeat", "status", " "], 2, "must not be blank"),
-    (["heartbeat", "status", "\udcff"], 2, "is not valid"),
+    (["heartbeat", "status", "\udcff"], 2, "is not text"),
     (["heartbeat", "logs", "--outcome", "skipped"], 2, "must be one of running, deferred, ok"),
     (["heartbeat", "logs", "--limit", "0"], 2, "--limit"),
     (["heartbeat", "logs", "--limit", "1001"], 2, "--limit"),
@@ -452,12 +452,12 @@ def test_without_main_the_only_agent_is_meant(goclaw: Shell, service: FakeHeartb
     (["heartbeat", "done", "7"], 1, "there is no item 7"),
     (["heartbeat", "add", " "], 1, "this one says nothing"),
     (["heartbeat", "add", "x" * 501], 1, "at most 500 characters"),
-    (["heartbeat", "add", "\udcff"], 2, "is not valid"),
+    (["heartbeat", "add", "\udcff"], 2, "is not text"),
     (["heartbeat", "add"], 2, "TEXT"),
     (["event", "  "], 2, "an event needs a text"),
     (["event", "x" * 4001], 2, "at most 4000 characters"),
     (["event", "x" * 10_000_000], 2, "at most 4000 characters"),
-    (["event", "\udcff"], 2, "is not valid"),
+    (["event", "\udcff"], 2, "is not text"),
     (["event"], 2, "TEXT"),
 ])  # fmt: skip
 def test_mistakes_are_named(
