@@ -153,7 +153,7 @@ def _read(file: object) -> str:
     if not isinstance(file, str) or not file:
         raise SettingError("token_file", _shown(file), "must be the path of a file")
     try:
-        return Path(file).expanduser().read_text(encoding="utf-8")
+        return Path(file).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         # The cause repeats the value, which may be a token under the wrong key.

@@ -196,7 +196,7 @@ def _secret(
 
 def _from_file(settings: Settings, path: KeyPath, file: Path) -> str:
     try:
-        value = file.read_text("utf-8").strip()
+        value = file.read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not UTF-8 text"
         raise settings.error(path, str(file), f"cannot be read: {reason}") from error

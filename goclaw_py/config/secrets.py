@@ -95,7 +95,7 @@ def _leaves(path: KeyPath, value: object) -> Iterator[tuple[KeyPath, object]]:
 
 
 def _from_file(file: Path) -> Iterator[str]:
-    with suppress(OSError, ValueError), file.expanduser().open(encoding="utf-8") as opened:
+    with suppress(OSError, ValueError), file.expanduser().open(encoding="utf-8-sig") as opened:
         yield opened.read(LONGEST_SECRET)
 
 

@@ -133,7 +133,7 @@ def _path(name: str) -> KeyPath | None:
 def _read(file: Path) -> tuple[str, Tree]:
     text = ""
     try:
-        text = file.read_text("utf-8")
+        text = file.read_text("utf-8-sig")
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise NotToml(file, *_where(str(error), text)) from error

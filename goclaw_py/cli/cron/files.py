@@ -5,6 +5,7 @@ Imported only by ``goclaw cron import``.
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -131,7 +132,7 @@ def _text_of(path: Path, most: int) -> bytes:
         raise _Unreadable(error.strerror or str(error)) from error
     if len(raw) > most:
         raise _Unreadable(f"the file is larger than {most // 1024} KiB")
-    return raw
+    return raw.removeprefix(codecs.BOM_UTF8)
 
 
 def _read_herdctl(path: Path, *, alone: bool) -> Iterator[Definition | ImportProblem]:

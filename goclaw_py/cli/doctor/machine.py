@@ -195,7 +195,7 @@ def check_secret_files(facts: DoctorFacts) -> Iterator[Finding]:
 def _holds_secret(facts: DoctorFacts) -> bool:
     """Return whether the settings file itself contains a secret."""
     assert facts.settings.file is not None
-    return bool(secrets_in(facts.settings.file.read_text("utf-8")))
+    return bool(secrets_in(facts.settings.file.read_text("utf-8-sig")))
 
 
 def check_log(facts: DoctorFacts) -> Iterator[Finding]:

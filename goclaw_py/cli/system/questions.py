@@ -288,7 +288,7 @@ def _secret(option: str, file: Path | None) -> str | None:
     if file is None:
         return None
     try:
-        found = file.expanduser().read_text("utf-8").strip()
+        found = file.expanduser().read_text("utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise typer.BadParameter(f"{file} cannot be read: {reason}", param_hint=option) from None

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.config import SettingErrors, Settings, find_file, load
+from goclaw_py.config import SettingErrors, Settings, api_key, find_file, load
+from goclaw_py.config.secrets import known_secrets
 from goclaw_py.model.errors import SettingError
 from goclaw_py.model.ids import AgentName
 from goclaw_py.scheduler.models import Drop, Mode
@@ -108,6 +109,18 @@ token_file = "sub/t"
     telegram = got.channels["telegram"]
     assert telegram.options["token_file"] == str(file.parent / "t")
     assert telegram.accounts["work"].options["token_file"] == str(file.parent / "sub/t")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path: Path) -> None:
+    """Some editors write one: the settings would be no TOML, and a secret another one."""
+    text = "[agents.main]\nmodel = 'openai:x'\napi_key_file = 'key'\n"
+    (tmp_path / "goclaw.toml").write_text(text, "utf-8-sig")
+    (tmp_path / "key").write_text("sk-of-ours\n", "utf-8-sig")
+    got = load(tmp_path / "goclaw.toml", {"GOCLAW_HOME": str(tmp_path)})
+    key = api_key(got, AgentName("main"), {})
+    assert key is not None
+    assert key.get_secret_value() == "sk-of-ours"
+    assert "sk-of-ours" in known_secrets(got, {})
 
 
 def test_paths_of_variables_are_seen_from_here(

@@ -88,6 +88,8 @@ def test_the_token_may_stand_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     assert read_settings({"token_file": str(file)}).token == TOKEN
+    file.write_text(f"{TOKEN}\n", "utf-8-sig")
+    assert read_settings({"token_file": str(file)}).token == TOKEN
 
 
 @pytest.mark.parametrize(
