@@ -9,7 +9,7 @@ import hashlib
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from goclaw_py.common.text import well_formed
@@ -28,6 +28,10 @@ from goclaw_py.model.errors import BadChecklist
 
 ITEM_CHARS: Final = 500
 """The longest item that can be added."""
+
+_AHEAD: Final = timedelta(days=1)
+"""A check that lies further ahead was noted while the clock was wrong: the item counts as new, and
+does not wait until that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,8 @@ class Checklist:
             passes = entry.parent == NOBODY or is_open[entry.parent]
             if entry.interval is not None:
                 last = done.get(entry.key)
+                if last is not None and last - now >= _AHEAD:
+                    last = None
                 if last is None and isinstance(entry.interval, DailyTimes):
                     keys[entry.key] = None
                 passes = passes and entry.interval.is_due(last, now=now, zone=here)

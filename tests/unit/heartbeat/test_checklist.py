@@ -258,6 +258,7 @@ def test_a_key_stays_while_the_words_do_and_goes_with_them() -> None:
     ("every 10s", timedelta(seconds=8), False), ("daily", 23 * HOUR + 55 * MINUTE, True),
     ("daily", 23 * HOUR, False), ("weekly", timedelta(), False), ("weekly", 400 * DAY, True),
     ("hourly", -10 * MINUTE, False), ("hourly", -2 * DAY, True),
+    ("weekly", -5 * DAY, True), ("weekly", -HOUR, False), ("daily", -23 * HOUR, False),
 ])  # fmt: skip
 def test_an_item_is_due_when_its_interval_is_over(words: str, ago: timedelta, is_due: bool) -> None:
     """Runs come on a grid: one that came a second later must not be missed. A clock that was two
@@ -279,6 +280,8 @@ def test_an_item_is_due_when_its_interval_is_over(words: str, ago: timedelta, is
     ("tuesdays 12:00", NOON - 6 * DAY, False), ("tuesdays 12:00", NOON - 7 * DAY, True),
     ("weekends 12:00", NOON - DAY - HOUR, True), ("weekends 12:00", NOON - DAY + HOUR, False),
     ("weekdays 13:00", NOON - 2 * DAY, False), ("daily 11:00", NOON + HOUR, False),
+    ("daily 12:00", NOON + 3 * DAY, True), ("mondays 12:00", NOON + 20 * DAY, True),
+    ("daily 12:00", NOON + HOUR, False),
 ])  # fmt: skip
 def test_an_item_with_a_time_is_due_once_then(words: str, noted: datetime, is_due: bool) -> None:
     file = f"- {words}: look"
@@ -294,6 +297,13 @@ def test_an_item_with_a_time_that_is_new_is_noted_and_waits_for_it() -> None:
     noted = {key: NOON}
     assert not checklist.due(noted, now=NOON + 23 * HOUR - MINUTE, zone="UTC").text
     assert checklist.due(noted, now=NOON + 23 * HOUR, zone="UTC").text
+
+
+def test_an_item_that_was_checked_far_ahead_is_noted_again() -> None:
+    """SPEC HB-1: the clock was wrong then; the item must not wait until that time."""
+    checklist = parse("- daily 11:00: look")
+    noted = {checklist.items[0].key: NOON + 30 * DAY}
+    assert checklist.due(noted, now=NOON, zone="UTC") == DueItems("", tuple(noted))
 
 
 def test_a_time_that_a_new_item_has_just_missed_counts() -> None:
