@@ -435,8 +435,7 @@ class TelegramChannel:
     def _end(self, place: ChatPlace, ended: RunEnded) -> None:
         if self._settings.reactions:
             self._marks.end(place, self._numbers(ended.messages), ended.outcome)
-        draft = number_in(self._settings.bot_id, ended.draft)
-        if draft is not None:
+        if (draft := number_in(self._settings.bot_id, ended.draft)) is not None:
             self._close_later(self._closer(ended, draft))
 
     def _closer(self, ended: RunEnded, draft: str) -> Callable[[], Awaitable[None]]:

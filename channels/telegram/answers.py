@@ -21,7 +21,7 @@ from channels.telegram.client import (
     PollConflict,
     TextTooLong,
 )
-from goclaw_py.common.foreign_json import parse_json
+from goclaw_py.common.storable import parse_json
 from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,

@@ -21,7 +21,7 @@ from channels.telegram.inbound.reader import KINDS
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.settings import TelegramSettings
 from channels.telegram.updates import Updates
-from goclaw_py.common.foreign_json import parse_json
+from goclaw_py.common.storable import parse_json
 from goclaw_py.model.errors import ChannelError, ChannelRefused, StoreUnavailable
 from goclaw_py.model.messages import InboundMessage
 from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest

@@ -2,11 +2,13 @@
 
 Both occur in messages, in the output of models, tools and programs, and in JSON. UTF-8 has no
 halves, so neither a database nor a model's server nor a channel can be given one; PostgreSQL's text
-and jsonb refuse NUL. Two halves that belong together are joined, all else becomes U+FFFD.
+and jsonb refuse NUL. Two halves that belong together are joined, all else becomes U+FFFD. JSON of
+others (servers, programs) is read here too, because its parsers refuse such texts.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -78,3 +80,19 @@ def _are_storable(values: Sequence[object]) -> bool:
     if kinds == {str}:
         return _is_storable("".join([text for text in values if isinstance(text, str)]))
     return not kinds or all(map(_is_storable, values))
+
+
+def parse_json(data: bytes) -> object:
+    """Parse JSON, also with lone surrogates, raw control characters or invalid UTF-8.
+
+    Invalid bytes become U+FFFD; surrogates are kept, because a later text may have the other half.
+    Refusing the whole would lose everything beside one such text. Raises ``ValueError``.
+    """
+    try:
+        found: object = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        try:
+            found = json.loads(data.decode("utf-8-sig", "replace"), strict=False)
+        except RecursionError:
+            raise ValueError("nested too deeply") from None
+    return found

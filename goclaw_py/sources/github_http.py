@@ -13,10 +13,9 @@ from typing import Any, Final
 import aiohttp
 import orjson
 
-from goclaw_py.common.foreign_json import parse_json
 from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session, proxy_refusal
 from goclaw_py.common.proxies import Proxy, proxy_for
-from goclaw_py.common.storable import storable
+from goclaw_py.common.storable import parse_json, storable
 from goclaw_py.model.errors import WorkSourceError
 from goclaw_py.ports.clock import Clock
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
-from goclaw_py.common.foreign_json import parse_json
+from goclaw_py.common.storable import parse_json
 from goclaw_py.model.run_events import Usage
 
 MAX_LINE = 4 * 1024 * 1024

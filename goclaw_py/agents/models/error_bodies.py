@@ -11,8 +11,7 @@ from http import HTTPStatus
 
 import httpx2
 
-from goclaw_py.common.foreign_json import parse_json
-from goclaw_py.common.storable import storable
+from goclaw_py.common.storable import parse_json, storable
 
 _STATUSES: Mapping[object, int] = {
     "authentication_error": 401,

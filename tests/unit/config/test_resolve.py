@@ -196,7 +196,7 @@ def test_a_key_that_is_missing_is_a_setting_error(tmp_path: Path, line: str, exp
 @pytest.mark.parametrize(("key", "value", "is_shown"), [
     ("api_key_file", "/run/secrets/of/our/company/openai.key", True),
     ("api_key_file", "/run/secrets/openai_key_of_our_company", True),
-    ("api_key_file", "/home/ann/sk-proj-hunter2-0123456789abcdef", False),
+    ("api_key_file", "/srv/ann/sk-proj-hunter2-0123456789abcdef", False),
     ("api_key_env", "KEY_OF_OUR_COMPANY_FOR_OPENAI_2", True),
     ("api_key_env", "sk-proj-hunter2-0123456789abcdef", False),
 ])  # fmt: skip

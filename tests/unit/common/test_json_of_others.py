@@ -1,10 +1,10 @@
-"""``common.foreign_json``: JSON of others is read as far as anybody could read it."""
+"""``parse_json``: JSON of others is read as far as anybody could read it."""
 
 from __future__ import annotations
 
 import pytest
 
-from goclaw_py.common.foreign_json import parse_json
+from goclaw_py.common.storable import parse_json
 
 
 @pytest.mark.parametrize(("data", "found"), [
