@@ -28,6 +28,12 @@ _REFUSED = re.compile("[\x00\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _TEXTLESS = frozenset({NoneType, bool, bytes, int, float, datetime, Decimal})
 
+_DEEPEST = 200
+"""The depth to which values are written; orjson writes 254 levels and reads 1,024."""
+
+_LARGEST_BITS = 1_000
+"""The size of integers that are written as numbers; orjson cannot read much larger ones."""
+
 
 def storable(value: T) -> T:
     """Replace what cannot be stored, in a text or in all texts of a value.
@@ -96,3 +102,49 @@ def parse_json(data: bytes) -> object:
         except RecursionError:
             raise ValueError("nested too deeply") from None
     return found
+
+
+def storable_json(value: object) -> bytes:
+    """Return any value as JSON that can be sent, and that orjson can read. Raises nothing.
+
+    Values of agents, tools and programs may have what JSON or its writer has not: integers beyond
+    64 bits, lone surrogates, NaN, keys that are no text, objects, and nesting without end.
+    """
+    try:
+        return orjson.dumps(value, default=_words, option=orjson.OPT_NON_STR_KEYS)
+    except TypeError:
+        plain = _plain(value, ())
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _plain(value: object, outer: tuple[int, ...]) -> object:
+    """Return a value in types of JSON; ``outer`` are the ids of those that contain it."""
+    if isinstance(value, str):
+        return well_formed(str.__str__(value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value) if value.bit_length() <= _LARGEST_BITS else hex(value)
+    if isinstance(value, dict | list | tuple | set | frozenset) or _is_record(value):
+        if id(value) in outer or len(outer) == _DEEPEST:
+            return "…"
+        outer = (*outer, id(value))
+        if _is_record(value):
+            value = {field.name: getattr(value, field.name) for field in fields(cast("Any", value))}
+        if isinstance(value, dict):
+            return {_key(name): _plain(item, outer) for name, item in value.items()}
+        return [_plain(item, outer) for item in cast("Sequence[object]", value)]
+    return orjson.loads(orjson.dumps(value, default=_words))
+
+
+def _is_record(value: object) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)
+
+
+def _key(name: object) -> str:
+    return well_formed(name if isinstance(name, str) else _words(name))
+
+
+def _words(value: object) -> str:
+    try:
+        return well_formed(str(value))
+    except Exception:  # a boundary: the code of others may raise anything, as may a large integer
+        return f"<{type(value).__name__}>"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.run_events import ToolEnded, Usage
-from goclaw_py.model.run_steps import ResponseStep
+from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.model.run_steps import ResponseStep, ValueStep
 from goclaw_py.ports.store import RunSoFar
 from goclaw_py.store.postgres import connection
 from goclaw_py.store.postgres.runs.beginnings import begin
@@ -91,5 +93,28 @@ async def test_steps_that_cannot_be_read_are_not_continued(
     begun = await world.a.begin_run(new_run("r2", row), node=A)
     assert begun.steps is None
     assert begun.uncounted == Usage(2)
+    await world.a.close()
+    await world.b.close()
+
+
+async def test_steps_with_any_values_are_stored_and_read(postgres_database: Database) -> None:
+    """An agent in Python code may report what no type checker has seen."""
+    world = await world_in(postgres_database)
+    (row,) = await world.accept(ANN)
+    await world.a.begin_run(new_run("r1", row), node=A)
+    odd: Any = {2: [2**70, float("nan"), "\ud83d"]}
+    reported = (
+        ResponseStep(b"[]", Usage(2**70)),
+        ToolStarted("c", "look_up", odd),
+        ToolEnded("c", "look_up", ok=True, result=odd),
+        ValueStep("pay", odd),
+    )
+    await world.a.note_run(RunId("r1"), RunSoFar(usage=Usage(2), steps=reported), node=A)
+    await crash(world)
+    begun = await world.a.begin_run(new_run("r2", row), node=A)
+    read = {"2": [float(2**70), None, "\ufffd"]}
+    assert begun.steps is not None
+    assert [type(step) for step in begun.steps] == [type(step) for step in reported]
+    assert begun.steps[3] == ValueStep("pay", read)  # type: ignore[arg-type]  # as it was given
     await world.a.close()
     await world.b.close()

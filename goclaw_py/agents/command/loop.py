@@ -15,6 +15,7 @@ from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.spec import Call, CommandSpec, ProgramInput
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
+from goclaw_py.common.storable import storable_json
 from goclaw_py.model.errors import AgentError, NotContinued
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import NO_USAGE, TextDelta
@@ -177,7 +178,7 @@ class _Answer:
             session = self.session
         if self._spec.resume and session not in ("", self._told):
             self._told = session
-            self._emit(ValueStep(_SESSION, orjson.dumps(session).decode()))
+            self._emit(ValueStep(_SESSION, storable_json(session).decode()))
 
     def report(self) -> None:
         """Report its usage, at or before its end."""
@@ -200,7 +201,7 @@ class _Answer:
         return self._entries("\n".join(filter(None, ["".join(self._pieces), note])))
 
     def _entries(self, text: str) -> tuple[HistoryEntry, ...]:
-        native = orjson.dumps({"session": self._output.session or self.session})
+        native = storable_json({"session": self._output.session or self.session})
         return (
             HistoryEntry(Role.USER, self._prompt, native, FORMAT),
             HistoryEntry(Role.ASSISTANT, text, native, FORMAT),

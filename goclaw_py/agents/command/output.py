@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Protocol
 
 from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
-from goclaw_py.common.storable import parse_json
+from goclaw_py.common.storable import parse_json, storable
 from goclaw_py.model.run_events import Usage
 
 MAX_LINE = 4 * 1024 * 1024
@@ -16,6 +16,9 @@ MAX_LINE = 4 * 1024 * 1024
 
 _MOST = 10**12
 """Larger numbers of usage are ignored."""
+
+_LONGEST_SESSION = 1_000
+"""Longer ids of conversations are ignored: no program could be given one as an argument."""
 
 
 class Output(Protocol):
@@ -109,7 +112,8 @@ class JsonLines:
             value = parse_json(line)
         except ValueError:
             return
-        self.session = next(self._session.texts(value), self.session)
+        named = (storable(text) for text in self._session.texts(value))
+        self.session = next((one for one in named if len(one) <= _LONGEST_SESSION), self.session)
         self.result = next(self._result.texts(value), self.result)
         self._used.read(value)
         for path in self._text:

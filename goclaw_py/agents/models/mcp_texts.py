@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection
 
-import orjson
 from pydantic_ai.messages import BinaryContent
 
 from goclaw_py.agents.models.scrub import hide
+from goclaw_py.common.storable import storable_json
 
 MOST_RESULT = 100_000
 """The length of a result for a model in characters."""
@@ -75,7 +74,4 @@ def _words(given: object) -> str:
         case list() if any(isinstance(item, BinaryContent) for item in given):
             return "\n".join(_words(item) for item in given)
         case _:
-            try:
-                return orjson.dumps(given, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-            except TypeError:  # an integer beyond 64 bits, or half of a surrogate pair
-                return json.dumps(given, default=str, ensure_ascii=False, separators=(",", ":"))
+            return storable_json(given).decode()

@@ -17,6 +17,7 @@ from goclaw_py.common.text import well_formed
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import TextDelta, Usage
+from goclaw_py.model.run_steps import ValueStep
 from goclaw_py.ports.agent import HistoryEntry, LoopEvent, ModelStep, Role
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.testing.clock import LoopClock
@@ -267,6 +268,27 @@ async def test_the_id_may_be_the_programs_own(tmp_path: Path) -> None:
     first = await ask(spec, "", tmp_path)
     later = CommandSpec(python("import sys; print(*sys.argv[1:])"), later=("{session}",))
     assert (await ask(later, "", tmp_path, *first.entries)).text.strip() == "t-77"
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [("t-\ud83d", "t-\ufffd"), ("t-\ud83d\ude00\0", "t-😀\ufffd"), ("t" * 1_001, None)],
+    ids=["half of a pair", "NUL", "no argument can be so long"],
+)
+async def test_any_id_of_a_conversation_can_be_kept(
+    tmp_path: Path, told: str, kept: str | None
+) -> None:
+    """The answer was lost for an id with half of a UTF-16 pair."""
+    spec = lines({"id": told}, {"t": "hi"}, text=("t",), session="id")
+    seen: list[LoopEvent] = []
+    resumable = replace(spec, resume=("{session}",))
+    first = await agent(resumable).run(request("", tmp_path), seen.append)
+    assert first.text == "hi"
+    (step,) = [one for one in seen if isinstance(one, ValueStep)] if kept else [None]
+    assert step is None or json.loads(step.value) == kept
+    later = CommandSpec(python("import sys; print(*sys.argv[1:])"), later=("{session}",))
+    given = (await ask(later, "", tmp_path, *first.entries)).text.strip()
+    assert given == kept or (kept is None and len(given) == 36)
 
 
 async def cut_after(

@@ -47,7 +47,7 @@ def test_no_part_of_a_secret_is_told_wherever_the_cut_is(before: int) -> None:
     ({"wei": 2**70}, '{"wei":1180591620717411303424}'),
     ([1, -(2**80)], "[1,-1208925819614629174706176]"),
     (2**64, "18446744073709551616"),
-    ({"a": "é \ud83d"}, '{"a":"é \ud83d"}'),
+    ({"a": "é \ud83d"}, '{"a":"é \ufffd"}'),
     ([2**70, "\0"], '[1180591620717411303424,"\\u0000"]'),
 ])  # fmt: skip
 def test_a_result_of_any_numbers_and_characters_is_text(result: object, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from goclaw_py.common.storable import storable_json
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
@@ -27,13 +28,13 @@ def columns(
             runs.append(run)
             numbers.append(number)
             kinds.append(kind)
-            payloads.append(orjson.dumps(value, default=str))
+            payloads.append(storable_json(value))
     return runs, numbers, kinds, payloads
 
 
 def payload(step: RunStep) -> bytes:
     """Return the column ``payload`` of a step."""
-    return orjson.dumps(_row(storable(step))[1], default=str)
+    return storable_json(_row(storable(step))[1])
 
 
 def taken(
