@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -51,6 +52,9 @@ from goclaw_py.runs.wait_line import HeardEvent
 
 _PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""
+
+_MOST_USED = 10**12
+"""The most tokens or dollars of a run that can be."""
 
 _ASK_S = 0.5
 """How often a run checks whether its node's lease is valid again, in seconds."""
@@ -232,6 +236,8 @@ class AgentExecutor:
             journal.close()
         _check_types(result.text, result.usage)
         result = _readable(result)
+        if (usage := _possible(result.usage)) is not result.usage:
+            result = replace(result, usage=usage)
         if progress.files:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
@@ -309,6 +315,8 @@ class AgentExecutor:
                 self._publish(run, progress, journal, hear, TextDelta(rest))
         elif not isinstance(event, ModelStep):
             event = storable(event)
+        elif (usage := _possible(event.usage)) is not event.usage:
+            event = replace(event, usage=usage)
         self._publish(run, progress, journal, hear, event)
 
     def _publish(
@@ -329,6 +337,22 @@ def _check_types(text: object, usage: object) -> None:
     """Raise ``TypeError`` for a result of somebody else's code on which nothing can be built."""
     if not (isinstance(text, str) and isinstance(usage, Usage)):
         raise TypeError(f"the agent gave back {type(text)} as text and {type(usage)} as usage")
+
+
+def _possible(usage: Usage) -> Usage:
+    """Return usage with zero in place of impossible numbers, which somebody else's code may report.
+
+    They could not be stored, and the answer would be lost for them.
+    """
+    counts = (usage.requests, usage.input_tokens, usage.output_tokens, usage.cached_tokens)
+    cost = usage.cost_usd
+    is_cost = isinstance(cost, Decimal) and cost.is_finite() and 0 <= cost <= _MOST_USED
+    if {*map(type, counts)} == {int} and min(counts) >= 0 and max(counts) <= _MOST_USED:
+        return usage if is_cost or cost is None else replace(usage, cost_usd=None)
+    asked, read, said, cached = [
+        count if type(count) is int and 0 <= count <= _MOST_USED else 0 for count in counts
+    ]
+    return Usage(asked, read, said, cached, cost if is_cost else None)
 
 
 def _readable(result: AgentResult) -> AgentResult:

@@ -6,16 +6,19 @@ subagents alike.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from goclaw_py.delivery import texts
+from goclaw_py.model.budget import Budget
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import NO_USAGE
+from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.ports.agent import AgentResult, HistoryEntry, ModelStep, RunRequest
 from goclaw_py.ports.store import RunEnd
+from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.testing.agents import Do, Emitting, Fail, Return, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 from tests.support.heartbeat_gateway import beating, outcomes, until_ended
@@ -95,6 +98,31 @@ async def test_a_run_whose_subagent_ends_so_goes_on(step: Step) -> None:
         child, parent = await gateway.store.runs()
         assert [child.trigger, child.outcome] == [Trigger.SUBAGENT, Outcome.FAILED]
         assert [parent.trigger, parent.outcome] == [Trigger.CHAT, Outcome.FAILED]
+
+
+USAGES: dict[str, dict[str, Any]] = {
+    "negative": {"input_tokens": -3},
+    "beyond what can be stored": {"output_tokens": 2**63},
+    "no whole number": {"input_tokens": 1.5},
+    "a text": {"cached_tokens": "7"},
+    "none": {"input_tokens": None},
+    "a cost that is no number": {"cost_usd": Decimal("NaN")},
+    "a cost without end": {"cost_usd": Decimal("Infinity")},
+    "a cost that is a text": {"cost_usd": "0.01"},
+    "a negative cost": {"cost_usd": Decimal(-1)},
+}
+
+
+@pytest.mark.parametrize("odd", USAGES.values(), ids=list(USAGES))
+async def test_no_answer_is_lost_for_usage_that_cannot_be(odd: dict[str, Any]) -> None:
+    usage = Usage(**({"requests": 1, "output_tokens": 2} | odd))
+    steps = Emitting((ModelStep(usage),), Fail(ValueError("odd"))), given(usage=usage)
+    limited = Ways(limits=Limits(run=Budget(tokens=1000, usd=Decimal(1))))
+    async with a_process(ScriptedAgent(*steps), limited) as gateway:
+        assert await gateway.ask("one") == texts.FAILED
+        assert await gateway.ask("two") == "fine"
+        used = Usage(1, output_tokens=0 if "output_tokens" in odd else 2)
+        assert [run.usage for run in await gateway.store.runs()] == [used, used]
 
 
 def refuse(gateway: GatewayProcess, times: int) -> None:
