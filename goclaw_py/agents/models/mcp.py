@@ -19,7 +19,8 @@ from typing import TextIO
 
 from fastmcp.client.transports import StdioTransport
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, Tool
+from mcp.types import CONNECTION_CLOSED, Tool, jsonrpc_message_adapter
+from pydantic import ValidationError
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.exceptions import ToolFailed as ToolRefused
 from pydantic_ai.mcp import MCPToolset
@@ -28,7 +29,9 @@ from goclaw_py.agents.command.process import MARK, end_marked
 from goclaw_py.agents.models.mcp_texts import (
     NOT_IN_NAMES,
     SERVER_KEEPS,
+    UNREADABLE,
     failure_of,
+    lenient,
     name_of,
     text_of,
 )
@@ -48,6 +51,9 @@ for _theirs in (logging.getLogger("fastmcp"), logging.getLogger("mcp")):
     _theirs.handlers.clear()
     _theirs.propagate = True
     _theirs.setLevel(logging.WARNING)
+
+# All transports read with it.
+jsonrpc_message_adapter.validate_json = lenient(jsonrpc_message_adapter)  # type: ignore[method-assign]
 
 PATIENCE_S = 10.0
 """Seconds that runs wait for a starting server. It continues to start after that."""
@@ -262,6 +268,9 @@ class _Server:
                 f"the server {self.name} did not answer within {within}: "
                 "nobody knows whether it has done this"
             ) from error
+        except ValidationError as error:
+            # Other calls of the same server may be in progress, and its connection is well.
+            raise ToolFailed(UNREADABLE) from error
         except Exception as error:
             # A boundary: whatever the transports of other people raise.
             raise self._broken(connection, error) from error
