@@ -219,6 +219,7 @@ class Container:
         agent_executor = AgentExecutor(equipment, self._store, self._clock, dispatcher.is_running)
         ask = self.approvals.questions
         self.estimated = agent_executor.estimated
+        agent_executor.on_success = self.outages.answered
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)

@@ -192,9 +192,7 @@ class ProviderOutageBuffer:
         outage = self._outages.get(turn.agent)
         is_back = ended.outcome is Outcome.COMPLETED
         if is_back and turn.asked_at is not None:
-            answered = self._answered.setdefault(turn.agent, LruCache(_IN_OUTAGE))
-            answered.pop(turn.session, None)
-            answered[turn.session] = turn.asked_at
+            self._note_answer(turn.agent, turn.session, turn.asked_at)
         if kept is not None and kept.is_stopped:
             self._start(self._settle(kept, Outcome.CANCELLED, Reason.STOPPED))
             kept = None
@@ -214,6 +212,18 @@ class ProviderOutageBuffer:
             self._end(outage)
         else:
             self._go_on(outage)
+
+    def answered(self, agent: AgentName, session: SessionKey, asked_at: float) -> None:
+        """Handle that a run has succeeded that answers no message, such as that of a job."""
+        self._note_answer(agent, session, asked_at)
+        outage = self._outages.get(agent)
+        if outage is not None and asked_at > outage.failed_at:
+            self._end(outage)
+
+    def _note_answer(self, agent: AgentName, session: SessionKey, asked_at: float) -> None:
+        answered = self._answered.setdefault(agent, LruCache(_IN_OUTAGE))
+        answered.pop(session, None)
+        answered[session] = asked_at
 
     def lost(self, run_id: RunId, into: Turn | None = None) -> None:
         """Remove a turn that belongs to another process or became part of another turn."""
@@ -330,7 +340,9 @@ class ProviderOutageBuffer:
         if not outage.kept and not any(t.agent == outage.agent for t in self._ending.values()):
             self._end(outage)
             return
-        self._try_at(outage, self._loop.time() + outage.wait_s)
+        # A session that has not failed may show that it is the fault of those that have.
+        has_new = any(turn.session not in outage.failed for turn in outage.kept.values())
+        self._try_at(outage, self._loop.time() + (FIRST_TRY_S if has_new else outage.wait_s))
 
     def _try_at(self, outage: _Outage, due: float) -> None:
         outage.due = due

@@ -147,6 +147,11 @@ class AgentExecutor:
         self._may_speak = may_speak
         self.estimated: dict[AgentName, str] = {}
         """Agents whose last run was not told its usage by its provider, with the model."""
+        self.on_success: Callable[[AgentName, SessionKey, float], None] = _ignore_success
+        """Called after a run with the agent's own model, unless it answers messages.
+
+        The time is that of the loop at which the agent was called.
+        """
 
     async def work(
         self,
@@ -227,6 +232,7 @@ class AgentExecutor:
             is_granted=partial(self._is_granted, run),
         )
         emit = partial(self._on_event, run, progress, journal, hear)
+        asked_at = asyncio.get_running_loop().time()
         try:
             work = (job.loop or use.agents[run.agent]).run(request, emit)
             result = await self._within(budget, work)
@@ -242,6 +248,8 @@ class AgentExecutor:
             result = replace(result, files=(*result.files, *progress.files))
         progress.result = result
         use.budget_tracker.note(run.id, result.usage, done=True)
+        if run.trigger is not Trigger.CHAT and job.loop is None and not job.model:
+            self.on_success(run.agent, run.session, asked_at)
         return result
 
     def _context(self, job: AgentTask, progress: RunRecorder, workspace: Path) -> ToolContext:
@@ -331,6 +339,11 @@ class AgentExecutor:
             self._use.budget_tracker.note(run.id, event.usage, done=event.done)
         elif not isinstance(event, RunNoted | TakenStep):
             hear(event)
+
+
+def _ignore_success(agent: AgentName, session: SessionKey, asked_at: float) -> None:
+    """Do nothing; the default of ``AgentExecutor.on_success``."""
+    del agent, session, asked_at
 
 
 def _check_types(text: object, usage: object) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from goclaw_py.delivery import texts
+from goclaw_py.jobs.models import Prompt
 from goclaw_py.model.errors import AgentError, StoreUnavailable
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import Outcome, Reason
@@ -20,6 +21,7 @@ from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, until, working
+from tests.support.jobs import OPERATOR, Wanted, every, make, service, setup
 
 DOWN = AgentError("The model does not answer.", "503", retryable=True)
 WRONG = AgentError("The key is wrong.", "401")
@@ -212,12 +214,12 @@ async def test_a_draft_that_an_outage_has_cut_goes_on_when_the_provider_is_back(
         assert gateway.channel.texts()[-1] in ("whole", texts.KEPT)
 
 
-def failing(*bad: str) -> ScriptedAgent:
+def failing(*bad: str, after_s: float = 0.5) -> ScriptedAgent:
     """An agent whose provider always answers these messages with 503."""
 
     def choose(request: RunRequest) -> Step:
         if request.prompt in bad:
-            return Fail(DOWN, after_s=0.5)
+            return Fail(DOWN, after_s=after_s)
         return Say(f"re: {request.prompt}", after_s=0.5)
 
     return ScriptedAgent(otherwise=choose)
@@ -261,6 +263,39 @@ async def test_two_such_messages_hold_up_a_third_session_for_seconds_only() -> N
         assert gateway.channel.texts("ann") == [texts.KEPT, "re: hello"]
         await asyncio.sleep(10)
         assert gateway.pending == []
+
+
+async def test_who_writes_while_such_a_message_is_tried_waits_for_seconds_only() -> None:
+    """The next try came a minute later."""
+    agent = failing("bad", "worse", after_s=20)
+    async with a_process(agent, Ways(main_lane=4)) as gateway:
+        await gateway.say("bad", chat="bob")
+        await gateway.say("worse", chat="cyd", apart_s=300)
+        await agent.until_active(0)
+        await agent.until_active(1)
+        await gateway.say("hello", chat="ann", apart_s=50)
+        assert gateway.channel.texts("ann") == [texts.KEPT, "re: hello"]
+
+
+async def test_two_such_messages_fail_by_themselves_where_only_jobs_succeed() -> None:
+    """They waited for half an hour for a provider that answered each job."""
+    async with a_process(failing("bad", "worse"), Ways(main_lane=4, jobs=setup())) as gateway:
+        await make(gateway, Wanted(every(10)))
+        await gateway.say("bad", chat="bob")
+        await gateway.say("worse", chat="cyd", apart_s=30)
+        assert gateway.channel.texts("bob") == [texts.KEPT, DOWN.friendly]
+        assert gateway.channel.texts("cyd") == [texts.KEPT, DOWN.friendly]
+        assert gateway.pending == []
+        assert gateway.container.outages.views() == ()
+
+
+async def test_a_job_with_another_model_says_nothing_about_the_provider() -> None:
+    async with a_process(failing("bad", "worse"), Ways(main_lane=4, jobs=setup())) as gateway:
+        job = Wanted(every(10)).draft()
+        await service(gateway).create(replace(job, payload=Prompt("report", "openai:b")), OPERATOR)
+        await gateway.say("bad", chat="bob")
+        await gateway.say("worse", chat="cyd", apart_s=300)
+        assert gateway.channel.texts("bob") == [texts.KEPT]
 
 
 async def test_one_bad_conversation_holds_up_no_other() -> None:
@@ -311,7 +346,7 @@ async def test_one_at_a_time_asks_a_provider_that_is_down() -> None:
         for number in range(12):
             await gateway.say("x", chat=f"chat {number}")
         await asyncio.sleep(60)
-        assert len(provider.asked) <= 6
+        assert len(provider.asked) <= 7
 
 
 async def test_as_many_are_kept_as_may_wait_and_none_of_those_is_dropped_later() -> None:
