@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 import pytest
 import pytest_asyncio
-from aiohttp import web
 
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.run_events import RunNote, RunNoted, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import HistoryEntry, Role
 from tests.support.model_agents import ModelAgents, look_up, url
-from tests.support.model_server import ModelServer, Seen, _failure
+from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions
 from tests.unit.agents.builders import Events, request
 
@@ -153,36 +151,14 @@ async def test_a_stored_history_with_repeated_and_unpaired_calls_is_accepted(
 # ---------------------------------------------------------------------------- refused all the same
 
 
-@dataclass(slots=True)
-class Picky(ModelServer):
-    """Refuses what has this text in it, structured or anywhere."""
-
-    in_calls: str = "owl"
-    anywhere: str = "poison"
-
-    async def _act(self, request: web.Request, seen: Seen) -> web.StreamResponse:
-        messages = orjson.dumps(seen.body["messages"]).decode()
-        structured = [message for message in seen.body["messages"] if message.get("tool_calls")] + [
-            block
-            for message in seen.body["messages"]
-            if isinstance(message["content"], list)
-            for block in message["content"]
-            if block["type"] == "tool_use"
-        ]
-        if self.anywhere in messages or self.in_calls in orjson.dumps(structured).decode():
-            seen.refused = "picky"
-            return _failure(seen, 400, "invalid request", "invalid_request_error")
-        return await super(Picky, self)._act(request, seen)
-
-
 @pytest_asyncio.fixture
 async def picky() -> Any:
-    async with Picky() as server:
+    async with ModelServer(in_calls="owl") as server:
         yield server
 
 
 @pytest.fixture
-def refusing(agents: ModelAgents, picky: Picky, provider: Provider) -> ModelAgent:
+def refusing(agents: ModelAgents, picky: ModelServer, provider: Provider) -> ModelAgent:
     return agents.make(provider, base_url=url(picky, provider))
 
 
@@ -190,7 +166,7 @@ TOOL = 'tool look_up {"word": "owl"}'
 
 
 async def test_a_refused_response_is_sent_again_as_plain_text_once(
-    refusing: ModelAgent, picky: Picky
+    refusing: ModelAgent, picky: ModelServer
 ) -> None:
     events, box = Events(), Functions(look_up)
     result = await refusing.run(request(TOOL, tools=box), events)
@@ -208,7 +184,7 @@ async def test_a_refused_response_is_sent_again_as_plain_text_once(
 
 
 async def test_a_history_that_is_refused_is_repaired_for_all_later_runs(
-    refusing: ModelAgent, picky: Picky
+    refusing: ModelAgent, picky: ModelServer
 ) -> None:
     """Written before the provider became picky, or by another one."""
     box, picky.in_calls = Functions(look_up), "nothing"
@@ -228,7 +204,7 @@ async def test_a_history_that_is_refused_is_repaired_for_all_later_runs(
 
 @pytest.mark.parametrize("order", ["say poison", "poison", TOOL.replace("owl", "poison")])
 async def test_words_that_a_provider_refuses_fail_their_own_run_only(
-    refusing: ModelAgent, picky: Picky, order: str
+    refusing: ModelAgent, picky: ModelServer, order: str
 ) -> None:
     box = Functions(look_up)
     history = (await refusing.run(request("say one"), Events())).entries
@@ -248,7 +224,7 @@ async def test_words_that_a_provider_refuses_fail_their_own_run_only(
 
 
 async def test_a_conversation_without_anything_new_is_not_sent_again(
-    refusing: ModelAgent, picky: Picky
+    refusing: ModelAgent, picky: ModelServer
 ) -> None:
     with pytest.raises(AgentError):
         await refusing.run(request("say poison"), Events())

@@ -37,7 +37,8 @@ message:
                       says what the tools gave that it called
     anything else     "you said: …"
 
-A conversation that public APIs refuse gets status 400, as there (``model_server_strict``).
+A conversation that public APIs refuse gets status 400, as there (``model_server_strict``), and so
+does one with the word "poison", or with "curdled" in a call of a tool.
 
 In the same process: ``async with ModelServer() as server``. As a process of its own:
 ``python -m tests.support.model_server --port 0`` prints its base URL; ``GET /seen`` shows requests.
@@ -47,6 +48,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import sys
 import time
 from collections import Counter
@@ -102,6 +104,10 @@ class ModelServer:
 
     port: int = 0
     obey: Callable[[str, Sequence[str], int], Answer] = answer
+    in_calls: str = "curdled"
+    """What it refuses in a call of a tool, and takes as plain text."""
+    anywhere: str = "poison"
+    """What it refuses anywhere."""
     seen: list[Seen] = field(default_factory=list)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -168,7 +174,7 @@ class ModelServer:
     async def _act(self, request: web.Request, seen: Seen) -> web.StreamResponse:
         if not seen.is_spoken:
             return _json(404, {"error": {"message": "not found", "code": 404}})
-        if why := seen.speech.refusal(seen.body):
+        if why := seen.speech.refusal(seen.body) or self._dislikes(seen):
             seen.refused = why
             return _failure(seen, 400, why, "invalid_request_error")
         verb, _, rest = seen.order.partition(" ")
@@ -180,6 +186,18 @@ class ModelServer:
         if (failure := self._failed(seen)) is not None:
             return failure
         return await _send(request, seen, self.obey(seen.order, results, len(seen.roles)))
+
+    def _dislikes(self, seen: Seen) -> str | None:
+        messages = seen.body["messages"]
+        calls = [message for message in messages if message.get("tool_calls")] + [
+            block
+            for message in messages
+            if isinstance(message["content"], list)
+            for block in message["content"]
+            if block["type"] == "tool_use"
+        ]
+        is_refused = self.anywhere in json.dumps(messages) or self.in_calls in json.dumps(calls)
+        return "invalid request" if is_refused else None
 
     def _failed(self, seen: Seen) -> web.Response | None:
         match seen.order.split(maxsplit=2):
