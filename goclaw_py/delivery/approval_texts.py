@@ -69,11 +69,12 @@ def _arguments(arguments: str) -> str:
     """Return arguments one to a line, each cut to a readable length."""
     try:
         given = json.loads(arguments)
-    except ValueError:
-        given = None
+        values = given.items() if isinstance(given, dict) else ()
+        lines = [f"  {name}: {_value(value)}" for name, value in list(values)[:_MOST_VALUES]]
+    except (ValueError, RecursionError):  # no JSON, or nested too deep
+        given, lines = None, []
     if not isinstance(given, dict):
         return cut_text(arguments, _VALUE_CHARS)
-    lines = [f"  {name}: {_value(value)}" for name, value in list(given.items())[:_MOST_VALUES]]
     if len(given) > _MOST_VALUES:
         lines.append(f"  and {len(given) - _MOST_VALUES} more")
     return "\n".join(lines)
