@@ -116,6 +116,8 @@ def dropped(texts: Sequence[str], reason: Reason | None) -> str:
             return f"The queue is full, so I did not accept {what}: {which}"
         case Reason.QUEUE_DROPPED:
             return f"The queue was full, so I dropped {what}, oldest first: {which}"
+        case Reason.STOPPED_ALL:
+            return f"Stopped before I could store an answer to {what}: {which}"
         case _:
             # The other reasons, such as a closed lane, mean nothing to people in a chat.
             return f"I cannot work on this now, so I did not accept {what}: {which}"

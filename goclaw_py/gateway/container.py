@@ -228,7 +228,11 @@ class Container:
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
         self.canceller.connect(
-            self.job_module.runs, rights, self.runner.mailboxes, self.children.in_background
+            self.job_module.runs,
+            rights,
+            self.runner.mailboxes,
+            self.children.in_background,
+            self.runner.notices.dropped,
         )
         self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)

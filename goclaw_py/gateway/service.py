@@ -135,6 +135,8 @@ class GatewayControl(StoreControl):
             report = await self._remote_canceller.stop(session, everything=everything) or report
         try:
             await self._canceller.keep(stopped)
+            if everything:
+                await self._canceller.store_stop_of_session(session)
             unsent = asking = 0
             if everything or report == StopReport():
                 asking = await self._canceller.stop_approvals(session, everything=everything)

@@ -15,7 +15,7 @@ from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
 from goclaw_py.model.messages import InboundMessage, Target, person_at
 from goclaw_py.model.outcomes import Outcome, Reason, stop_reason
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import InboxRow, Store
+from goclaw_py.ports.store import DroppedMessage, InboxRow, Stops, Store
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.state_machine import StopResult
@@ -140,11 +140,14 @@ class RunCanceller:
         rights: StopRights,
         mailboxes: Mailboxes,
         subagents: Callable[[SessionKey], Sequence[RunId]],
+        dropped: Callable[[SessionKey], tuple[DroppedMessage, ...]],
     ) -> None:
         """Set the dependencies. Call it once, before any stop.
 
-        ``subagents`` returns the background subagents that a session has started.
+        ``subagents`` returns the background subagents that a session has started, ``dropped`` its
+        dropped messages that wait for their notice.
         """
+        self.dropped = dropped
         self.subagents = subagents
         self._job_runs = job_runs
         self.rights = rights
@@ -224,22 +227,6 @@ class RunCanceller:
             spared=tuple(spared),
             of_others=tuple(row.message for turn in others for row in turn.rows),
         )
-
-    def stop_before(self, stop: InboxRow, by: str | None) -> CancelResult:
-        """Stop what is before a stop of everything that was answered, and came here only since.
-
-        ``stop`` is its row; later messages stay. ``by`` as in ``stop``.
-        """
-        turns = [
-            turn
-            for turn in self._turns([run.id for run in self.runs(stop.session)])
-            if (by is None or by in turn.senders) and all(stop.is_behind(row) for row in turn.rows)
-        ]
-        done = [self._dispatcher.stop_one(turn.id, by) for turn in turns]
-        running = [run for one in done for run in one.stopped]
-        dropped = self._turns([run for one in done for run in one.dropped])
-        reason = stop_reason(everything=True)
-        return CancelResult(StopReport(), reason, self._turns(running), dropped)
 
     def _stopping(self, session: SessionKey, by: str | None) -> list[Turn]:
         views = [view.id for view in self.runs(session) if view.state is RunState.STOPPING]
@@ -414,13 +401,27 @@ class RunCanceller:
         call stores them too.
         """
         if stopped is not None:
-            self._mailboxes.stopped((*stopped.running, *stopped.waiting), stopped.reason)
+            turns = (*stopped.running, *stopped.waiting, *stopped.ending)
+            self._mailboxes.stopped(turns, stopped.reason)
         await self.store_as_former()
         await self._mark_stopped()
         for reason, rows in self._mailboxes.unstored_stops().items():
             now, node = self._clock.now(), self._node()
             await self._store.settle(rows, Outcome.CANCELLED, now=now, reason=reason, node=node)
             self._mailboxes.stop_stored(rows)
+
+    async def store_stop_of_session(
+        self, session: SessionKey, *, before: InboxRow | None = None, by: str | None = None
+    ) -> None:
+        """Store that everything was stopped in a session, or all that came ``before`` a row.
+
+        Also what is just ending, of which a crash would lose the end, and what other nodes have
+        stored. ``by`` as in ``stop``. Raises ``StoreUnavailable``.
+        """
+        reason, dropped = stop_reason(everything=True), self.dropped(session)
+        stops = Stops((), reason, everything=True, by=by, dropped=dropped)
+        node, now = self._node(), self._clock.now()
+        await self._store.stop_session(session, stops, node=node, now=now, before=before)
 
     async def store_as_former(self) -> None:
         """Store the stops that this process has answered as a node that has expired since.

@@ -117,12 +117,15 @@ class CommandHandlers:
         if not await self._remote_canceller.reset(session):
             await self.start_new_session(session)
 
-    async def start_new_session(self, session: SessionKey) -> None:
-        """Stop everything of a session and start a new history.
+    async def start_new_session(
+        self, session: SessionKey, *, before: InboxRow | None = None
+    ) -> None:
+        """Stop everything of a session that came ``before`` a row, and start a new history.
 
         Raises ``StoreUnavailable``; then it has stopped, and the history is unchanged.
         """
         await self._canceller.keep(self._canceller.stop(session, everything=True))
+        await self._canceller.store_stop_of_session(session, before=before)
         await self._canceller.stop_approvals(session, everything=True)
         await self._store.reset_session(session, now=self._clock.now())
         self._policies.contexts.forget(session)
@@ -198,7 +201,7 @@ class CommandHandlers:
         others = () if by is None else self._canceller.of_others(row.session, by)
         if others and not await self._canceller.rights.is_admin_after_all(row.message):
             return texts.not_yours(names_of(others))
-        await self.start_new_session(row.session)
+        await self.start_new_session(row.session, before=row)
         return texts.NEW_SESSION
 
     async def _undo(self, row: InboxRow, _command: TypedCommand) -> str:

@@ -141,6 +141,12 @@ class Mailboxes:
             and entry.cancelled is None
         ]
 
+    def arriving_stops(self) -> list[MailboxEntry]:
+        """Return the executed stops that are not committed, as far as is known."""
+        here = [entry for box in self._boxes.values() for entry in box.entries.values()]
+        entries = [*here, *self._expected.values()]
+        return [one for one in entries if one.acted and one.state is MessageState.ARRIVED]
+
     def act(self, entry: MailboxEntry) -> None:
         """Mark a committed stop as executed."""
         entry.acted = True

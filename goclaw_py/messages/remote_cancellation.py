@@ -121,6 +121,8 @@ class RemoteCanceller:
         session, everything = SessionKey(facts["session"]), bool(facts["everything"])
         stopped = self._canceller.stop(session, everything=everything)
         await self._canceller.keep(stopped)
+        if everything:
+            await self._canceller.store_stop_of_session(session)
         report = stopped.report
         return {
             "stopped": report.stopped,

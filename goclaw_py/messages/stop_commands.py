@@ -80,50 +80,58 @@ class StopCommands:
         named = (other.message.external_id for other in (*met, *silent))
         names = (*stopped.messages, *named)
         if names or command.everything:
-            entry.stops = Stops(names, stopped.reason, everything=command.everything, by=by)
+            dropped = self._canceller.dropped(session) if command.everything else ()
+            entry.stops = Stops(
+                names, stopped.reason, everything=command.everything, by=by, dropped=dropped
+            )
         count = _messages_among(met)
         entry.announce = partial(self._announce, message, command, run, stopped, count)
         if is_here:
             entry.announce_now()
 
     def met(self, rows: Sequence[InboxRow]) -> set[int]:
-        """Return the messages before which a stop of everything was answered, among waiting rows.
+        """Return the messages that an answered stop of everything has met, among claimed rows.
 
-        They were stored without its decision, such as in a session that another node had.
+        They have come here since: they were stored without its decision, such as in a session that
+        another node had. A stop that is not stored yet will be stored behind them.
         """
+        stops: list[tuple[SessionKey, InboundMessage, InboxRow | None]] = [
+            (row.session, row.message, row)
+            for row in rows
+            if row.kind is InboxKind.COMMAND and self._mailboxes.has_acted(row.session, row.message)
+        ]
+        arriving = self._mailboxes.arriving_stops()
+        stops += [(entry.session, entry.message, None) for entry in arriving]
         found: set[int] = set()
-        for stop in rows:
-            if stop.kind is not InboxKind.COMMAND or not _is_for_everything(stop.message):
+        for session, stop, stored in stops:
+            if not _is_for_everything(stop):
                 continue
-            if not self._mailboxes.has_acted(stop.session, stop.message):
-                continue
-            by = self._canceller.rights.limit(stop.message)
+            by = self._canceller.rights.limit(stop)
             found |= {
                 row.id
                 for row in rows
-                if row.session == stop.session
-                and stop.is_behind(row)
+                if row.session == session
                 and row.kind is InboxKind.MESSAGE
+                and row.dropped is None
                 and by in (None, row.message.of_whom)
+                and (stored.is_behind(row) if stored else row.message.sent_at < stop.sent_at)
             }
         return found
 
     async def carry_out(self, entry: MailboxEntry, command: StopCommand) -> None:
         """Execute a committed stop, but only once. Raises ``StoreUnavailable``."""
-        session, message = entry.session, entry.message
+        session, message, stopped = entry.session, entry.message, None
         run, by = self._meant(session, message, command), self._canceller.rights.limit(message)
-        if entry.acted:
-            row = entry.row if command.everything else None
-            late = None if row is None else self._canceller.stop_before(row, by)
-            await self._canceller.keep(late)  # also if it could not store what it has stopped
-            return
-        self._mailboxes.act(entry)
-        stopped = self._canceller.stop(session, everything=command.everything, run=run, by=by)
-        stopped = self._canceller.stop_jobs(
-            message.target, stopped, everything=command.everything, run=run
-        )
-        self._answers.tell(message, stopped, command)
+        if not entry.acted:
+            self._mailboxes.act(entry)
+            stopped = self._canceller.stop(session, everything=command.everything, run=run, by=by)
+            stopped = self._canceller.stop_jobs(
+                message.target, stopped, everything=command.everything, run=run
+            )
+            self._answers.tell(message, stopped, command)
         await self._canceller.keep(stopped)
+        if command.everything:
+            await self._canceller.store_stop_of_session(session, before=entry.row, by=by)
 
     def _announce(
         self,

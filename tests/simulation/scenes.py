@@ -66,6 +66,13 @@ STOPPED_WHILE_AWAY = scene(
 )
 """The database is away for longer than the leases, and a run is stopped meanwhile."""
 
+FINISHED_WHILE_AWAY = scene(
+    outage=Outage(4.0, for_s=15.0, one=False),
+    said=(_M1, Saying(7.0, "ann", "/stopall")),
+    work={"m1": Work(2.0)},
+)
+"""The database is away for longer than the leases, when a run has ended and all is stopped."""
+
 SENT_UNHEARD = scene(_first("chat send ann", Fate(unheard=True)))
 """Nobody knows whether an answer has arrived."""
 

@@ -93,6 +93,16 @@ def test_a_stop_that_was_answered_holds_although_the_lease_has_ended(
     assert outcomes["m1"] == "cancelled"
 
 
+def test_what_has_ended_before_a_stop_of_everything_does_not_run_again(tmp_path: Path) -> None:
+    """SPEC CMD-1: its end could not be stored, and the lease has ended since."""
+    played = play(scenes.FINISHED_WHILE_AWAY, tmp_path)
+    assert (played.breaches, played.bugs) == ([], [])
+    assert len(played.facts.worked) == 1
+    outcomes = {row.text: row.outcome for row in played.facts.messages}
+    assert outcomes == {"m1": "cancelled", "/stopall": "completed"}
+    assert "Stopped before I could store" in played.facts.seen[-1].text
+
+
 def _sender(played: Played) -> str:
     (sender,) = [who for who, call in _calls(played) if call.startswith("chat send")]
     return sender

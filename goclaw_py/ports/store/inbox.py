@@ -40,15 +40,16 @@ class InboxState(StrEnum):
 class Stops:
     """The messages that a ``/stop`` cancelled, by their external ids in the same account.
 
-    With ``everything`` also all that waited in its session when it was stored, was not sent later,
-    and was in no run of the node: other nodes may have stored it. ``by`` limits those to one sender
-    (SPEC CMD-6).
+    With ``everything`` also all that waited in its session when it was stored and was not sent
+    later, as by ``InboxStore.stop_session``: other nodes may have stored it. ``by`` limits those to
+    one sender (SPEC CMD-6). ``dropped`` were dropped before, and keep that end and their notice.
     """
 
     messages: tuple[str, ...]
     reason: Reason
     everything: bool = False
     by: str | None = None
+    dropped: tuple[DroppedMessage, ...] = ()
 
 
 @value(frozen=True, slots=True)
@@ -70,7 +71,10 @@ class NewInbox:
 
 @dataclass(frozen=True, slots=True)
 class DroppedMessage:
-    """A dropped inbox row, and the outcome to store once its sender is notified."""
+    """A dropped inbox row, and the outcome to store once its sender is notified.
+
+    Or one that a stop has cancelled during a run, of which the end could not be stored.
+    """
 
     row: int
     outcome: Outcome
@@ -82,8 +86,8 @@ class InboxRow:
     """A committed, unfinished inbox row. ``attempts`` counts runs that started with it.
 
     ``mode`` is the queue mode chosen in its chat, None for that of the settings. ``dropped`` is set
-    if the row was dropped and its sender has not been notified yet; no run answers it. ``joined``
-    is the row whose run had taken in this one before it was interrupted (SPEC QUEUE-4).
+    if the row was dropped and its sender has not been notified yet; no run answers it.
+    ``joined`` is the row whose run had taken in this one before it was interrupted (SPEC QUEUE-4).
     ``last_run`` is the last run that started with it: rows with the same one are one turn (IO-2).
     """
 
@@ -229,6 +233,21 @@ class InboxStore(Protocol):
 
         Rows that are done do not change. If ``rows`` is not empty and all of them are done, ``say``
         is not stored.
+        """
+
+    async def stop_session(
+        self,
+        session: SessionKey,
+        stops: Stops,
+        *,
+        node: NodeId,
+        now: datetime,
+        before: InboxRow | None = None,
+    ) -> None:
+        """Cancel all waiting messages of a session, or those that came ``before`` a row.
+
+        A message of an unfinished run of the node ends with that run, which may have its answer
+        already; but no other run starts with it. In a session of another node nothing happens.
         """
 
     async def unanswered(

@@ -11,6 +11,7 @@ from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
     AcceptedMessages,
+    DroppedMessage,
     InboxKind,
     InboxRow,
     LastActivity,
@@ -18,6 +19,7 @@ from goclaw_py.ports.store import (
     NewPairing,
     Notice,
     Place,
+    Stops,
     Unanswered,
 )
 from goclaw_py.store import rules
@@ -206,41 +208,74 @@ class MemoryInbox(MemoryPart):
     def _stop(
         self, row: NewInbox, waited: Iterable[InboxRecord], node: NodeId, now: datetime
     ) -> None:
-        """Cancel the messages that a row stops, except those of other nodes.
-
-        Of those that it has only found, runs of the node keep theirs: one has been stopped, or has
-        answered.
-        """
-        if row.stops is None:
+        """Cancel the messages that a row stops, except those of other nodes."""
+        stops = row.stops
+        if stops is None:
             return
-        by, sent_at = row.stops.by, row.message.sent_at
-        earlier = [
-            one
-            for one in waited
-            if row.stops.everything
-            and one.message.sent_at <= sent_at
-            and by in (None, one.message.of_whom)
-            and not self._is_in_run_of(node, one)
-        ]
         target = row.message.target
-        named = (
-            self._db.known.get((target.channel, target.account, name))
-            for name in row.stops.messages
-        )
-        stopped = [
-            one
-            for one in {one.id: one for one in (*named, *earlier) if one}.values()
-            if one.id in self._db.pending
-            and one.kind is InboxKind.MESSAGE
-            and not self._is_of_another(one, node)
-        ]
-        for one in stopped:
-            self._db.end_row(one, Outcome.CANCELLED, row.stops.reason, now)
-        if stopped:
+        names = ((target.channel, target.account, name) for name in stops.messages)
+        named = [one for one in map(self._db.known.get, names) if one is not None]
+        self._cancel(named, stops.reason, node, now, keeps_runs=False)
+        if stops.everything:
+            sent_at = row.message.sent_at
+            earlier = [one for one in waited if one.message.sent_at <= sent_at]
+            self._stop_everything(stops, earlier, node, now)
+
+    async def stop_session(
+        self,
+        session: SessionKey,
+        stops: Stops,
+        *,
+        node: NodeId,
+        now: datetime,
+        before: InboxRow | None = None,
+    ) -> None:
+        known = self._db.sessions.get(storable(session))
+        waiting = [] if known is None else list(known.pending.values())
+        if before is not None:
+            waiting = [one for one in waiting if before.is_behind(one.row())]
+        self._stop_everything(stops, waiting, node, now)
+
+    def _stop_everything(
+        self, stops: Stops, rows: Collection[InboxRecord], node: NodeId, now: datetime
+    ) -> None:
+        dropped = {one.row: one for one in stops.dropped}
+        for row in rows:
+            row.dropped = row.dropped or dropped.get(row.id)
+        mine = [row for row in rows if stops.by in (None, row.message.of_whom)]
+        self._cancel(mine, stops.reason, node, now, keeps_runs=True)
+
+    def _cancel(
+        self,
+        rows: Iterable[InboxRecord],
+        reason: Reason,
+        node: NodeId,
+        now: datetime,
+        *,
+        keeps_runs: bool,
+    ) -> None:
+        """Cancel pending messages, except those of other nodes.
+
+        With ``keeps_runs``, those that a run of the node has are only marked.
+        """
+        ended = False
+        for row in rows:
+            is_message = row.id in self._db.pending and row.kind is InboxKind.MESSAGE
+            is_dropped = keeps_runs and row.dropped is not None
+            if not is_message or is_dropped or self._is_of_another(row, node):
+                continue
+            if keeps_runs and self._is_in_run_of(node, row):
+                row.dropped = DroppedMessage(row.id, Outcome.CANCELLED, reason)
+            else:
+                self._db.end_row(row, Outcome.CANCELLED, reason, now)
+                ended = True
+        if ended:
             self._db.close_forsaken_drafts(now)
 
     def _is_in_run_of(self, node: NodeId, row: InboxRecord) -> bool:
-        run = None if row.run_id is None else self._db.runs.get(row.run_id)
+        """Return whether an unfinished run of a node has a row, also taken in."""
+        head = row if row.joined is None else self._db.inbox[row.joined]
+        run = self._db.runs.get(row.run_id or head.run_id or RunId(""))
         return run is not None and run.end is None and run.node == node
 
     async def _request_pairings(self, pairings: Sequence[NewPairing], now: datetime) -> None:

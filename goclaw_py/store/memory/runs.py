@@ -54,7 +54,7 @@ class MemoryRuns(MemoryPart):
             self._db.heartbeat_runs.began(run)
             session.active.add(run.id)
             session.last_active_at = max(session.last_active_at, run.started_at)
-            for row_id in set(run.inbox) & self._db.pending.keys():
+            for row_id in (set(run.inbox) & self._db.pending.keys()) - ended:
                 self._db.pending[row_id].run_id = self._db.pending[row_id].last_run = run.id
                 self._db.pending[row_id].attempts += 1
             for dropped in run.dropped:
@@ -128,9 +128,11 @@ class MemoryRuns(MemoryPart):
                     taken.joined = min(own, default=None)
 
     def _has_ended(self, row_id: int, run: RunId) -> bool:
-        """Return whether a row had ended before this run started."""
+        """Return whether a row had ended, or was stopped or dropped, before this run started."""
         row = self._db.inbox.get(row_id)
-        return row_id not in self._db.pending and (row is None or row.run_id != run)
+        if row is None or row.run_id == run:
+            return row is None
+        return row_id not in self._db.pending or row.dropped is not None
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
         end = storable(end)

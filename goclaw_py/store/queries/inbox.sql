@@ -304,48 +304,70 @@ returning session;
 
 -- name: stop
 -- The same for messages that somebody has stopped, each named by its external id, and for rows $7
--- that a stop of everything has found, unless they were sent after $9, not by $10, or a run of the node
--- has them: that was stopped, or has just answered. $6 is the node.
-with open as (
-    select i.id, found.reason
+-- that a stop of everything has found, unless they were sent after $10 or not by $11. Of the latter, a
+-- row that an unfinished run of the node $6 has, also taken in, is only marked: that run may have an
+-- answer already. Its end ends the row; if it has none, the mark lets no other run begin with the row.
+-- A row that was dropped before, with an outcome $8, is marked with that, and ends with its notice.
+with found as (
+    select
+        i.id, one.outcome, one.reason,
+        one.outcome is not null or i.is_running as is_marked
     from (
         select (
             select id
             from inbox
             where channel = s.channel and account = s.account and external_id = s.external_id
-        ) as id, s.reason, null::timestamptz as until, null as sender
+        ) as id, null as outcome, s.reason, null::timestamptz as until, null as sender
         from unnest($1::text[], $2::text[], $3::text[], $4::text[])
             as s (channel, account, external_id, reason)
         union all
-        select e.id, e.reason, e.until, e.sender
-        from unnest($7::bigint[], $8::text[], $9::timestamptz[], $10::text[])
-            as e (id, reason, until, sender)
+        select e.id, e.outcome, e.reason, e.until, e.sender
+        from unnest($7::bigint[], $8::text[], $9::text[], $10::timestamptz[], $11::text[])
+            as e (id, outcome, reason, until, sender)
         order by 1
-    ) as found
+    ) as one
     cross join lateral (
-        select id
+        select
+            id,
+            one.until is not null and exists (
+                select
+                from runs
+                where outcome is null and node = $6
+                  and id = coalesce(
+                      inbox.run_id, (select head.run_id from inbox as head where head.id = inbox.joined)
+                  )
+            ) as is_running
         from inbox
-        where id = found.id and (state = 'pending' and kind = 'message') is true
+        where id = one.id and (state = 'pending' and kind = 'message') is true
           and ((select owner from sessions where key = inbox.session) <> $6) is not true
-          and ((message ->> 'sent_at')::timestamptz > found.until) is not true
+          and ((message ->> 'sent_at')::timestamptz > one.until) is not true
           and (
-              coalesce(nullif(message ->> 'asker', ''), message #>> '{sender,id}') <> found.sender
+              coalesce(nullif(message ->> 'asker', ''), message #>> '{sender,id}') <> one.sender
           ) is not true
-          and (
-              found.until is null
-              or not exists (
-                  select from runs where id = inbox.run_id and outcome is null and node = $6
-              )
-          )
+          -- One that is dropped, or marked, waits only for its end.
+          and (one.until is null or outcome is null)
         offset 0
         for update
     ) as i
+), open as (
+    -- One that is named too is not marked, it ends.
+    select distinct on (id) *
+    from found
+    order by id, is_marked
 )
 update inbox
-set state = 'done', outcome = 'cancelled', reason = open.reason, finished_at = $5
+set outcome = coalesce(open.outcome, 'cancelled'), reason = open.reason,
+    state = case when open.is_marked then inbox.state else 'done' end,
+    finished_at = case when not open.is_marked then $5::timestamptz end
 from open
 where inbox.id = open.id and inbox.id = any (array(select id from open))
 returning inbox.id;
+
+-- name: waiting_before
+-- The pending messages of a locked session, with $2 those that came before this row.
+select id
+from inbox
+where session = $1 and state = 'pending' and (kind = 'message') is true and (id >= $2) is not true;
 
 -- name: waiting
 -- The oldest messages of a session that are not done.

@@ -182,20 +182,21 @@ returning
     runs.outcome;
 
 -- name: end_crashed_rows
--- End the messages of some runs that have no attempts left, with those that these runs have taken in;
--- returns them, so that their senders can be notified. Notes in the runs that they have these messages.
+-- End the messages of some runs that have no attempts left, with those that these runs have taken in,
+-- unless a stop has cancelled them; returns them, so that their senders can be notified. Notes in the runs that they have these messages.
 with crashed as (
     select i.id, i.session, i.run_id
     from runs as r
     cross join lateral unnest(r.inbox) as row_id
     cross join lateral (select * from inbox where id = row_id offset 0) as i
     where r.id = any ($1::text[]) and i.run_id = r.id and i.state = 'pending' and i.attempts >= $2
+      and i.outcome is null
 ), ended as (
     update inbox as i
     set state = 'done', outcome = 'lost', reason = 'crashed', finished_at = $3,
         run_id = crashed.run_id
     from crashed
-    where i.session = crashed.session and i.state = 'pending'
+    where i.session = crashed.session and i.state = 'pending' and i.outcome is null
       and i.session = any (array(select session from crashed))
       and (i.id = crashed.id or i.joined = crashed.id)
     returning i.id, i.session, i.message, i.run_id, i.id <> crashed.id as was_taken_in

@@ -111,13 +111,14 @@ with not_durable as materialized (
         order by id
     ) as wanted
     cross join lateral (
-        select id, state
+        select id, state, outcome
         from inbox
         where id = wanted.id
         limit 1
         for update
     ) as i
-    where i.state = 'pending'
+    -- One with an outcome is stopped or dropped, and waits only for its end.
+    where i.state = 'pending' and i.outcome is null
 ), stored as (
     insert into runs (
         id, session, agent, trigger, lane, node, fence, epoch, parent, model, channel, account,

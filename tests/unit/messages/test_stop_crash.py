@@ -29,7 +29,7 @@ from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.jobs import JobDraft, Requester
 from goclaw_py.scheduler.dispatcher import Dispatcher
-from goclaw_py.scheduler.models import QueuePolicy, Request
+from goclaw_py.scheduler.models import Mode, QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import StopReport
@@ -142,6 +142,47 @@ async def test_a_message_that_was_being_committed_stays_stopped_too() -> None:
     async with a_process(ways=ONE_BY_ONE, database=database) as second:
         await until(lambda: not database.pending)
         assert (second.scripted.prompts, await second.outcomes()) == ([], [])
+
+
+@pytest.mark.parametrize("redelivered", [True, False])
+@pytest.mark.parametrize("text", ["/stopall", "/new"])
+async def test_a_crash_brings_nothing_back_that_newer_messages_had_ended_before(
+    text: str, *, redelivered: bool
+) -> None:
+    """A run that is being interrupted, and messages that wait for the notice of their drop."""
+    ways = Ways(direct=QueuePolicy(mode=Mode.INTERRUPT), cancel_grace_s=30.0)
+    database, channel = MemoryDatabase(), DraftingChannel()
+    async with a_process(stubborn(), ways, database=database, channels=(channel,)) as first:
+        await first.say("first", "second", "third", "fourth", apart_s=0.1)
+        await first.gateway.accept([message(text, redelivered=redelivered)])
+        first.kill()
+    async with after_crash(ScriptedAgent(), database, channel) as (second, after):
+        await until(lambda: not database.pending and not database.unsent)
+        assert second.scripted.prompts == []
+        notice = "A newer message replaced 2 waiting messages: “second”, “third”"
+        assert notice in after.texts()
+
+
+async def test_what_another_node_has_stored_before_an_answered_stop_does_not_begin() -> None:
+    """It comes here behind the answer, and before the stop is stored (SPEC NODE-1)."""
+    database = MemoryDatabase()
+    async with (
+        a_process(ways=ONE_BY_ONE, database=database) as process,
+        a_process(ways=ONE_BY_ONE, database=database) as other,
+    ):
+        await process.say("first")
+        await until(lambda: process.scripted.prompts == ["first"])
+        process.store.broken = {"claim_pending", "accept"}
+        work = message("work")
+        stop = replace(message("/stopall"), sent_at=work.sent_at + timedelta(seconds=1))
+        await other.gateway.accept([work])
+        await asyncio.sleep(1)
+        with pytest.raises(StoreUnavailable):
+            await process.gateway.accept([stop])
+        await asyncio.sleep(1)
+        process.store.broken = {"accept"}
+        await until(lambda: not database.pending)
+        assert [one.scripted.prompts for one in (process, other)] == [["first"], []]
 
 
 async def test_a_stop_whose_commit_failed_stores_what_it_stopped_when_it_comes_again() -> None:
@@ -296,7 +337,7 @@ class Scene:
         )
         self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
-        self.canceller.connect(self, rights, Mailboxes(), lambda _: self.subagents)
+        self.canceller.connect(self, rights, Mailboxes(), lambda _: self.subagents, lambda _: ())
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         return list(self.notifications[target]) if creator is None else []

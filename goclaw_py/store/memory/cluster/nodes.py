@@ -148,11 +148,13 @@ class MemoryNodes(MemoryPart):
         runs = self._unfinished(nodes, only)
         cut = self._db.end_runs(runs, Outcome.LOST, Reason.CRASHED, now, error)
         ids = {run.new.id for run in cut}
-        lost = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
+        crashed = [row for row in self._db.rows_of(ids) if row.attempts >= max_attempts]
+        lost = [row for row in crashed if row.dropped is None]
         for row in lost[:]:
             for taken in [one for one in self._db.pending.values() if one.joined == row.id]:
-                taken.run_id = row.run_id
-                lost.append(taken)
+                if taken.dropped is None:
+                    taken.run_id = row.run_id
+                    lost.append(taken)
         gave_up = [
             rules.LostMessage(row.id, row.session, row.message, row.run_id)
             for row in lost

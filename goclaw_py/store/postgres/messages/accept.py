@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TypeAlias
@@ -17,6 +17,7 @@ from goclaw_py.ports.store import (
     NewInbox,
     NewPairing,
     Notice,
+    Stops,
 )
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
@@ -32,6 +33,8 @@ _PEOPLE = queries("people")
 
 _Key: TypeAlias = tuple[str, str, str]
 """Channel, account and external id of a message, as stored."""
+
+_Columns: TypeAlias = tuple[object, ...]
 
 
 # Made for every message, so these are not frozen: that would cost more than all they do.
@@ -113,6 +116,37 @@ async def enter(connection: Connection, rows: Sequence[NewInbox], *, now: dateti
     await _Batch([offer(rows, (), NodeId(""), now)]).store_whole(connection)
 
 
+async def stop(
+    connection: Connection,
+    named: Collection[_Columns],
+    found: Collection[_Columns],
+    *,
+    node: NodeId,
+    now: datetime,
+) -> None:
+    """Cancel messages of locked sessions, unless another node owns theirs.
+
+    ``named`` have a channel, an account, an external id and a reason; those that a stop of
+    everything has ``found`` are made by ``found_by``.
+    """
+    if named or found:
+        columns = list(map(list, zip(*named, strict=True))) or [[]] * 4
+        more = list(map(list, zip(*found, strict=True))) or [[]] * 5
+        if await connection.fetch(_SQL["stop"], *columns, now, node, *more):
+            await close_forsaken(connection, now=now)
+
+
+def found_by(stops: Stops, until: datetime, rows: Iterable[int]) -> list[_Columns]:
+    """Return what a stop of everything has found: ``rows`` before it, if sent ``until`` then."""
+    dropped = {one.row: one for one in stops.dropped}
+    found: list[_Columns] = []
+    for row in rows:
+        mark = dropped.get(row)
+        outcome, reason = (None, stops.reason) if mark is None else (mark.outcome, mark.reason)
+        found.append((row, outcome, reason, until, storable(stops.by)))
+    return found
+
+
 class _Batch:
     """The rows of some callers; the first caller with a message gets it."""
 
@@ -158,8 +192,8 @@ class _Batch:
 
     async def stop(self, connection: Connection, stored: _Stored) -> None:
         """Cancel what was stopped, including stored messages of the same batch."""
-        named: list[tuple[object, ...]] = []
-        found: list[tuple[object, ...]] = []
+        named: list[_Columns] = []
+        found: list[_Columns] = []
         for row in self.stops:
             stops, message = row.stops, row.message
             if stops is None:
@@ -168,12 +202,8 @@ class _Batch:
             named += [(*place, name, stops.reason) for name in storable(stops.messages)]
             if stops.everything:
                 rows = stored.before.get(row.session, ())
-                found += [(one, stops.reason, message.sent_at, storable(stops.by)) for one in rows]
-        if named or found:
-            columns = list(map(list, zip(*named, strict=True))) or [[]] * 4
-            more = list(map(list, zip(*found, strict=True))) or [[]] * 4
-            if await connection.fetch(_SQL["stop"], *columns, self.now, self._node, *more):
-                await close_forsaken(connection, now=self.now)
+                found += found_by(stops, message.sent_at, rows)
+        await stop(connection, named, found, node=self._node, now=self.now)
 
     async def _store(self, connection: Connection, *, whole: bool) -> _Stored:
         alone = next(iter(self._rows.values())) if len(self._rows) == 1 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 
@@ -17,17 +17,20 @@ from goclaw_py.ports.store import (
     NewPairing,
     Notice,
     Place,
+    Stops,
     Unanswered,
 )
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
 from goclaw_py.store.postgres.group import Group
-from goclaw_py.store.postgres.messages.accept import accept, offer
+from goclaw_py.store.postgres.messages.accept import accept, found_by, offer, stop
 from goclaw_py.store.postgres.part import PostgresPart, claim, enqueue, notify, place_columns
 from goclaw_py.store.postgres.pool import Pool
 from goclaw_py.store.sql import queries
 
 _SQL = queries("inbox")
+
+_NEVER = datetime.max.replace(tzinfo=UTC)
 
 _FLIGHTS = 2
 """Concurrent transactions: while one waits for the disk, the next is prepared."""
@@ -111,6 +114,23 @@ class PostgresInbox(PostgresPart):
                 await enqueue(connection, say, session=session, now=now)
             if ended:
                 await close_forsaken(connection, now=now)
+
+    async def stop_session(
+        self,
+        session: SessionKey,
+        stops: Stops,
+        *,
+        node: NodeId,
+        now: datetime,
+        before: InboxRow | None = None,
+    ) -> None:
+        async with self._pool.transaction() as connection:
+            await connection.fetch(_SQL["lock_sessions_named"], [session])
+            upto = None if before is None else before.id
+            waiting = await connection.fetch(_SQL["waiting_before"], session, upto)
+            until = _NEVER if before is None else before.message.sent_at
+            found = found_by(stops, until, [row["id"] for row in waiting])
+            await stop(connection, (), found, node=node, now=now)
 
     async def unanswered(
         self, session: SessionKey, *, ended: bool, limit: int = 50
