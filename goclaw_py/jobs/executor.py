@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goclaw_py.common.clock import new_run_id
@@ -19,7 +19,15 @@ from goclaw_py.jobs.policy import JobPolicy
 from goclaw_py.jobs.targets import JobTargets
 from goclaw_py.jobs.work_items import NoWork, WorkItems
 from goclaw_py.model.errors import ApprovalNeeded, WorkSourceError
-from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName, OccurrenceId, RunId, SessionKey
+from goclaw_py.model.ids import (
+    CRON_LANE,
+    AgentName,
+    LaneName,
+    NodeId,
+    OccurrenceId,
+    RunId,
+    SessionKey,
+)
 from goclaw_py.model.messages import OutboundMessage, Target
 from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
 from goclaw_py.model.owners import Maker
@@ -118,12 +126,14 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         everything: bool,
         run: RunId | None = None,
         creator: str | None = None,
+        reached: Collection[NodeId] = (),
     ) -> int:
         """Stop occurrences that wait and are not claimed; return their number.
 
         ``where`` is their target, or the session of the run that waits for an answer. Stops the one
         that ``run`` names, otherwise the first due, or ``everything``; ``creator`` selects the jobs
-        that this person requested. Raises ``StoreUnavailable``.
+        that this person requested. With ``reached``, the nodes that have stopped their own, also
+        all with this target of other nodes, which may be dead. Raises ``StoreUnavailable``.
         """
         stopped, target = 0, where if isinstance(where, Target) else None
         asking_in = None if isinstance(where, Target) else where
@@ -134,7 +144,16 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
                 stopped += await self._occurrences.end_waiting(one)
                 if stopped and not everything:
                     break
-        return stopped
+        left = await self._store.occurrences_elsewhere(reached) if reached else ()
+        marked = [
+            one.id
+            for one in left
+            if creator in (None, one.job.creator)
+            and await self._places.target_of(one.job) == target
+        ]
+        if marked:
+            await self._store.mark_stopped(marked)  # The next claim finds it stopped.
+        return stopped + len(marked)
 
     # ------------------------------------------------------------------ performing
 

@@ -100,10 +100,12 @@ class JobStops(Protocol):
         everything: bool,
         run: RunId | None = None,
         creator: str | None = None,
+        reached: Collection[NodeId] = (),
     ) -> int:
         """Stop unclaimed occurrences that wait; return their number.
 
-        ``where`` is their target, or the session of the run that waits for an answer. Raises
+        ``where`` is their target, or the session of the run that waits for an answer. ``reached``
+        are the nodes that have stopped theirs: all of other nodes are stopped too. Raises
         ``StoreUnavailable``.
         """
 
@@ -386,12 +388,18 @@ class RunCanceller:
         return stopped
 
     async def stop_waiting_jobs(
-        self, chat: Target, *, everything: bool, run: RunId | None = None, by: str | None = None
+        self,
+        chat: Target,
+        *,
+        everything: bool,
+        run: RunId | None = None,
+        by: str | None = None,
+        reached: Collection[NodeId] = (),
     ) -> int:
-        """Stop unclaimed occurrences with this target. Raises ``StoreUnavailable``."""
+        """Stop unclaimed occurrences with this target, as ``JobStops.stop_waiting``."""
         creator = None if by is None else person_at(chat, by)
         return await self._job_runs.stop_waiting(
-            chat, everything=everything, run=run, creator=creator
+            chat, everything=everything, run=run, creator=creator, reached=reached
         )
 
     async def keep(self, stopped: CancelResult | None = None) -> None:

@@ -71,22 +71,27 @@ class RemoteCanceller:
         logged.
         """
         others, runs, jobs = await self._others(), 0, 0
+        reached: list[NodeId] = []
         if command.everything:
+            reached.append(self._node())
             asked = (self._stop_jobs_of(node, chat, command, stopped) for node in others)
-            for of_node in await asyncio.gather(*asked):
-                runs, jobs = runs + of_node[0], jobs + of_node[1]
+            for node, of_node in zip(others, await asyncio.gather(*asked), strict=True):
+                if of_node is not None:
+                    reached.append(node)
+                    runs, jobs = runs + of_node[0], jobs + of_node[1]
         else:
             for node in others:
-                if any(of_node := await self._stop_jobs_of(node, chat, command, stopped)):
+                of_node = await self._stop_jobs_of(node, chat, command, stopped)
+                if of_node is not None and any(of_node):
                     return of_node
-        # What no node has claimed: it waits for its session.
+        # What waits for its session, and what silent or dead nodes have: it may run on another one.
         return runs, jobs + await self._canceller.stop_waiting_jobs(
-            chat, everything=command.everything, run=command.run, by=stopped.by
+            chat, everything=command.everything, run=command.run, by=stopped.by, reached=reached
         )
 
     async def _stop_jobs_of(
         self, node: NodeId, chat: Target, command: StopCommand, stopped: CancelResult
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int] | None:
         facts = {
             "chat": [chat.channel, chat.account, chat.chat, chat.thread],
             "everything": command.everything,
@@ -98,7 +103,7 @@ class RemoteCanceller:
             answer = await self._calls.ask(node, _STOP_JOBS, **facts)
         except GoclawError as error:
             log.warning("remote_jobs_not_stopped", extra={"node": node, "error": str(error)})
-            return 0, 0
+            return None
         return len(answer["runs"]), len(answer["jobs"])
 
     async def _others(self) -> Sequence[NodeId]:

@@ -66,6 +66,20 @@ async def test_one_that_has_not_begun_is_stopped_too(world: World) -> None:
     assert again.stopped
 
 
+async def test_occurrences_elsewhere_are_those_that_may_be_claimed_again(world: World) -> None:
+    await added(world.a, a_job("tea"))
+    claimed = await claim_one(world.a)
+    assert await world.b.occurrences_elsewhere([B, A]) == []
+    (there,) = await world.b.occurrences_elsewhere([B])
+    assert (there.id, there.job.id) == (claimed.id, claimed.job.id)
+    now = await recovered(world)
+    assert [one.id for one in await world.b.occurrences_elsewhere([B])] == [claimed.id]
+    again = await claim_one(world.b, node=B, now=now)
+    assert await world.b.occurrences_elsewhere([B]) == []
+    await world.b.end_occurrence(ended(again), node=B)
+    assert await world.b.occurrences_elsewhere([A]) == []
+
+
 async def test_what_has_ended_keeps_its_end(world: World) -> None:
     await added(world.a, a_job("tea"))
     claimed = await claim_one(world.a)

@@ -71,6 +71,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "moves.sessions_of": (WHOLE, ONCE_PER_CHAT),
     "occurrences.mark_undelivered": (600, "it reads the messages that died in a few days"),
     "heartbeat_runs.undelivered": (600, "it reads the messages that died in a few days"),
+    "occurrences.not_held_by": (1_000, "it reads what waits, when everything is stopped"),
     "occurrences.stats": (1_000, RANGE),
     "nodes.free_outbox": (11_000, "it reads what is unsent, to find what a lost node was sending"),
     "outbox.newest_sending": (11_000, "it reads what is unsent"),

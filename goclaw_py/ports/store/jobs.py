@@ -209,6 +209,9 @@ class JobStore(Protocol):
         With ``asking_in`` only those that wait for the answer to a question of a run in a session.
         """
 
+    async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
+        """Return the unfinished occurrences that none of these nodes has, and that do not wait."""
+
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:

@@ -258,6 +258,17 @@ from job_runs as l
 where l.status = 'waiting' and ($1::text is null or l.reason = 'approval' and l.waits_for = $1)
 order by l.scheduled_at, l.id;
 
+-- name: not_held_by
+-- Those that have not ended, do not wait, and that none of some nodes has.
+-- use: waited
+from job_runs as l
+where l.id = any (array(
+    select id from job_runs where finished_at is null and not manual and node is null
+    union all
+    select id from job_runs where node is not null and node <> all ($1::text[])
+)) and l.status <> 'waiting'
+order by l.scheduled_at, l.id;
+
 -- name: lock_job
 -- Locks one job.
 select * from cron_jobs

@@ -72,3 +72,20 @@ async def test_a_stop_holds_although_the_database_is_away_for_longer_than_a_leas
         await until_idle(first)
         assert [*agent.prompts, *second.scripted.prompts].count("report") == 1
         assert await ends(first, job) == ["cancelled:stopped"]
+
+
+@pytest.mark.parametrize("after_s", [1.0, 5.0])
+async def test_a_stop_of_everything_meets_the_job_of_a_node_that_has_just_died(
+    after_s: float,
+) -> None:
+    """Nobody can ask that node, and its occurrence waits for the end of its lease."""
+    database, agent = MemoryDatabase(), ScriptedAgent(Block())
+    async with at_work(agent, Wanted(at(60)), database) as (first, job):
+        first.kill()
+        async with a_process(database=database) as second:
+            await asyncio.sleep(after_s)
+            await second.say("/stopall")
+            await asyncio.sleep(_LATER_S)
+            assert second.scripted.requests == []
+            assert await ends(second, job) == ["cancelled:stopped"]
+            assert second.channel.texts()[0] == "Stopped 1 job."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -355,6 +355,7 @@ class Scene:
         everything: bool,
         run: RunId | None = None,
         creator: str | None = None,
+        reached: Collection[NodeId] = (),
     ) -> int:
         return 0
 

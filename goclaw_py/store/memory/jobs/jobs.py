@@ -259,6 +259,9 @@ class MemoryJobs(MemoryPart):
             or (row.why is Why.APPROVAL and self._db.cron.waiting[row.id] == asking_in)
         ]
 
+    async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
+        return [self._waited(row) for row in self._db.cron.not_held_by(nodes)]
+
     def _may_begin(self, key: SessionKey, node: NodeId, now: datetime, *, unheld: bool) -> bool:
         session = self._db.sessions.get(key)
         if session is not None and session.owner == node:

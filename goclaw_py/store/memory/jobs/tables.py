@@ -365,6 +365,11 @@ class JobTables:
         """Return the occurrences that these nodes have claimed."""
         return [row for row in self.logs.values() if row.node is not None and row.node in nodes]
 
+    def not_held_by(self, nodes: Collection[NodeId]) -> list[LoggedOccurrence]:
+        """Return the unfinished occurrences that none of these nodes has, and that do not wait."""
+        rows = [row for row in self.logs.values() if row.finished_at is None]
+        return [row for row in rows if row.node not in nodes and row.id not in self.waiting]
+
     def forget_run(self, run: NewRun) -> None:
         """Record that a run was deleted, also for its occurrence."""
         if run.occurrence is not None:

@@ -237,6 +237,11 @@ class PostgresJobs(PostgresPart):
         read = (rows.claimed(row, row["claimed_at"]) for row in found)
         return rows.waited(found, [one for one in read if isinstance(one, OccurrenceClaim)])
 
+    async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
+        found = await self._pool.fetch(_LOG["not_held_by"], list(nodes))
+        read = (rows.claimed(row, row["claimed_at"]) for row in found)
+        return [one for one in read if isinstance(one, OccurrenceClaim)]
+
     async def claim_now(
         self, node: NodeId, job_id: JobId, *, now: datetime, occurrence: OccurrenceId
     ) -> OccurrenceClaim | None:
