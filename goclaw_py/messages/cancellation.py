@@ -402,6 +402,21 @@ class RunCanceller:
             chat, everything=everything, run=run, creator=creator, reached=reached
         )
 
+    async def stop_subagents_elsewhere(
+        self, chat: Target, stopped: CancelResult, reached: Collection[NodeId]
+    ) -> int:
+        """Let no node continue the background subagents of nodes that were not ``reached``.
+
+        It has the limits of what was ``stopped`` here. Raises ``StoreUnavailable``.
+        """
+        if stopped.session is None:
+            return 0
+        sender = None if stopped.by is None else person_at(chat, stopped.by)
+        left = await self._store.subagents_elsewhere(stopped.session, reached, sender=sender)
+        if left:
+            await self._store.mark_stopped(left)
+        return len(left)
+
     async def keep(self, stopped: CancelResult | None = None) -> None:
         """Store that stopped messages get no answer, so that they do not run after a crash.
 

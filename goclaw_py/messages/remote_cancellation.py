@@ -79,6 +79,7 @@ class RemoteCanceller:
                 if of_node is not None:
                     reached.append(node)
                     runs, jobs = runs + of_node[0], jobs + of_node[1]
+            runs += await self._canceller.stop_subagents_elsewhere(chat, stopped, reached)
         else:
             for node in others:
                 of_node = await self._stop_jobs_of(node, chat, command, stopped)

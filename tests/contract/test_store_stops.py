@@ -94,10 +94,16 @@ async def test_a_stopped_subagent_is_not_continued_after_its_node_died(world: Wo
         session=SessionKey("agent:default:subagent:s"),
         trigger=Trigger.SUBAGENT,
         task=SubagentTask("pay", "bills"),
+        payer=key_of(ANN),
     )
     await world.a.begin_run(run, node=A)
+    assert await world.b.subagents_elsewhere(key_of(ANN), [B, A]) == []
+    assert await world.b.subagents_elsewhere(key_of(BOB), [B]) == []
+    assert await world.b.subagents_elsewhere(key_of(ANN), [B], sender="eve") == []
+    assert await world.b.subagents_elsewhere(key_of(ANN), [B]) == ["s"]
     await world.a.mark_stopped(["s"])
     await recovered(world)
+    assert await world.b.subagents_elsewhere(key_of(ANN), [B]) == []
     assert await world.b.interrupted_subagents(since=T0) == []
 
 

@@ -160,6 +160,14 @@ class NodeStore(Protocol):
         Live nodes are not changed. Several nodes may call it at once; one of them does the work.
         """
 
+    async def subagents_elsewhere(
+        self, payer: SessionKey, nodes: Collection[NodeId], *, sender: str | None = None
+    ) -> list[RunId]:
+        """Return the running background subagents for which a session pays, on no such node.
+
+        ``sender`` selects those that this person requested.
+        """
+
     async def mark_stopped(self, ids: Collection[str]) -> None:
         """Store that runs, and occurrences of jobs or of these runs, were stopped on request.
 

@@ -109,6 +109,15 @@ where owner = any ($1::text[])
 order by key
 for update;
 
+-- name: subagents_elsewhere
+-- The running background subagents for which session $1 pays, on none of the nodes $2; with $3 only
+-- those that this person requested.
+select id
+from runs
+where payer = $1 and outcome is null and task is not null and node <> all ($2::text[])
+  and ($3::text is null or sender = $3)
+order by started_at, id;
+
 -- name: mark_stopped_runs
 -- Note that unfinished runs were stopped. ``is true`` keeps the partial indexes of open rows out: with
 -- statistics of an earlier day, the planner reads the whole index.

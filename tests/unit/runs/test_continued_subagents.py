@@ -253,3 +253,22 @@ async def test_a_continued_subagent_is_stopped(typed: str, *, elsewhere: bool) -
             if typed != "/new":
                 assert told == ["Stopped."]
             assert (await subagents(node))[-1].outcome is Outcome.CANCELLED
+
+
+@pytest.mark.parametrize(("chat", "paid"), [("ann", []), ("bob", ["Bob", "Eve"])])
+async def test_a_stop_of_everything_meets_the_subagent_of_a_node_that_has_just_died(
+    chat: str, paid: list[str]
+) -> None:
+    """SPEC CMD-1, CMD-2: nobody can ask that node, and another one would continue it."""
+    database, rest = MemoryDatabase(), Payer()
+    async with (
+        hanging(Payer(hangs_at=1), database) as first,
+        a_process(CallableAgent(rest), database=database) as second,
+    ):
+        await asyncio.sleep(30)  # The chat is of no node.
+        first.kill()
+        await second.say("/stopall", chat=chat)
+        await asyncio.sleep(120)
+        assert rest.paid == paid
+        first_run, *_ = await subagents(second)
+        assert first_run.outcome is (Outcome.LOST if paid else Outcome.CANCELLED)

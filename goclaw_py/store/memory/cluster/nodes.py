@@ -98,6 +98,19 @@ class MemoryNodes(MemoryPart):
         self._db.free(dead)
         return replace(report, nodes=tuple(dead))
 
+    async def subagents_elsewhere(
+        self, payer: SessionKey, nodes: Collection[NodeId], *, sender: str | None = None
+    ) -> list[RunId]:
+        return [
+            run_id
+            for run_id, run in self._db.runs.items()
+            if run.end is None
+            and run.new.task is not None
+            and run.new.payer == storable(payer)
+            and run.node not in nodes
+            and sender in (None, run.asked.sender)
+        ]
+
     async def mark_stopped(self, ids: Collection[str]) -> None:
         for one in storable(tuple(ids)):
             run = self._db.runs.get(RunId(one))

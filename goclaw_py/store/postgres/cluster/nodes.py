@@ -112,6 +112,12 @@ class PostgresNodes(PostgresPart):
             await _apologise(connection, [_lost(row) for row in ended], apology, now)
         return RecoveryReport(tuple(dead), tuple(_cut_run(run) for run in runs), len(ended))
 
+    async def subagents_elsewhere(
+        self, payer: SessionKey, nodes: Collection[NodeId], *, sender: str | None = None
+    ) -> list[RunId]:
+        found = await self._pool.fetch(_SQL["subagents_elsewhere"], payer, list(nodes), sender)
+        return [RunId(row["id"]) for row in found]
+
     async def mark_stopped(self, ids: Collection[str]) -> None:
         """Two transactions: whoever ends a run locks its job before its occurrence."""
         await self._pool.fetch(_SQL["mark_stopped_runs"], list(ids))
