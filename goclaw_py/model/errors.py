@@ -120,12 +120,7 @@ class SettingChanged(GoclawError):
 
 
 class StoreError(GoclawError):
-    """An error of the database.
-
-    Args:
-        fact: What is wrong.
-        cure: What to do about it, at the end of ``str()``; "" if the error does not tell.
-    """
+    """An error of the database. ``cure`` is what to do about it, "" if that is not known."""
 
     def __init__(self, fact: str = "", cure: str = "") -> None:
         super().__init__(f"{fact}; {cure}" if cure else fact)
@@ -268,10 +263,7 @@ class ChatGone(Undeliverable):
 
 
 class TopicGone(Undeliverable):
-    """The topic of a chat is closed, or deleted (SPEC CHAN-6).
-
-    Nothing was sent. The general topic of the chat may accept the message.
-    """
+    """The topic of a chat is closed, or deleted; nothing was sent (SPEC CHAN-6)."""
 
     def __init__(self, message: str, *, closed: bool = True) -> None:
         super().__init__(message)
