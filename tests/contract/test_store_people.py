@@ -47,32 +47,28 @@ async def ask(world: World, *senders: str) -> None:
     await world.a.accept([], node=A, now=T0, pairings=pairings)
 
 
-async def test_the_first_person_becomes_owner_even_as_guest(world: World) -> None:
-    """CHAN-5: of each account. A later one is guest only if asked. A code works once."""
-    await ask(world, "1", "2", "3")
-    person = await world.a.approve("code 1", guest=True, now=at(1))
-    assert person == Person("telegram", "default", Sender("1", "name 1"), Standing.OWNER, at(1))
-    assert await world.b.people() == [person]
-    assert await world.a.approve("code 1", guest=False, now=T0) is None
-    for number, guest in (("2", True), ("3", False)):
-        assert await world.a.approve(f"code {number}", guest=guest, now=at(int(number)))
-    standings = [(person.sender.id, person.standing) for person in await world.a.people()]
-    assert standings == [("3", Standing.OWNER), ("2", Standing.GUEST), ("1", Standing.OWNER)]
-    assert await world.a.pairing_requests(now=T0) == []
-    other = pairing("4", "code 4")
-    other = replace(other, request=replace(other.request, account="second"))
-    await world.a.accept([], node=A, now=T0, pairings=[other])
-    person = await world.a.approve("code 4", guest=True, now=T0)
-    assert person is not None
-    assert person.standing is Standing.OWNER
-
-
-async def test_only_one_of_two_guests_approved_at_once_becomes_owner(world: World) -> None:
+@pytest.mark.parametrize("before", [None, Standing.GUEST, Standing.OWNER])
+async def test_a_guest_is_never_an_owner(world: World, before: Standing | None) -> None:
+    """CHAN-5: not even the first person of an account. A code works once."""
     await ask(world, "1", "2")
-    stores = (("1", world.a), ("2", world.b))
-    await asyncio.gather(*(one.approve(f"code {n}", guest=True, now=T0) for n, one in stores))
+    if before is not None:
+        assert await world.a.approve("code 1", guest=before is Standing.GUEST, now=T0)
+    person = await world.a.approve("code 2", guest=True, now=at(1))
+    assert person == Person("telegram", "default", Sender("2", "name 2"), Standing.GUEST, at(1))
+    assert person in await world.b.people()
+    assert await world.a.approve("code 2", guest=False, now=at(1)) is None
     standings = [person.standing for person in await world.a.people()]
-    assert sorted(standings) == [Standing.GUEST, Standing.OWNER]
+    assert standings == [Standing.GUEST, *filter(None, [before])]
+
+
+async def test_people_approved_at_once_get_the_roles_that_were_chosen(world: World) -> None:
+    await ask(world, "1", "2", "3")
+    chosen = (("1", world.a, True), ("2", world.b, True), ("3", world.a, False))
+    await asyncio.gather(
+        *(one.approve(f"code {n}", guest=guest, now=T0) for n, one, guest in chosen)
+    )
+    standings = {person.sender.id: person.standing for person in await world.a.people()}
+    assert standings == {"1": Standing.GUEST, "2": Standing.GUEST, "3": Standing.OWNER}
 
 
 async def test_an_unknown_or_expired_code_approves_nobody(world: World) -> None:

@@ -207,9 +207,11 @@ def check_owners(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that there is an owner, who receives alerts (SPEC CHAN-5, CHAN-10)."""
     if facts.work is None or not _accounts(facts):
         return
-    owners = [one for one in facts.work.people if one.standing is Standing.OWNER]
+    approved = (one for one in facts.work.people if one.standing is Standing.OWNER)
+    listed = (sender for account in _accounts(facts) for sender in account.settings.allow)
+    owners = dict.fromkeys((*(one.sender.name or one.sender.id for one in approved), *listed))
     if owners:
-        yield Finding("owners", ", ".join(one.sender.name or one.sender.id for one in owners))
+        yield Finding("owners", ", ".join(owners))
     elif facts.work.asking:
         who = ", ".join(one.sender.name or one.sender.id for one in facts.work.asking)
         cure = "goclaw pairing approve CODE, with the code that the bot sent them"

@@ -113,8 +113,8 @@ class PeopleStore(Protocol):
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
         """Approve the person of a valid request, and remove it; None if there is no such request.
 
-        With ``guest`` the person becomes a guest, unless they are the first of the account; others
-        become owners. In the same transaction the person is notified, their messages go into the
+        With ``guest`` the person becomes a guest, also as the first of the account; others become
+        owners. In the same transaction the person is notified, their messages go into the
         inbox, to be answered in one turn, and the messages that asked the owners show the
         decision. Sends ``Notice.PEOPLE``, ``Notice.OUTBOX``, and ``Notice.INBOX`` for messages.
         """
@@ -124,8 +124,8 @@ class PeopleStore(Protocol):
     ) -> PairingRequest | None:
         """Apply an owner's decision about a request of ``place``, and remove the request.
 
-        ``by`` is the owner's name, shown to other owners. An approval works as ``approve``, except
-        that a guest is never made an owner. A denied person is not notified and cannot ask again.
+        ``by`` is the owner's name, shown to other owners. An approval works as ``approve``. A
+        denied person is not notified and cannot ask again.
 
         Returns the request, or None if it is not stored. An expired request is not changed.
         """

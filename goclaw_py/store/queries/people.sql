@@ -94,10 +94,6 @@ from pairing_requests
 where expires_at > $1
 order by created_at, channel, account, sender_id;
 
--- name: lock_people
--- Allow one approval at a time to decide who is the first person. Readers do not wait.
-lock table people in share row exclusive mode;
-
 -- name: take_request
 -- Delete and return the oldest valid request with this code.
 delete from pairing_requests
@@ -163,17 +159,11 @@ where alert = $1 and (state = 'sent') is true and external_id is not null
 order by id;
 
 -- name: approve
--- Store a person, as guest if requested ($6), provided that there are others or that this does not
--- matter ($8).
+-- Store a person, as guest if requested ($6).
 insert into people as p (channel, account, sender_id, name, username, role, approved_at)
 values (
     $1, $2, $3, $4, $5,
-    case
-        when $6 and ($8 or exists (
-            select from people where channel = $1 and account = $2 and sender_id <> $3
-        )) then 'guest'
-        else 'owner'
-    end,
+    case when $6 then 'guest' else 'owner' end,
     $7
 )
 on conflict (channel, account, sender_id) do update

@@ -393,6 +393,7 @@ CASES = [
     hint("settings-in-use", running(started_at=START), "goclaw.toml", "restart the gateway"),
     hint("settings-in-use", running(warnings=(NO_EFFECT,)), "of a.b", "goclaw config reset 'a.b'"),
     ok("owners", says(TELEGRAM), "Ann"),
+    ok("owners", working(TELEGRAM + 'allow = ["1001"]\n'), "1001"),
     hint("owners", working(TELEGRAM), "nobody receives", "goclaw pairing approve"),
     hint("owners", working(TELEGRAM, asking=[ASKS]), "requests: Bob", "goclaw pairing approve"),
     ok("groups", plain, "none pending"),

@@ -25,14 +25,10 @@ async def admit(
     taken: Row,
     verdict: AccessVerdict,
     *,
-    sure: bool,
     by: str,
     now: datetime,
 ) -> Person:
-    """Approve the person of a removed request.
-
-    ``sure``: a guest stays a guest, even as the first person.
-    """
+    """Approve the person of a removed request."""
     request = rows.pairing_request(taken)
     person = await connection.row(
         _SQL["approve"],
@@ -43,7 +39,6 @@ async def admit(
         request.sender.username,
         verdict is AccessVerdict.GUEST,
         now,
-        sure,
     )
     assert person is not None
     await enqueue(connection, [rules.welcome(request)], session=None, now=now)

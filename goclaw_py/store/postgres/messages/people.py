@@ -30,23 +30,17 @@ class PostgresPeople(PostgresPart):
         return [rows.pairing_request(row) for row in found]
 
     async def approve(self, code_hash: str, *, guest: bool, now: datetime) -> Person | None:
-        """Approve a person. Approvals are serialized, so that only one is the first owner."""
         async with self._pool.transaction() as connection:
-            await connection.script(_SQL["lock_people"])
             taken = await connection.row(_SQL["take_request"], code_hash, now)
             if taken is None:
                 return None
             verdict = AccessVerdict.GUEST if guest else AccessVerdict.APPROVE
-            return await access_requests.admit(
-                connection, taken, verdict, sure=False, by="", now=now
-            )
+            return await access_requests.admit(connection, taken, verdict, by="", now=now)
 
     async def decide(
         self, request_id: str, verdict: AccessVerdict, *, place: Place, by: str, now: datetime
     ) -> PairingRequest | None:
-        """Apply a decision. Decisions are serialized, as in ``approve``."""
         async with self._pool.transaction() as connection:
-            await connection.script(_SQL["lock_people"])
             found = await connection.row(_SQL["request"], request_id, *place)
             if found is None:
                 return None
@@ -57,7 +51,7 @@ class PostgresPeople(PostgresPart):
             if request.is_group or verdict is AccessVerdict.DENY:
                 await access_requests.decide_chat(connection, found, verdict, by=by, now=now)
             else:
-                await access_requests.admit(connection, found, verdict, sure=True, by=by, now=now)
+                await access_requests.admit(connection, found, verdict, by=by, now=now)
         return request
 
     async def revoke(self, channel: str, account: str, sender_id: str) -> bool:
