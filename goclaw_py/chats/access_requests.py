@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from goclaw_py.chats import access_texts
 from goclaw_py.chats.access_control import AccessControl
@@ -15,6 +16,7 @@ from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import cut_text
 from goclaw_py.model.chat_commands import (
+    AccessAction,
     AccessButton,
     Pressed,
     access_buttons,
@@ -32,6 +34,7 @@ from goclaw_py.model.messages import (
 from goclaw_py.model.pairing_codes import (
     GROUP_VALID_FOR,
     VALID_FOR,
+    AccessVerdict,
     about_request,
     code_hash,
     make_code,
@@ -64,6 +67,14 @@ MOST_KEPT = 20
 _KEPT_CHARS = 4096
 _REMEMBERED = 10_000
 _HOUR = timedelta(hours=1)
+
+_ALLOW = AccessAction.ALLOW
+_VERDICTS: Final = {
+    AccessAction.GUEST: AccessVerdict.GUEST,
+    AccessAction.OWNER: AccessVerdict.APPROVE,
+    AccessAction.DENY: AccessVerdict.DENY,
+}
+"""The decisions; other buttons lead to one."""
 
 _Key = tuple[str, str, str]
 """Channel, account, and sender."""
@@ -100,11 +111,11 @@ class AccessRequests:
         Raises ``StoreUnavailable``.
         """
         made = [one for one in map(self._made, messages) if one is not None]
-        fresh = {_key(one.request) for one in made if not self._has_asked(one.request)}
+        fresh = {_key(one.request) for one, _ in made if not self._has_asked(one.request)}
         owners = await self._owners_chats() if fresh else ()
         asked = {place: len(self._lately(place)) for place in {key[:2] for key in fresh}}
         pairings: list[NewPairing] = []
-        for one in made:
+        for one, code in made:
             request, key = one.request, _key(one.request)
             ask: tuple[OutboundMessage, ...] = ()
             if key in fresh:
@@ -113,9 +124,13 @@ class AccessRequests:
                 ask = self._ask(request, there, asked[place])
                 asked[place] += bool(ask)
                 fresh.discard(key)
-            # About a group that owners were not asked about they can be asked later.
-            if not request.is_group or (ask and ask[0].buttons):
-                pairings.append(replace(one, say=(*one.say, *ask)))
+            is_asked = bool(ask and ask[0].buttons)
+            if code:
+                pairings.append(
+                    replace(one, say=(*self._greeting(request, code, asked=is_asked), *ask))
+                )
+            elif is_asked:  # otherwise owners can be asked about the group later
+                pairings.append(replace(one, say=ask))
         return pairings
 
     def committed(self, pairings: Sequence[NewPairing]) -> None:
@@ -128,8 +143,8 @@ class AccessRequests:
                 self._lately((request.channel, request.account)).append(self._clock.now())
             self._access_control.introduced(request)
 
-    def _made(self, message: InboundMessage) -> NewPairing | None:
-        """Return the request for a stranger's message or an unknown group."""
+    def _made(self, message: InboundMessage) -> tuple[NewPairing, str] | None:
+        """Return the request for a stranger's message or an unknown group, and its code."""
         target, now = message.target, self._clock.now()
         place = target.channel, target.account
         is_group = message.peer is PeerKind.GROUP
@@ -151,12 +166,14 @@ class AccessRequests:
             chat=target.chat,
             peer=message.peer,
         )
-        if is_group:
-            return NewPairing(request)
-        return NewPairing(request, self._greeting(target, code), self._row(message))
+        return NewPairing(request, rows=() if is_group else self._row(message)), code
 
-    def _greeting(self, target: Target, code: str) -> tuple[OutboundMessage, ...]:
-        parts = self._channels[target.channel, target.account].parts(access_texts.code(code))
+    def _greeting(
+        self, request: PairingRequest, code: str, *, asked: bool
+    ) -> tuple[OutboundMessage, ...]:
+        target = Target(request.channel, request.account, request.chat)
+        text = access_texts.code(code, asks_owner=asked)
+        parts = self._channels[target.channel, target.account].parts(text)
         return tuple(OutboundMessage(target, part, rich=True) for part in parts)
 
     def _row(self, message: InboundMessage) -> tuple[NewInbox, ...]:
@@ -184,13 +201,17 @@ class AccessRequests:
             return ()
         if asked == MOST_ASKED:
             return tuple(OutboundMessage(chat, access_texts.MORE_ASK) for chat in owners)
-        agent = self._policies.rules(Target(request.channel, request.account, request.chat)).agent
-        if request.is_group:
-            text = access_texts.asks_to_listen(request.sender.name or request.chat, agent)
-        else:
-            text = access_texts.asks_to_talk(request.sender, agent)
-        buttons, about = access_buttons(request.peer, request.id), about_request(request.id)
+        text, about = self._question(request), about_request(request.id)
+        buttons = access_buttons(request.peer, request.id)
         return tuple(OutboundMessage(chat, text, buttons=buttons, alert=about) for chat in owners)
+
+    def _question(self, request: PairingRequest) -> str:
+        # People know the bot, not its agents.
+        handle = self._channels[request.channel, request.account].handle
+        bot = f"@{handle}" if handle else "me"
+        if request.is_group:
+            return access_texts.asks_to_listen(request.sender.name or request.chat, bot)
+        return access_texts.asks_to_talk(request.sender, bot)
 
     def _lately(self, place: Place) -> deque[datetime]:
         asked, now = self._asked[place], self._clock.now()
@@ -215,11 +236,17 @@ class AccessRequests:
             target, sender.id, rules
         ):
             return Pressed("", is_used=False, toast=access_texts.NOT_AN_OWNER)
-        now = self._clock.now()
+        now, place = self._clock.now(), (target.channel, target.account)
+        verdict = _VERDICTS.get(button.action)
+        if verdict is None:
+            waiting = await self._waiting(button.request, place)
+            if waiting is not None and not (waiting.is_group and button.action is _ALLOW):
+                return self._ask_again(waiting, button.action)
+            verdict = AccessVerdict.APPROVE  # of a group; others have ended
         request = await self._store.decide(
             button.request,
-            button.verdict,
-            place=(target.channel, target.account),
+            verdict,
+            place=place,
             by=access_texts.name(sender),
             now=now,
         )
@@ -228,9 +255,23 @@ class AccessRequests:
         if request.expires_at <= now:
             return Pressed("", is_used=True, toast=access_texts.expired(request.sender))
         facts = {"channel": target.channel, "account": target.account, "chat": request.chat}
-        log.info("access_decided", extra={**facts, "verdict": button.verdict, "by": sender.id})
-        told = access_texts.result(request.sender, request.peer, button.verdict)
+        log.info("access_decided", extra={**facts, "verdict": verdict, "by": sender.id})
+        told = access_texts.result(request.sender, request.peer, verdict)
         return Pressed("", is_used=True, toast=told)
+
+    async def _waiting(self, request_id: str, place: Place) -> PairingRequest | None:
+        """Return a request of an account that can be decided."""
+        found = await self._store.pairing_requests(now=self._clock.now())
+        of_place = (one for one in found if (one.channel, one.account) == place)
+        return next((one for one in of_place if one.id == request_id), None)
+
+    def _ask_again(self, request: PairingRequest, action: AccessAction) -> Pressed:
+        """Return the question whether a person becomes an owner, or the first question."""
+        is_sure = action is _ALLOW
+        text = access_texts.asks_for_owner(request.sender) if is_sure else self._question(request)
+        buttons = access_buttons(request.peer, request.id, owner=is_sure)
+        shown = access_texts.SURE if is_sure else access_texts.NOT_DECIDED
+        return Pressed(text, is_used=False, toast=shown, buttons=buttons)
 
     def refuse(self, presses: Sequence[InboundMessage]) -> None:
         """Answer button presses of people without access, unless another node does."""

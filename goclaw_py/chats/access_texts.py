@@ -6,7 +6,6 @@ import unicodedata
 from typing import Final
 
 from goclaw_py.common.text import first_words
-from goclaw_py.model.ids import AgentName
 from goclaw_py.model.messages import PeerKind, Sender
 from goclaw_py.model.pairing_codes import VALID_FOR, AccessVerdict
 
@@ -19,34 +18,44 @@ MORE_ASK: Final = (
 )
 NOT_AN_OWNER: Final = "Only an owner can decide this, in a direct chat with me."
 DECIDED: Final = "This request was already decided."
+SURE: Final = "As owner? Please confirm."
+NOT_DECIDED: Final = "Nothing was decided."
 
 
-def code(code: str) -> str:
-    """Return the answer to a person without access, in Markdown: a tap on code copies it."""
+def code(code: str, *, asks_owner: bool) -> str:
+    """Return the answer to a person without access, in Markdown: a tap on the code copies it."""
     minutes = int(VALID_FOR.total_seconds() // 60)
+    how = (
+        "I have asked the owner. If it takes long, send them this code"
+        if asks_owner
+        else "Send this code to the owner of this bot"
+    )
     return (
-        f"You do not have access yet. Your code, valid for {minutes} minutes:\n\n"
+        f"You do not have access yet. {how}, valid for {minutes} minutes:\n\n"
         f"`{code}`\n\n"
-        "Send it to the operator of this bot, who can approve it with this command:\n\n"
-        f"`goclaw pairing approve {code}`\n\n"
-        "I will then tell you, and answer your message."
+        "When they agree, I will tell you and answer your message."
     )
 
 
-def asks_to_talk(sender: Sender, agent: AgentName) -> str:
+def asks_to_talk(sender: Sender, bot: str) -> str:
     """Return the question to owners about a person. People choose their name, but not their id."""
-    who = f"{name(sender)} (id {first_words(sender.id, _NAME_CHARS)})"
     return (
-        f"{who} wants to talk to {agent}. “Approve” makes them an owner like you; “Approve as "
-        "guest” lets them talk, without owner commands."
+        f"{_with_id(sender)} wants to talk to {bot}. A guest can talk. An owner can also do what "
+        "you can: approve tool calls, let people in, stop everything."
     )
 
 
-def asks_to_listen(group: str, agent: AgentName) -> str:
+def asks_for_owner(sender: Sender) -> str:
+    """Return the second question about a person who is to become an owner."""
+    return (
+        f"Make {_with_id(sender)} an owner? They could then approve tool calls, let people in and "
+        "stop everything, as you can."
+    )
+
+
+def asks_to_listen(group: str, bot: str) -> str:
     """Return the question to owners about a group without a decision."""
-    return (
-        f"Someone wrote to me in the group “{_clean(group)}”. May everyone there talk to {agent}?"
-    )
+    return f"Someone wrote to me in the group “{_clean(group)}”. May everyone there talk to {bot}?"
 
 
 def decided(asked: str, peer: PeerKind, verdict: AccessVerdict, by: str) -> str:
@@ -65,6 +74,10 @@ def expired(asker: Sender) -> str:
     return f"⌛ This request has expired. You get a new one when {who} writes again."
 
 
+def _with_id(sender: Sender) -> str:
+    return f"{name(sender)} (id {first_words(sender.id, _NAME_CHARS)})"
+
+
 def name(sender: Sender) -> str:
     """Return a person's name on one line: ``Ann (@ann)``."""
     called = _clean(sender.name)
@@ -81,7 +94,7 @@ def _clean(text: str) -> str:
 
 
 _DID: Final = {
-    (PeerKind.DIRECT, AccessVerdict.APPROVE): "✅ Approved",
+    (PeerKind.DIRECT, AccessVerdict.APPROVE): "✅ Approved as owner",
     (PeerKind.DIRECT, AccessVerdict.GUEST): "✅ Approved as guest",
     (PeerKind.DIRECT, AccessVerdict.DENY): "🚫 Denied",
     (PeerKind.GROUP, AccessVerdict.APPROVE): "✅ Allowed",

@@ -139,6 +139,7 @@ class CommandHandlers:
         message = row.message
         # Only commands for us become such rows; after a restart our name may not be known yet.
         command = our_command_of(message)
+        answer: str | OutboundMessage
         if command is None and not message.addressed:
             answer = ""  # people of a group among themselves
         elif command is None and message.unsupported:
@@ -147,8 +148,10 @@ class CommandHandlers:
             answer = texts.EMPTY_MESSAGE
         else:
             answer = await self._do(command, row)
-        say = [OutboundMessage(message.target, with_unread(answer, message))] if answer else []
-        await self._settle(row, Outcome.COMPLETED, say=say)
+        if isinstance(answer, str):
+            text = with_unread(answer, message) if answer else ""
+            answer = OutboundMessage(message.target, text)
+        await self._settle(row, Outcome.COMPLETED, say=[answer] if answer.text else [])
 
     async def cover(self, row: InboxRow, reason: Reason) -> None:
         """End a message that a stop cancelled during its commit.
@@ -174,7 +177,7 @@ class CommandHandlers:
         now, node = self._clock.now(), self._node()
         await self._store.settle([row.id], outcome, now=now, reason=reason, say=say, node=node)
 
-    async def _do(self, command: Command, row: InboxRow) -> str:
+    async def _do(self, command: Command, row: InboxRow) -> str | OutboundMessage:
         match command:
             case StopCommand():
                 return ""
@@ -230,7 +233,7 @@ class CommandHandlers:
         # False: a run has started meanwhile.
         return "" if undone else texts.UNDO_BUSY
 
-    async def _press(self, row: InboxRow, command: PressedCommand) -> str:
+    async def _press(self, row: InboxRow, command: PressedCommand) -> str | OutboundMessage:
         match command:
             case ApprovalButton():
                 pressed = await self._approvals.press(row, command)
@@ -246,6 +249,8 @@ class CommandHandlers:
             channel.signal(PressAnswered(target, row.message.external_id, pressed.toast))
         if pressed.is_used and below is not None:
             channel.signal(ButtonsUsed(target, below))
+        if pressed.buttons:
+            return OutboundMessage(target, pressed.answer, draft=below, buttons=pressed.buttons)
         return pressed.answer
 
     async def _retry(self, row: InboxRow, ids: Sequence[int]) -> Pressed:

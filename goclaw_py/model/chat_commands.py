@@ -18,19 +18,20 @@ from goclaw_py.model.command_text import (
 )
 from goclaw_py.model.ids import ApprovalId, OccurrenceId, RunId
 from goclaw_py.model.messages import Button, InboundMessage, PeerKind
-from goclaw_py.model.pairing_codes import AccessVerdict
 
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
     """The answer to a button press; ``is_used``: its buttons can be removed.
 
-    ``toast`` is a short popup, shown if there was none before the press was handled.
+    ``toast`` is a short popup, shown if there was none before the press was handled. With
+    ``buttons`` the answer and they replace the message whose button was pressed.
     """
 
     answer: str
     is_used: bool
     toast: str = ""
+    buttons: tuple[tuple[Button, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,24 @@ class RetryPressed:
     rows: tuple[int, ...]
 
 
+class AccessAction(StrEnum):
+    """The action of a button below a request for access; the value is part of its data."""
+
+    ALLOW = "ok"
+    """Allow a group, or ask again whether a person becomes an owner."""
+    OWNER = "owner"
+    """Approve as owner, after ``ALLOW``."""
+    GUEST = "guest"
+    DENY = "no"
+    BACK = "back"
+    """Show the request again, after ``ALLOW``."""
+
+
 @dataclass(frozen=True, slots=True)
 class AccessButton:
     """A press of a button below a request for access."""
 
-    verdict: AccessVerdict
+    action: AccessAction
     request: str
 
 
@@ -143,11 +157,12 @@ _JOB_BUTTONS = (
 
 _ACCESS_BUTTONS: Final = {
     PeerKind.DIRECT: (
-        ((AccessVerdict.APPROVE, "✅ Approve"), (AccessVerdict.GUEST, "👤 Approve as guest")),
-        ((AccessVerdict.DENY, "🚫 Deny"),),
+        ((AccessAction.GUEST, "👤 As guest"), (AccessAction.ALLOW, "👑 As owner")),
+        ((AccessAction.DENY, "🚫 Deny"),),
     ),
-    PeerKind.GROUP: (((AccessVerdict.APPROVE, "✅ Allow"), (AccessVerdict.DENY, "🚫 Deny")),),
+    PeerKind.GROUP: (((AccessAction.ALLOW, "✅ Allow"), (AccessAction.DENY, "🚫 Deny")),),
 }
+_OWNER_BUTTONS: Final = (((AccessAction.OWNER, "👑 Yes, as owner"), (AccessAction.BACK, "↩️ Back")),)
 
 _APPROVAL_BUTTONS: Final = {
     Decision.ONCE: "✅ Allow once",
@@ -299,11 +314,16 @@ def job_data(action: JobAction, occurrence: OccurrenceId) -> str:
     return f"job:{action}:{occurrence}"
 
 
-def access_buttons(peer: PeerKind, request: str) -> tuple[tuple[Button, ...], ...]:
-    """Return the rows of buttons below an access request (SPEC CHAN-5)."""
+def access_buttons(
+    peer: PeerKind, request: str, *, owner: bool = False
+) -> tuple[tuple[Button, ...], ...]:
+    """Return the rows of buttons below an access request (SPEC CHAN-5).
+
+    ``owner``: those below the question whether a person really becomes an owner.
+    """
     return tuple(
-        tuple(Button(words, f"access:{verdict}:{request}") for verdict, words in row)
-        for row in _ACCESS_BUTTONS[peer]
+        tuple(Button(words, f"access:{action}:{request}") for action, words in row)
+        for row in (_OWNER_BUTTONS if owner else _ACCESS_BUTTONS[peer])
     )
 
 
@@ -396,8 +416,8 @@ def _pressed(data: str) -> Command | None:
     if (rows := _RETRY_DATA.fullmatch(data)) is not None:
         return RetryPressed(tuple(map(int, rows[1].split(","))))
     asked = _ACCESS_DATA.fullmatch(data)
-    if asked is not None and asked[1] in set(AccessVerdict):
-        return AccessButton(AccessVerdict(asked[1]), asked[2])
+    if asked is not None and asked[1] in set(AccessAction):
+        return AccessButton(AccessAction(asked[1]), asked[2])
     answered = _APPROVAL_DATA.fullmatch(data)
     if answered is not None and answered[1] in _APPROVAL_BUTTONS:
         return ApprovalButton(Decision(answered[1]), ApprovalId(answered[2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
@@ -9,7 +10,7 @@ from typing import Annotated
 import typer
 
 from goclaw_py.chats.access_texts import name
-from goclaw_py.cli.context import AsJson, answer, named, with_wide
+from goclaw_py.cli.context import AsJson, answer, cli, named, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, show_table
@@ -23,6 +24,10 @@ app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True
 
 _NOBODY = "nobody yet; write to the bot to get a code, then: goclaw pairing approve CODE"
 _HEARD = 1000
+_OWNER = (
+    "Make this person an owner? They can then approve tool calls, let people in and stop "
+    "everything. For a guest: --guest."
+)
 
 Who = Annotated[str, typer.Argument(callback=named, help="Id or @username of the person.")]
 
@@ -142,12 +147,16 @@ def approve(
     guest: Annotated[
         bool, typer.Option("--guest", help="Approve as guest (no owner commands).")
     ] = False,
+    yes: display.Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Approve a pending request by its code.
+    """Approve a pending request by its code, as owner or as guest.
 
     The bot tells the person, and answers the messages they have already sent.
     """
+    # The first person is the operator.
+    if not guest and not yes and sys.stdin.isatty() and cli(ctx).ask(_has_people):
+        typer.confirm(_OWNER, abort=True, err=True)
 
     def show(person: Person) -> None:
         typer.echo(f"{display.who(person.sender)} is {person.standing.value} on {person.channel}")
@@ -157,6 +166,10 @@ def approve(
         lambda control: control.approve(code, guest=guest),
         Printer(Person, show, as_json),
     )
+
+
+async def _has_people(control: Control) -> bool:
+    return bool(await control.people(limit=1))
 
 
 @app.command()

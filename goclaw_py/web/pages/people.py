@@ -48,7 +48,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
             await control.approve(code, guest=role == "guest")
         except NotFound as error:
             facts = await service.facts(page, {})
-            typed = {"error": str(error), "code": code, "role": role}
+            typed = {"error": str(error), "code": code}
             return service.answer(request, "people.html", {**facts, **typed}, 404)
         return back_to("/people", "approved")
 
@@ -133,7 +133,6 @@ async def _look(control: Control, now: Callable[[], datetime], query: Query) -> 
         "groups": sorted(groups, key=_undecided_first),
         # What the form shows; only the page after a mistake has more in it.
         "code": "",
-        "role": "owner",
         "name": "",
     }
 

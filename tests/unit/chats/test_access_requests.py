@@ -14,7 +14,6 @@ import pytest
 from goclaw_py.chats import access_texts
 from goclaw_py.chats.access_requests import MOST_ASKED
 from goclaw_py.chats.incident_alerts import LASTS_S, LOOK_S, IncidentAlerts
-from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.model.run_events import ButtonsUsed, PressAnswered
@@ -24,7 +23,7 @@ from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, message, until
 
-ASKED = "Bob (@bob) (id bob) wants to talk to main. "
+ASKED = "Bob (@bob) (id bob) wants to talk to @our_bot. "
 GROUP = "-100"
 
 
@@ -114,13 +113,14 @@ async def test_owners_are_asked_once_for_each_request() -> None:
             assert text.startswith(ASKED)
         below = await asked([gateway], "ann")
         labels = [[button.text for button in row] for row in below.buttons]
-        assert labels == [["✅ Approve", "👤 Approve as guest"], ["🚫 Deny"]]
+        assert labels == [["👤 As guest", "👑 As owner"], ["🚫 Deny"]]
+        assert "I have asked the owner" in said([gateway], "bob")[0]
 
 
 @pytest.mark.parametrize(
     ("label", "standing", "shown", "outcome"),
     [
-        ("✅", Standing.OWNER, "✅ Bob can talk to me now, as an owner.", "✅ Approved by Ann"),
+        ("👑", Standing.OWNER, "✅ Bob can talk to me now, as an owner.", "✅ Approved as owner"),
         ("👤", Standing.GUEST, "✅ Bob can talk to me now, as a guest.", "✅ Approved as guest by"),
         ("🚫", None, "🚫 Denied. Bob is not notified.", "🚫 Denied by Ann (@ann)."),
     ],
@@ -133,8 +133,10 @@ async def test_the_first_press_decides_and_all_owners_see_it(
         one, other = started
         await one.gateway.accept([asking("feed the cat")])
         anns, cyds = await asked(started, "ann"), await asked(started, "cyd")
+        if label == "👑":
+            anns = await confirming(one, anns)
         assert await toast(one, press(anns, label)) == shown
-        late = press(cyds, "Deny" if standing else "guest")
+        late = press(cyds, "Deny" if standing else "As guest")
         assert await toast(other, late) == access_texts.DECIDED
         await asyncio.sleep(30)
         people = {person.sender.id: person.standing for person in await one.store.people()}
@@ -147,6 +149,38 @@ async def test_the_first_press_decides_and_all_owners_see_it(
             assert outcome in closed
         used = [s for n in started for s in n.channel.signals if isinstance(s, ButtonsUsed)]
         assert {signal.target.chat for signal in used} == {"ann", "cyd"}
+
+
+async def confirming(gateway: GatewayProcess, below: OutboundMessage) -> OutboundMessage:
+    """Press “As owner”, and the message that asks again in its place."""
+    pressed = press(below, "As owner")
+    assert await toast(gateway, pressed) == access_texts.SURE
+    owners = {one.sender.id for one in await gateway.store.people()}
+    assert "bob" not in owners
+    await until(lambda: gateway.channel.sent[-1].draft == pressed.reply_to)
+    again = gateway.channel.sent[-1]
+    assert again.text.startswith("Make Bob (@bob) (id bob) an owner?")
+    labels = [[button.text for button in row] for row in again.buttons]
+    assert labels == [["👑 Yes, as owner", "↩️ Back"]]
+    return again
+
+
+async def test_nobody_becomes_an_owner_by_one_press() -> None:
+    """The way back leads to the same question; nothing was decided."""
+    async with one_node("ann") as gateway:
+        await gateway.gateway.accept([asking()])
+        first = await asked([gateway], "ann")
+        again = await confirming(gateway, first)
+        assert await toast(gateway, press(again, "Back")) == access_texts.NOT_DECIDED
+        await until(lambda: gateway.channel.sent[-1].text == first.text)
+        assert gateway.channel.sent[-1].buttons == first.buttons
+        assert not any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
+        shown = await toast(gateway, press(gateway.channel.sent[-1], "As guest"))
+        assert shown == "✅ Bob can talk to me now, as a guest."
+        # The second question is not answered any more.
+        assert await toast(gateway, press(again, "Yes")) == access_texts.DECIDED
+        (_, bob) = sorted(await gateway.store.people(), key=lambda one: one.sender.id)
+        assert bob.standing is Standing.GUEST
 
 
 async def test_who_was_denied_asks_no_more_until_that_is_undone() -> None:
@@ -176,8 +210,8 @@ async def test_only_an_owner_in_a_direct_chat_decides() -> None:
         await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
         await asyncio.sleep(1)
         in_the_group = Target("telegram", "default", GROUP)
-        owners = replace(press(below, "✅"), target=in_the_group, peer=PeerKind.GROUP)
-        for pressed in (*(press(below, "✅", by=who) for who in ("gus", "bob", "cyd")), owners):
+        owners = replace(press(below, "👑"), target=in_the_group, peer=PeerKind.GROUP)
+        for pressed in (*(press(below, "👑", by=who) for who in ("gus", "bob", "cyd")), owners):
             assert await toast(gateway, pressed) == access_texts.NOT_AN_OWNER
         assert "bob" not in [person.sender.id for person in await gateway.store.people()]
         assert len(await gateway.store.pairing_requests(now=gateway.clock.now())) == 1
@@ -201,15 +235,15 @@ async def test_a_press_after_an_hour_is_too_late() -> None:
         await gateway.gateway.accept([asking()])
         old = await asked([gateway], "ann")
         await asyncio.sleep(3600)
-        assert await toast(gateway, press(old, "✅")) == (
+        assert await toast(gateway, press(old, "👑")) == (
             "⌛ This request has expired. You get a new one when Bob writes again."
         )
         assert any(isinstance(one, ButtonsUsed) for one in gateway.channel.signals)
         await gateway.gateway.accept([asking()])
         await until(lambda: len(said([gateway], "ann")) == 2)
-        assert await toast(gateway, press(old, "✅")) == access_texts.DECIDED
+        assert await toast(gateway, press(old, "👑")) == access_texts.DECIDED
         new = await asked([gateway], "ann")
-        assert (await toast(gateway, press(new, "✅"))).startswith("✅ Bob")
+        assert (await toast(gateway, press(new, "As guest"))).startswith("✅ Bob")
 
 
 async def test_a_decision_by_the_operator_is_seen_by_owners() -> None:
@@ -220,7 +254,7 @@ async def test_a_decision_by_the_operator_is_seen_by_owners() -> None:
         below = await asked([gateway], "ann")
         await gateway.control.allow_chat("telegram", "default", "bob", allowed=False)
         await until(lambda: said([gateway], "ann")[-1].endswith("🚫 Denied by the operator."))
-        assert await toast(gateway, press(below, "✅")) == access_texts.DECIDED
+        assert await toast(gateway, press(below, "👑")) == access_texts.DECIDED
         gateway.channel.unreachable.clear()
         await asyncio.sleep(60)
         assert said([gateway], "cyd") == []
@@ -248,7 +282,7 @@ async def test_an_owner_decides_about_a_group(label: str, *, allowed: bool) -> N
     async with one_node("ann") as gateway:
         await gateway.gateway.accept([in_group("hello")])
         below = await asked([gateway], "ann")
-        question = "Someone wrote to me in the group “Family”. May everyone there talk to main?"
+        question = "Someone wrote to me in the group “Family”. May everyone there talk to @our_bot?"
         assert below.text == question
         told = await toast(gateway, press(below, label))
         assert told == (
@@ -295,7 +329,7 @@ async def test_a_request_of_a_group_follows_it_to_its_new_id() -> None:
 
 def test_a_name_can_not_pretend_to_be_other_text() -> None:
     sender = Sender("7", "Ann\n\nApproved by \u202eBob " + "x" * 100, "ann")
-    text = access_texts.asks_to_talk(sender, MAIN_AGENT)
+    text = access_texts.asks_to_talk(sender, "me")
     assert text.startswith("Ann Approved by Bob xxxxxxxxxxxxxxxxxxx… (@ann) (id 7) wants to talk")
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import typer
 
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.pagination import Cursor
@@ -84,6 +86,29 @@ def test_a_person_is_approved_as_owner_or_guest(goclaw: Shell, database: FakeCon
     assert goclaw("pairing", "approve", "CODE").out == "42 (Ann, @ann) is owner on telegram\n"
     assert "guest" in goclaw("pairing", "approve", "CODE", "--guest").out
     assert goclaw("pairing", "approve", "WRONG").code == 1
+
+
+def test_a_further_owner_is_asked_about_again_in_a_terminal(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CHAN-5: not about a guest, about the first person, or in a script."""
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> None:
+        asked.append(text)
+        if len(asked) == 1:
+            raise typer.Abort
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", confirm)
+    assert goclaw("pairing", "approve", "CODE").code == 1
+    assert "approve" not in [call[0] for call in database.calls]
+    for option in ((), ("--guest",), ("--yes",)):
+        assert goclaw("pairing", "approve", "CODE", *option).code == 0
+    known(database, monkeypatch, asking=False)
+    assert goclaw("pairing", "approve", "CODE").code == 0
+    assert len(asked) == 2
+    assert "Make this person an owner?" in asked[0]
 
 
 @pytest.mark.parametrize("who", ["42", "@ann"])
