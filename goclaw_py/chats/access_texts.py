@@ -55,7 +55,7 @@ def asks_for_owner(sender: Sender) -> str:
 
 def asks_to_listen(group: str, bot: str) -> str:
     """Return the question to owners about a group without a decision."""
-    return f"Someone wrote to me in the group “{_clean(group)}”. May everyone there talk to {bot}?"
+    return f"Someone wrote to me in the group “{clean(group)}”. May everyone there talk to {bot}?"
 
 
 def decided(asked: str, peer: PeerKind, verdict: AccessVerdict, by: str) -> str:
@@ -65,12 +65,12 @@ def decided(asked: str, peer: PeerKind, verdict: AccessVerdict, by: str) -> str:
 
 def result(asker: Sender, peer: PeerKind, verdict: AccessVerdict) -> str:
     """Return the short confirmation for the owner who decided."""
-    return _RESULT[peer, verdict].format(_clean(asker.name) or _clean(asker.id))
+    return _RESULT[peer, verdict].format(clean(asker.name) or clean(asker.id))
 
 
 def expired(asker: Sender) -> str:
     """Return the answer to a decision about an expired request."""
-    who = _clean(asker.name) or _clean(asker.id)
+    who = clean(asker.name) or clean(asker.id)
     return f"⌛ This request has expired. You get a new one when {who} writes again."
 
 
@@ -80,14 +80,14 @@ def _with_id(sender: Sender) -> str:
 
 def name(sender: Sender) -> str:
     """Return a person's name on one line: ``Ann (@ann)``."""
-    called = _clean(sender.name)
+    called = clean(sender.name)
     if not sender.username:
-        return called or _clean(sender.id)
-    handle = f"@{_clean(sender.username)}"
+        return called or clean(sender.id)
+    handle = f"@{clean(sender.username)}"
     return f"{called} ({handle})" if called else handle
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Return a name without characters that could reverse or hide the text around it."""
     shown = "".join(char for char in text if unicodedata.category(char) not in ("Cf", "Co", "Cs"))
     return first_words(shown, _NAME_CHARS)

@@ -6,8 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.approvals import Approval, ApprovalRequest, Decision
+from goclaw_py.common.text import cut_text, visible_line
+from goclaw_py.model.approvals import (
+    NO_CONTEXT,
+    Approval,
+    ApprovalContext,
+    ApprovalRequest,
+    Decision,
+)
 from goclaw_py.model.ids import AgentName
 
 _VALUE_CHARS = 300
@@ -29,10 +35,11 @@ NOT_ALLOWED = "Only an owner may answer this."
 TOO_LATE = "⌛ This has been answered already, or nobody answered in time."
 NOTHING_WAITS = "No tool call waits for an approval here."
 USAGE = "Use /approve, /approve session, /approve always, or /deny."
-WAITS_FOR_OPERATOR = (
-    "⏳ I need an approval before I can go on. The operator can give it: goclaw approvals list"
-)
-WAITS_ELSEWHERE = "⏳ I need an approval before I can go on. I have asked my owners."
+ALWAYS_NOT_ALLOWED = "Only an owner may always allow a tool."
+LOOK = "Please read the rule first."
+NOT_DECIDED = "Nothing was decided."
+WAITS_FOR_OPERATOR = "⏳ I need an approval before I can go on. My operator can give it."
+WAITS_ELSEWHERE = "⏳ I need an approval before I can go on. I have asked the owner."
 
 
 def waits_elsewhere(job: str, *, asks_owners: bool) -> str:
@@ -41,17 +48,48 @@ def waits_elsewhere(job: str, *, asks_owners: bool) -> str:
     return f"“{job}”: {text}" if job else text
 
 
-def question(request: ApprovalRequest, agent: AgentName, job: str = "") -> str:
-    """Return the question to people, with the call in readable form."""
-    asker = f"Job “{job}” of agent {agent}" if job else f"Agent {agent}"
+def question(request: ApprovalRequest, context: ApprovalContext) -> str:
+    """Return the question to people, with the call in readable form, who asks and for what."""
     call = f"{request.tool}\n{_arguments(request.arguments)}".rstrip()
+    facts = "\n".join(f"{label}: {words}" for label, words in about(context))
+    job = f"Job “{context.job}”: " if context.job else ""
     if request.uncertain:
-        was = f"{asker}: I was" if job else "I was"
         return (
-            f"❓ {was} interrupted while I called this tool, and I do not know whether the call "
-            f"took effect:\n\n{call}\n\nPlease check."
+            f"❓ {job}I was interrupted while I called this tool, and I do not know whether the "
+            f"call took effect:\n\n{call}\n\n{facts}\n\nPlease check."
         )
-    return f"🔐 {asker} asks for approval to call this tool:\n\n{call}"
+    return f"🔐 {job}May I call this tool?\n\n{call}\n\n{facts}".rstrip()
+
+
+def about(context: ApprovalContext) -> list[tuple[str, str]]:
+    """Return who asks for a call and for what, as labels and words; nothing if it is unknown."""
+    if context == NO_CONTEXT:
+        return []
+    people = ", ".join(f"{one.name} (guest)" if one.guest else one.name for one in context.people)
+    facts = [("From", people), ("Chat", context.chat), ("Job", context.job)]
+    facts.append(("Request", context.request))
+    before = [
+        f"{word} {number} {'time' if number == 1 else 'times'}"
+        for word, number in (("allowed", context.allowed), ("denied", context.denied))
+        if number
+    ]
+    known = [(label, words) for label, words in facts if words]
+    return [*known, ("Before", ", ".join(before) or "not asked about in this session")]
+
+
+def rule(agent: AgentName, tool: str) -> str:
+    """Return the rule that “always allow” adds, for people who decide about it."""
+    return (
+        f"Agent {agent} may call {tool} without asking: with any arguments, in all chats and jobs, "
+        "for everybody who may talk to it, also guests. The rule holds until it is revoked."
+    )
+
+
+def rule_question(agent: AgentName, tool: str, request: str = "") -> str:
+    """Return the question whether to add a rule; ``request``: how to type the answer."""
+    return f"🔐 Always allow adds this rule:\n\n{rule(agent, tool)}" + (
+        f"\n\nTo add it: {request}" if request else ""
+    )
 
 
 def answer(decision: Decision, by: str) -> str:
@@ -70,11 +108,13 @@ def _arguments(arguments: str) -> str:
     try:
         given = json.loads(arguments)
         values = given.items() if isinstance(given, dict) else ()
-        lines = [f"  {name}: {_value(value)}" for name, value in list(values)[:_MOST_VALUES]]
+        lines = [
+            f"  {_value(name)}: {_value(value)}" for name, value in list(values)[:_MOST_VALUES]
+        ]
     except (ValueError, RecursionError):  # no JSON, or nested too deep
         given, lines = None, []
     if not isinstance(given, dict):
-        return cut_text(arguments, _VALUE_CHARS)
+        return _value(arguments)
     if len(given) > _MOST_VALUES:
         lines.append(f"  and {len(given) - _MOST_VALUES} more")
     return "\n".join(lines)
@@ -82,4 +122,5 @@ def _arguments(arguments: str) -> str:
 
 def _value(value: object) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return cut_text(" ".join(text.split()), _VALUE_CHARS)
+    # On one line: it must not look like what is below the call.
+    return cut_text(visible_line(text), _VALUE_CHARS)

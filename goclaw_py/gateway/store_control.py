@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
+from goclaw_py.delivery import approval_texts
 from goclaw_py.gateway import conversations, forks, web_guests
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.why.sources import Sources
@@ -227,12 +228,16 @@ class StoreControl(GatewayQueries):
         """See ``Control``."""
         return await self._store.dismiss_dead_letters(ids)
 
-    async def decide_approval(self, prefix: str, decision: Decision) -> Approval:
+    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
         """See ``Control``."""
         asked = await self.approval(prefix)
         if decision not in asked.request.decisions:
             possible = ", ".join(asked.request.decisions)
             raise WrongDecision(f"the answer to {asked.id} can be {possible}, not {decision}")
+        tool = asked.request.tool
+        if decision is Decision.ALWAYS and rule != tool:
+            text = approval_texts.rule(asked.agent, tool)
+            raise WrongDecision(f"“always” adds this rule: {text} To add it, give rule: {tool}")
         done = await approvals.decide(self._store, asked, decision, by="", now=self._clock.now())
         if done is None:
             raise ApprovalClosed(f"{asked.id} has been answered already, or its time is over")

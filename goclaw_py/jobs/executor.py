@@ -304,7 +304,7 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             parts=(TextPart(self.prompt(held)),),
             # It could not be announced later: its session is not a chat.
             children=self._deps.children.of(
-                ParentRun(run.id, run.agent, run.session, None, asks=_asked_chat(held))
+                ParentRun(run.id, run.agent, run.session, None, asks=self._asked_chat(held))
             ),
             target=held.target,
             system=(self._notifications.system(held),),
@@ -334,7 +334,22 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 
     async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
         """See ``ScheduledAgentRuns``."""
-        return await self._ask(needed, held.claimed.job.spec.agent, _asked_chat(held))
+        return await self._ask(needed, held.claimed.job.spec.agent, self._asked_chat(held))
+
+    def _asked_chat(self, held: JobExecution) -> AskedChat:
+        """Return where people are asked about the tool calls of a job."""
+        target, job, session = held.target, held.claimed.job, held.session
+        # Nobody has just written there. A direct chat has the id of its person.
+        person = "" if target is None else target.chat
+        return AskedChat(
+            target,
+            job.spec.peer,
+            person,
+            SessionKey("") if session is None else session,
+            job.spec.title,
+            request=self.prompt(held),
+            creator=job.creator,
+        )
 
     async def lost(self, held: JobExecution) -> None:
         """Make an execution wait for its session, which another node owns or has just owned."""
@@ -347,14 +362,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
 def _manual_run(held: JobExecution) -> RunId:
     """Return the id of the first run of a manual run, which is reported before it starts."""
     return RunId(held.id)
-
-
-def _asked_chat(held: JobExecution) -> AskedChat:
-    """Return where people are asked about the tool calls of a job."""
-    target, spec = held.target, held.claimed.job.spec
-    # Nobody has just written there. A direct chat has the id of its person.
-    person = "" if target is None else target.chat
-    return AskedChat(target, spec.peer, person, spec.title)
 
 
 def _stopped_by(held: JobExecution) -> RunId:

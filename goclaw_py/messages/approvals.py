@@ -7,19 +7,34 @@ import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from goclaw_py.chats import access_texts
 from goclaw_py.chats.access_control import AccessControl
 from goclaw_py.chats.session_settings import SessionSettings
 from goclaw_py.common.retry import retry_until_available
+from goclaw_py.common.text import first_words, visible_line
 from goclaw_py.delivery import approval_texts
-from goclaw_py.model.approvals import Approval, Decision, about_approval
-from goclaw_py.model.chat_commands import ApprovalButton, Pressed, TypedCommand, approval_buttons
+from goclaw_py.model.approvals import (
+    NO_CONTEXT,
+    Approval,
+    ApprovalContext,
+    Asker,
+    Decision,
+    about_approval,
+)
+from goclaw_py.model.chat_commands import (
+    ApprovalButton,
+    Pressed,
+    TypedCommand,
+    approval_buttons,
+    rule_buttons,
+)
 from goclaw_py.model.errors import ApprovalNeeded
-from goclaw_py.model.ids import AgentName, ApprovalId
+from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Target
 from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import ApprovalStore, InboxRow, NewApproval
+from goclaw_py.ports.store import ApprovalStore, InboxRow, NameStore, NewApproval
 from goclaw_py.runs.approval_port import AskedChat, Questions
 
 log = logging.getLogger(__name__)
@@ -32,6 +47,15 @@ _TYPED = {
 }
 
 
+_PAST = 200
+"""The number of earlier questions of a session that are counted."""
+_REQUEST_CHARS = 200
+
+
+class QuestionStore(ApprovalStore, NameStore, Protocol):
+    """The store operations that this module needs."""
+
+
 class ToolApprovals:
     """The questions of runs, and the answers of people.
 
@@ -42,7 +66,7 @@ class ToolApprovals:
 
     def __init__(
         self,
-        store: ApprovalStore,
+        store: QuestionStore,
         clock: Clock,
         policies: SessionSettings,
         access_control: AccessControl,
@@ -68,6 +92,8 @@ class ToolApprovals:
         """
         now, approvals, say = self._clock.now(), [], []
         here, job = (None, "") if chat is None else (chat.target, chat.job)
+        known = NO_CONTEXT if chat is None else await self._context(chat)
+        past = () if chat is None else await self._answered(chat.session)
         asked = here if chat is not None and self._has_owner(chat) else None
         places: Sequence[Target] = () if asked is None else (asked,)
         if needed.requests and asked is None:
@@ -79,12 +105,63 @@ class ToolApprovals:
             shown = replace(request, arguments=self._hide(request.arguments))
             approval_id = ApprovalId(secrets.token_hex(8))
             expires_at = now + timedelta(seconds=request.timeout_s)
-            approvals.append(NewApproval(approval_id, shown, expires_at, asked))
-            text = approval_texts.question(shown, agent, job)
+            before = [
+                one.decision
+                for one in past
+                if one.decision is not None
+                and (one.agent, one.request.tool) == (agent, request.tool)
+            ]
+            context = replace(
+                known,
+                allowed=sum(one.allows for one in before),
+                denied=before.count(Decision.DENY),
+            )
+            approvals.append(NewApproval(approval_id, shown, expires_at, asked, context))
+            text = approval_texts.question(shown, context)
             buttons = approval_buttons(request.decisions, approval_id)
             about = about_approval(approval_id)
             say += [OutboundMessage(place, text, buttons=buttons, alert=about) for place in places]
         return Questions(tuple(approvals), tuple(say))
+
+    async def _answered(self, session: SessionKey) -> Sequence[Approval]:
+        """Return the newest questions of a session."""
+        return await retry_until_available(
+            lambda: self._store.approvals(session=session, waiting=False, limit=_PAST)
+        )
+
+    async def _context(self, chat: AskedChat) -> ApprovalContext:
+        """Return who asks in a chat, and for what."""
+        people: dict[Target, str] = {}
+        for row in chat.rows:
+            message = row.message
+            person = replace(message.target.whole_chat, chat=message.of_whom)
+            people.setdefault(person, "" if message.source else access_texts.name(message.sender))
+        if not chat.rows and chat.creator:
+            people[Target(*chat.creator.split("/", 2))] = ""
+        elif not chat.rows and not chat.job and chat.target is not None and chat.sender:
+            people[replace(chat.target.whole_chat, chat=chat.sender)] = ""
+        here = None if chat.target is None else chat.target.whole_chat
+        wanted = {*people, *(() if here is None else (here,))}
+        names = (await retry_until_available(lambda: self._store.names(wanted))).targets
+        said = chat.request or " ".join(row.message.text for row in chat.rows)
+        place = ""
+        if here is not None:
+            title = access_texts.clean(names.get(here, here.chat))
+            is_group = chat.peer is PeerKind.GROUP
+            place = f"group “{title}”" if is_group else f"direct chat ({here.channel})"
+        return ApprovalContext(
+            tuple(
+                Asker(name or access_texts.clean(names.get(one, one.chat)), self._is_guest(one))
+                for one, name in people.items()
+            ),
+            place,
+            visible_line(first_words(self._hide(said), _REQUEST_CHARS)),
+            access_texts.clean(chat.job),
+        )
+
+    def _is_guest(self, person: Target) -> bool:
+        rules = self._policies.rules(person).access
+        return not self._access_control.is_owner(person, person.chat, rules)
 
     def _has_owner(self, chat: AskedChat) -> bool:
         """Return whether an owner can answer in a chat; in a group there may be one."""
@@ -96,16 +173,26 @@ class ToolApprovals:
     # ------------------------------------------------------------------ answering
 
     async def press(self, row: InboxRow, button: ApprovalButton) -> Pressed:
-        """Apply the answer of a person who may give it. Raises ``StoreUnavailable``."""
+        """Apply the answer of a person who may give it. Raises ``StoreUnavailable``.
+
+        “Always allow” first shows the rule that it adds, with buttons of its own.
+        """
         asked = await self._store.approval(button.approval)
         if asked is not None and not self._may_answer(asked, row.message):
             return Pressed("", is_used=False, toast=approval_texts.NOT_ALLOWED)
-        if asked is None or button.decision not in asked.request.decisions:
+        decision = button.decision
+        if asked is None or decision not in (None, *asked.request.decisions):
             return Pressed("", is_used=True, toast=approval_texts.TOO_LATE)
-        done = await self._decide(asked, button.decision, access_texts.name(row.message.sender))
+        if decision is Decision.ALWAYS and not self._is_owner(row.message):
+            return Pressed("", is_used=False, toast=approval_texts.ALWAYS_NOT_ALLOWED)
+        if decision is None or (decision is Decision.ALWAYS and not button.is_sure):
+            if asked.decision is not None or asked.expires_at <= self._clock.now():
+                return Pressed("", is_used=True, toast=approval_texts.TOO_LATE)
+            return _shown(asked, rule=decision is not None)
+        done = await self._decide(asked, decision, access_texts.name(row.message.sender))
         if done is None:
             return Pressed("", is_used=True, toast=approval_texts.TOO_LATE)
-        return Pressed("", is_used=True, toast=approval_texts.answer(button.decision, done))
+        return Pressed("", is_used=True, toast=approval_texts.answer(decision, done))
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
         """Answer the oldest question of a chat, as typed. Raises ``StoreUnavailable``."""
@@ -120,6 +207,13 @@ class ToolApprovals:
             decision = Decision.SKIP if command.name == "deny" else Decision.AGAIN
         if decision is None:
             return approval_texts.USAGE
+        if decision is Decision.ALWAYS:
+            if not self._is_owner(row.message):
+                return approval_texts.ALWAYS_NOT_ALLOWED
+            tool = asked.request.tool
+            # The name of the tool: another question may be the oldest one meanwhile.
+            if command.line.split()[1:] != [tool]:
+                return approval_texts.rule_question(asked.agent, tool, f"/approve always {tool}")
         name = await self._decide(asked, decision, access_texts.name(row.message.sender))
         if name is None:
             return approval_texts.TOO_LATE
@@ -138,8 +232,22 @@ class ToolApprovals:
         is_there = chat is not None and chat.chat == target.chat
         if asked.request.members and is_there and message.peer is PeerKind.GROUP:
             return True
-        rules = self._policies.rules(target).access
-        return self._access_control.is_owner(target, message.sender.id, rules)
+        return self._is_owner(message)
+
+    def _is_owner(self, message: InboundMessage) -> bool:
+        rules = self._policies.rules(message.target).access
+        return self._access_control.is_owner(message.target, message.sender.id, rules)
+
+
+def _shown(asked: Approval, *, rule: bool) -> Pressed:
+    """Return the rule that “always allow” adds, or the question again."""
+    if rule:
+        text = approval_texts.rule_question(asked.agent, asked.request.tool)
+        buttons = rule_buttons(asked.id)
+        return Pressed(text, is_used=False, toast=approval_texts.LOOK, buttons=buttons)
+    text = approval_texts.question(asked.request, asked.context)
+    buttons = approval_buttons(asked.request.decisions, asked.id)
+    return Pressed(text, is_used=False, toast=approval_texts.NOT_DECIDED, buttons=buttons)
 
 
 async def decide(

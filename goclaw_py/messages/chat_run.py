@@ -243,7 +243,8 @@ class ChatRunExecutor:
         rows = [row for row in turn.rows if row.id not in replayed]
         files = turn.progress.take_files(await self._received.fetch(rows))
         chat, sender = turn.chat, turn.rows[0].message.of_whom
-        asker = Parent(run_id, turn.agent, turn.session, chat, sender, asks=_asked_chat(turn))
+        asks = None if chat is None else _asked_chat(turn)
+        asker = Parent(run_id, turn.agent, turn.session, chat, sender, asks=asks)
         job = AgentTask(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),
@@ -491,9 +492,7 @@ class ChatRunExecutor:
             log.exception("channel_signal_failed", extra=turn.facts)
 
 
-def _asked_chat(turn: Turn) -> AskedChat | None:
+def _asked_chat(turn: Turn) -> AskedChat:
     """Return the chat in which people are asked about the tool calls of a turn."""
-    chat = turn.chat
-    if chat is None:
-        return None
-    return AskedChat(chat, turn.peer, turn.rows[0].message.of_whom)
+    sender = turn.rows[0].message.of_whom
+    return AskedChat(turn.chat, turn.peer, sender, turn.session, rows=turn.rows)

@@ -133,6 +133,38 @@ class ApprovalRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Asker:
+    """A person who asked for a run; a ``guest`` is no owner."""
+
+    name: str
+    guest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalContext:
+    """Who asked for a call and for what, as it was known when the question was asked.
+
+    Args:
+        people: Those whose messages the run answers, or the person who created the job.
+        chat: The chat in words.
+        request: The first words of the messages or of the job's prompt, secrets masked.
+        job: The title of the job that the run works for, "" if there is none.
+        allowed, denied: The numbers of earlier answers about the tool in the session.
+    """
+
+    people: tuple[Asker, ...] = ()
+    chat: str = ""
+    request: str = ""
+    job: str = ""
+    allowed: int = 0
+    denied: int = 0
+
+
+NO_CONTEXT = ApprovalContext()
+"""Nothing is known: of questions of earlier releases, and of runs without a chat."""
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """A stored question; ``decision`` is None while it waits for an answer.
 
@@ -154,6 +186,7 @@ class Approval:
     decision: Decision | None = None
     decided_at: datetime | None = None
     decided_by: str = ""
+    context: ApprovalContext = NO_CONTEXT
 
     @property
     def cursor(self) -> Cursor:

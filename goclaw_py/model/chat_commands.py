@@ -118,10 +118,16 @@ class AccessButton:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalButton:
-    """A press of a button below a question about a tool call."""
+    """A press of a button below a question about a tool call.
 
-    decision: Decision
+    Args:
+        decision: None: show the question again.
+        is_sure: The rule that ``Decision.ALWAYS`` adds was shown before.
+    """
+
+    decision: Decision | None
     approval: ApprovalId
+    is_sure: bool = False
 
 
 PressedCommand = JobButton | RetryPressed | AccessButton | ApprovalButton
@@ -173,6 +179,9 @@ _APPROVAL_BUTTONS: Final = {
     Decision.AGAIN: "🔁 Run it again",
     Decision.SKIP: "⏭ Skip",
 }
+_SURE: Final = "sure"
+_BACK: Final = "back"
+_RULE_BUTTONS: Final = {_SURE: "✅ Yes, always allow", _BACK: "↩️ Back"}
 
 _TOASTS: Final = {
     JobAction.DONE: "✅ Done",
@@ -256,8 +265,10 @@ def _words_read(command: TypedCommand) -> int | None:
             return len(command.line.split())
         case "jobs":
             return 2
-        case "queue" | "approve":
+        case "queue":
             return 1
+        case "approve":
+            return 2 if command.action == Decision.ALWAYS else 1
         case "heartbeat":
             return _HEARTBEAT_WORDS.get(command.action)
         case _:
@@ -334,6 +345,13 @@ def approval_buttons(
     return tuple(
         (Button(_APPROVAL_BUTTONS[decision], f"approval:{decision}:{approval}"),)
         for decision in decisions
+    )
+
+
+def rule_buttons(approval: ApprovalId) -> tuple[tuple[Button, ...], ...]:
+    """Return the buttons below the rule that “always allow” adds."""
+    return tuple(
+        (Button(words, f"approval:{step}:{approval}"),) for step, words in _RULE_BUTTONS.items()
     )
 
 
@@ -419,6 +437,10 @@ def _pressed(data: str) -> Command | None:
     if asked is not None and asked[1] in set(AccessAction):
         return AccessButton(AccessAction(asked[1]), asked[2])
     answered = _APPROVAL_DATA.fullmatch(data)
+    if answered is not None and answered[1] in _RULE_BUTTONS:
+        is_sure = answered[1] == _SURE
+        decision = Decision.ALWAYS if is_sure else None
+        return ApprovalButton(decision, ApprovalId(answered[2]), is_sure)
     if answered is not None and answered[1] in _APPROVAL_BUTTONS:
         return ApprovalButton(Decision(answered[1]), ApprovalId(answered[2]))
     found = _JOB_DATA.fullmatch(data)

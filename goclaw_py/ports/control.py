@@ -425,10 +425,12 @@ class Control(Protocol):
     async def approval(self, prefix: str) -> Approval:
         """Return the question whose id starts with ``prefix``. Raises ``NotFound``."""
 
-    async def decide_approval(self, prefix: str, decision: Decision) -> Approval:
+    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
         """Answer a question as an operator; its run continues when all of them are answered.
 
-        Raises ``NotFound``, ``ApprovalClosed``, and ``WrongDecision`` with the possible answers.
+        ``rule``: the tool of the rule that ``Decision.ALWAYS`` adds, which the operator has read.
+        Raises ``NotFound``, ``ApprovalClosed``, and ``WrongDecision`` with the possible answers
+        or with the rule.
         """
 
     async def grants(self) -> list[ToolGrant]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from goclaw_py.model.errors import ApprovalNeeded
-from goclaw_py.model.ids import AgentName
+from goclaw_py.model.ids import AgentName, SessionKey
 from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.ports.store import NewApproval
+from goclaw_py.ports.store import InboxRow, NewApproval
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +19,20 @@ class AskedChat:
         target: The chat; None: there is none, and the owners are asked in their own chats.
         sender: The person who asked for the run.
         job: The title of the job that the run works for, "" if there is none.
+        session: The session whose earlier answers are told.
+        rows: The messages that the run answers.
+        request: What the run is to do, if it answers no messages.
+        creator: The person who created the job (``person_at``), "" if there is none.
     """
 
     target: Target | None
     peer: PeerKind
     sender: str
+    session: SessionKey
     job: str = ""
+    rows: Sequence[InboxRow] = ()
+    request: str = ""
+    creator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

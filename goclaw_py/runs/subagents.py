@@ -228,7 +228,7 @@ class ChildRuns:
             if target is None:
                 continue
             sender = one.task.sender
-            asks = AskedChat(target, peer_of(run.payer), sender)
+            asks = AskedChat(target, peer_of(run.payer), sender, run.payer, request=one.task.prompt)
             asker = ParentRun(run.parent or run.id, run.agent, run.payer, target, sender, asks)
             if one.crashes >= MAX_ATTEMPTS:
                 text = texts.subagent_lost(one.task.label, one.calls)

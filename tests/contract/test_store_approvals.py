@@ -8,7 +8,14 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.model.approvals import ApprovalRequest, Decision, about_approval
+from goclaw_py.model.approvals import (
+    NO_CONTEXT,
+    ApprovalContext,
+    ApprovalRequest,
+    Asker,
+    Decision,
+    about_approval,
+)
 from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
 from goclaw_py.model.messages import Button, OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
@@ -23,11 +30,20 @@ pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 HOUR = timedelta(hours=1)
 RESPONSE = ResponseStep(b"{}", Usage(1))
 ANN_S = key_of(ANN)
+CONTEXT = ApprovalContext((Asker("Ann\0", guest=True),), "group “G”", "pay\ud83d", "job", 2, 1)
 
 
 def question(name: str = "q1", call: str = "c1", expires: datetime = T0 + HOUR) -> NewApproval:
     request = ApprovalRequest(call, "pay", '{"to": "Bob"}', timeout_s=(expires - at(9)).seconds)
-    return NewApproval(ApprovalId(name), request, expires, ANN)
+    return NewApproval(ApprovalId(name), request, expires, ANN, CONTEXT)
+
+
+async def test_a_question_keeps_who_asked_and_for_what(world: World) -> None:
+    """Texts that cannot be stored are repaired."""
+    await waits(world, question(), replace(question("q2", "c2"), context=NO_CONTEXT))
+    stored = [one.context for one in reversed(await world.b.approvals())]
+    repaired = replace(CONTEXT, people=(Asker("Ann\ufffd", guest=True),), request="pay\ufffd")
+    assert sorted(stored, key=repr) == sorted([repaired, NO_CONTEXT], key=repr)
 
 
 def asking(name: str, *questions: NewApproval) -> RunEnd:

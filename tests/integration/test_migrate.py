@@ -25,6 +25,7 @@ FROZEN = {
     1: "fa215480a1fea8e956f5fc5f81845f6ca50c700890e47fdb67d3fe8e54affdf8",
     2: "d7792faf7eaeabb5bcda5eccf29272654984a73fdff2619bafa5e054d63da94e",
     3: "7118b5f91868ad3a82b744f398386b57bbf4ed1019e0c84ab6de6b89d7daf71e",
+    4: "f9108ef8dbfe41f2bc70f9b771a0b7b9a9cc3c7d077f029ab1b86311359ae3c7",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -20,7 +21,7 @@ from goclaw_py.cli.context import (
 )
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
-from goclaw_py.cli.output import Column, Printer, clock, show_facts, show_json, show_table
+from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_json, show_table
 from goclaw_py.delivery import approval_texts
 from goclaw_py.gateway.queries import only
 from goclaw_py.model.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
@@ -35,7 +36,8 @@ app = typer.Typer(
 _COLUMNS = (
     "ID",
     Column("AGE", drop=1),
-    Column("AGENT", drop=3),
+    Column("AGENT", drop=4),
+    Column("FROM", drop=2, least=10),
     Column("TOOL", least=12),
     Column("ARGUMENTS", least=16),
     Column("SESSION", least=12),
@@ -90,6 +92,7 @@ def _row(one: Approval, names: DisplayNames) -> tuple[str, ...]:
         one.id,
         display.age(one.asked_at, display.now()),
         one.agent,
+        display.cell(dict(approval_texts.about(one.context)).get("From", one.context.job)),
         display.cell(one.request.tool),
         display.words(one.request.arguments),
         names.of(one.session),
@@ -135,6 +138,8 @@ def _show(one: Approval, names: DisplayNames) -> None:
         how = "answer" if one.request.uncertain else "allow"
         what = f" {'|'.join(ABOUT_OUTCOME)}" if one.request.uncertain else ""
         facts.append(("to answer", f"goclaw approvals {how} {one.id}{what}"))
+    about = approval_texts.about(one.context)
+    facts += [(label.lower(), display.cell(words)) for label, words in about]
     show_facts(facts)
     display.show_text("arguments", one.request.arguments)
 
@@ -150,13 +155,25 @@ def allow(
     always: Annotated[
         bool, typer.Option("--always", help="Allow the tool in all sessions of the agent.")
     ] = False,
+    yes: display.Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Allow a tool call once, or the tool for longer."""
+    """Allow a tool call once, or the tool for longer.
+
+    With --always the rule that it adds is shown first, to be confirmed; in scripts add --yes.
+    """
     if session and always:
         raise typer.BadParameter("give either --session or --always")
-    longer = Decision.ALWAYS if always else Decision.SESSION
-    _decide(ctx, approval, longer if session or always else Decision.ONCE, as_json=as_json)
+    if always:
+        asked = cli(ctx).ask(lambda control: control.approval(approval))
+        rule = plain(approval_texts.rule(asked.agent, asked.request.tool))
+        if not yes and not sys.stdin.isatty():
+            raise typer.BadParameter(f"{rule} To add this rule: --yes", param_hint="--always")
+        if not yes:
+            typer.confirm(f"{rule} Add this rule?", abort=True, err=True)
+        _decide(ctx, asked.id, Decision.ALWAYS, rule=asked.request.tool, as_json=as_json)
+    else:
+        _decide(ctx, approval, Decision.SESSION if session else Decision.ONCE, as_json=as_json)
 
 
 @app.command()
@@ -185,12 +202,14 @@ def answer_(
     _decide(ctx, approval, Decision(outcome), as_json=as_json)
 
 
-def _decide(ctx: typer.Context, approval: str, decision: Decision, *, as_json: bool) -> None:
+def _decide(
+    ctx: typer.Context, approval: str, decision: Decision, *, rule: str = "", as_json: bool
+) -> None:
     def said(one: Approval) -> None:
         typer.echo(f"{display.cell(one.request.tool)}: {_state(one)}")
 
     output = Printer(Approval, said, as_json)
-    answer(ctx, lambda control: control.decide_approval(approval, decision), output)
+    answer(ctx, lambda control: control.decide_approval(approval, decision, rule=rule), output)
 
 
 @app.command()

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.model.approvals import Approval, ApprovalRequest, Decision, ToolGrant
+from goclaw_py.model.approvals import (
+    NO_CONTEXT,
+    Approval,
+    ApprovalContext,
+    ApprovalRequest,
+    Decision,
+    ToolGrant,
+)
 from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.pagination import Cursor
@@ -23,6 +30,7 @@ class NewApproval:
     request: ApprovalRequest
     expires_at: datetime
     target: Target | None = None
+    context: ApprovalContext = NO_CONTEXT
 
 
 class ApprovalStore(Protocol):

@@ -37,6 +37,7 @@ def ask(db: MemoryDatabase, end: RunEnd) -> None:
             one.target,
             end.finished_at,
             one.expires_at,
+            context=storable(one.context),
         )
         db.approvals.questions.setdefault(one.id, ApprovalRecord(approval, root.id))
     is_answered = db.approvals.is_answered(end.id)

@@ -17,15 +17,16 @@ with recursive above as (
 )
 insert into approvals (
     id, run_id, root_run, session, agent, call_id, tool, arguments, uncertain, members, channel,
-    account, chat, thread, asked_at, expires_at
+    account, chat, thread, asked_at, expires_at, context
 )
 select
     q.id, q.run_id, a.id, a.session, r.agent, q.call_id, q.tool, q.arguments, q.uncertain,
-    q.members, q.channel, q.account, q.chat, q.thread, q.asked_at, q.expires_at
+    q.members, q.channel, q.account, q.chat, q.thread, q.asked_at, q.expires_at,
+    q.context
 from jsonb_to_recordset($2::jsonb) as q (
     id text, run_id text, call_id text, tool text, arguments text, uncertain boolean,
     members boolean, channel text, account text, chat text, thread text, asked_at timestamptz,
-    expires_at timestamptz
+    expires_at timestamptz, context jsonb
 )
 cross join lateral (select agent from runs where id = q.run_id offset 0) as r
 join above as a on a.run_id = q.run_id and (a.parent is null or a.is_background)

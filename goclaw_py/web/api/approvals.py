@@ -49,9 +49,10 @@ def approval_routes(control: Control) -> APIRouter:
         """Answer a question about a tool call.
 
         `once`, `session`, `always` or `deny`; if `request.uncertain` is set, `happened`, `again` or
-        `skip`. The run continues when all of its questions are answered.
+        `skip`. The run continues when all of its questions are answered. `always` needs the name
+        of the tool as `rule`; without it the error says which rule would be added.
         """
-        return await control.decide_approval(prefix, body.decision)
+        return await control.decide_approval(prefix, body.decision, rule=body.rule)
 
     @api.get("/grants")
     async def grants() -> list[ToolGrant]:

@@ -182,7 +182,10 @@ class RunCounts:
 
 
 class DecideBody(Body):
-    """The answer to a question about a tool call."""
+    """The answer to a question about a tool call.
+
+    ``rule``: for `always` the name of the tool, which from then on is called without a question.
+    """
 
     decision: Literal[
         Decision.ONCE,
@@ -193,6 +196,7 @@ class DecideBody(Body):
         Decision.AGAIN,
         Decision.SKIP,
     ]
+    rule: str = ""
 
 
 class GrantBody(Body):

@@ -22,7 +22,7 @@ _MOST_WAITING: Final = 200
 LABELS: Final = {
     Decision.ONCE: "Allow once",
     Decision.SESSION: "Allow for this session",
-    Decision.ALWAYS: "Always allow",
+    Decision.ALWAYS: "Always allow …",
     Decision.DENY: "Deny",
     Decision.HAPPENED: "It happened",
     Decision.AGAIN: "Run it again",
@@ -50,6 +50,7 @@ def routes(service: PageServices) -> list[Route]:
             "named": named | {grant.session for grant in grants if grant.session},
             "labels": LABELS,
             "said": approval_texts.answer,
+            "about": approval_texts.about,
         }
 
     async def decide(request: Request) -> Response:
@@ -57,8 +58,11 @@ def routes(service: PageServices) -> list[Route]:
         approval, decision = fields.get("id", ""), fields.get("decision", "")
         if not approval or decision not in (*ABOUT_APPROVAL, *ABOUT_OUTCOME):
             raise HTTPException(422, "an answer has the id of the approval and a decision")
+        rule = fields.get("rule", "")
+        if decision == Decision.ALWAYS and not rule:
+            return await _rule(service, request, approval)
         try:
-            await control.decide_approval(approval, Decision(decision))
+            await control.decide_approval(approval, Decision(decision), rule=rule)
         except (ApprovalClosed, NotFound):
             # Another person was faster, for example in the chat.
             return back_to("/approvals", "late")
@@ -82,3 +86,14 @@ def routes(service: PageServices) -> list[Route]:
         Route("/approvals/decide", decide, methods=["POST"]),
         Route("/approvals/revoke", revoke, methods=["POST"]),
     ]
+
+
+async def _rule(service: PageServices, request: Request, approval: str) -> Response:
+    """Show the rule that “always allow” adds."""
+    try:
+        asked = await service.control.approval(approval)
+    except NotFound:
+        return back_to("/approvals", "late")
+    facts = {"title": "Always allow a tool", "path": "/approvals", "asked": asked}
+    facts["rule"] = approval_texts.rule(asked.agent, asked.request.tool)
+    return service.answer(request, "approval_rule.html", facts)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
+import typer
 
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.model.approvals import Approval
+from goclaw_py.model.approvals import Approval, Decision
 from tests.unit.cli.conftest import Shell, ThreadGateway, lines
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
 from tests.unit.web.fake_post import KEY
@@ -22,8 +25,9 @@ def _database(database: FakeControl) -> None:
 def test_what_waits_is_listed_and_on_request_everything(goclaw: Shell) -> None:
     _, pay, wipe = lines(goclaw("approvals", "list").out)
     assert pay.startswith(f"{PAY.id} ")
-    assert pay.endswith(f' main pay {{"to": "Bob[2J"}} {NAME} waiting {KEY}')
-    assert wipe.endswith(f" main wipe {{}} {NAME} did it take effect? {KEY}")
+    whom = "main Ann 2 telegram/default/1 9 (Owner)[2Jdnuof (guest)"
+    assert pay.endswith(f' {whom} pay {{"to": "Bob[2J"}} {NAME} waiting {KEY}')
+    assert wipe.endswith(f" main bills wipe {{}} {NAME} did it take effect? {KEY}")
     everything = goclaw("approvals", "list", "--all").out
     assert "\x1b" not in everything
     assert "✅ Always allowed by Ann 2 telegram" in everything.splitlines()[-1]
@@ -49,10 +53,39 @@ def test_one_is_shown_with_how_to_answer(goclaw: Shell, which: Approval, says: s
     assert f"\narguments\n  {which.request.arguments}\n".replace("\x1b", "") in got.out
 
 
+def test_who_asks_and_for_what_is_shown(goclaw: Shell) -> None:
+    """AGENT-11; in lines of its own, whatever it contains."""
+    shown = [
+        " ".join(line.split()) for line in goclaw("approvals", "show", PAY.id).out.splitlines()
+    ]
+    assert "chat group “Family”" in shown
+    assert "request <b>pay</b> Bob[2J" in shown
+    assert "before allowed 2 times, denied 1 time" in shown
+    assert any(line.startswith("from Ann 2 telegram") and "guest" in line for line in shown)
+
+
+def test_a_rule_is_confirmed_in_a_terminal(
+    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def confirm(text: str, **_: object) -> None:
+        asked.append(text)
+        if len(asked) == 1:
+            raise typer.Abort
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", confirm)
+    for code in (1, 0):
+        assert goclaw("approvals", "allow", PAY.id, "--always").code == code
+    assert "Agent main may call pay without asking" in asked[0]
+    assert database.asked[0].decision is Decision.ALWAYS
+
+
 @pytest.mark.parametrize(("typed", "said"), [
     (("allow", "9f86"), "pay: ✅ Allowed once by the operator.\n"),
     (("allow", "9f86", "--session"), "pay: ✅ Allowed for this session by the operator.\n"),
-    (("allow", "9f86", "--always"), "pay: ✅ Always allowed by the operator.\n"),
+    (("allow", "9f86", "--always", "--yes"), "pay: ✅ Always allowed by the operator.\n"),
     (("deny", "9f86"), "pay: 🚫 Denied by the operator.\n"),
     (("answer", "9f0", "happened"), "wipe: ✅ It happened, says the operator.\n"),
     (("answer", "9f0", "skip"), "wipe: ⏭ Skipped by the operator.\n"),
@@ -68,6 +101,7 @@ def test_a_question_is_answered(goclaw: Shell, typed: tuple[str, ...], said: str
 @pytest.mark.parametrize(("typed", "code", "said"), [
     (("allow", "9f"), ExitCode.FAILED, "or several"),
     (("allow", "9f0"), ExitCode.FAILED, "cannot be once"),
+    (("allow", "9f86", "--always"), ExitCode.USAGE, "Agent main may call pay without asking"),
     (("allow", "9f8", "--session", "--always"), ExitCode.USAGE, "either --session or --always"),
     (("answer", "9f0", "once"), ExitCode.USAGE, "one of happened, again, skip"),
     (("revoke", "main", "shell"), ExitCode.FAILED, "no grant for 'shell'"),

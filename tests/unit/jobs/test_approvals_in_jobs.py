@@ -28,7 +28,10 @@ from tests.support.jobs import ANN, OPERATOR, Wanted, after, every, log_of, make
 from tests.unit.messages.test_approvals import approve, press, texts
 
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob"}', timeout_s=3600.0)
-QUESTION = "🔐 Job “job” of agent main asks for approval to call this tool:\n\npay\n  to: Bob"
+QUESTION = (
+    "🔐 Job “job”: May I call this tool?\n\npay\n  to: Bob\n\nChat: direct chat (telegram)\n"
+    "Job: job\nRequest: pay\nBefore: not asked about in this session"
+)
 AT_ONCE_S = 0.3
 PAYS = Wanted(every(60), "pay")
 
@@ -284,7 +287,7 @@ async def test_a_child_of_its_run_asks_too() -> None:
     async with nodes(payer := Payer()) as (gateway,):
         job = await make(gateway, replace(PAYS, text="delegate"))
         asked = await question(gateway)
-        assert asked.text == QUESTION
+        assert asked.text == QUESTION.replace("Request: pay", "Request: delegate")
         assert (await only_row(gateway, job)).status is OccurrenceStatus.WAITING
         await gateway.gateway.accept([press(asked, "once")])
         await until(lambda: len(payer.paid) == 1)

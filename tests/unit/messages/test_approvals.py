@@ -14,6 +14,7 @@ import pytest
 from goclaw_py.delivery import approval_texts
 from goclaw_py.model.approvals import ApprovalRequest, Decision
 from goclaw_py.model.errors import ApprovalNeeded
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import PressAnswered, TextDelta
@@ -27,7 +28,17 @@ from tests.support.drafting import replying
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, session_of, until
 
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob", "amount": 5}', timeout_s=3600.0)
-QUESTION = "🔐 Agent main asks for approval to call this tool:\n\npay\n  to: Bob\n  amount: 5"
+CALL = "🔐 May I call this tool?\n\npay\n  to: Bob\n  amount: 5\n\n"
+
+
+def asked_for(request: str, person: str = "Ann", before: str = "") -> str:
+    """The question about ``PAY`` in a direct chat."""
+    before = before or "not asked about in this session"
+    chat = f"From: {person}\nChat: direct chat (telegram)"
+    return f"{CALL}{chat}\nRequest: {request}\nBefore: {before}"
+
+
+QUESTION = asked_for("pay Bob")
 ASKS = Ways(main_lane=1)
 
 
@@ -182,7 +193,51 @@ async def test_several_questions_of_a_run_are_all_answered_first() -> None:
         await asyncio.sleep(60)
         assert "paid" not in " ".join(texts(gateway))
         await gateway.gateway.accept([press(first, "Always")])
+        await until(lambda: toasts(gateway)[-1] == approval_texts.LOOK)
+        await asyncio.sleep(1)
+        await gateway.gateway.accept([press(gateway.channel.sent[-1], "Yes")])
         await until(lambda: "paid: happened, always" in texts(gateway))
+
+
+def _has_more(gateway: GatewayProcess, than: int) -> bool:
+    return len(gateway.channel.sent) > than
+
+
+async def test_a_tool_is_always_allowed_only_after_a_look_at_the_rule() -> None:
+    """The way back shows the question again; nothing was decided."""
+    async with nodes() as (gateway,):
+        await gateway.say("pay Bob")
+        asked = await question(gateway)
+        for label in ("Always", "Back", "Always"):
+            assert await gateway.store.grants() == []
+            shown = len(gateway.channel.sent)
+            await gateway.gateway.accept([press(gateway.channel.sent[-1], label)])
+            await gateway.channel.until(partial(_has_more, gateway, shown))
+            assert gateway.channel.sent[-1].draft == "5"
+            if label == "Back":
+                assert (gateway.channel.sent[-1].text, gateway.channel.sent[-1].buttons) == (
+                    asked.text,
+                    asked.buttons,
+                )
+        assert "Agent main may call pay without asking" in texts(gateway)[-1]
+        await gateway.gateway.accept([press(gateway.channel.sent[-1], "Yes")])
+        await until(lambda: "paid: always" in texts(gateway))
+        (grant,) = await gateway.store.grants()
+        assert (grant.agent, grant.tool, grant.session) == (MAIN_AGENT, "pay", None)
+
+
+async def test_a_question_says_what_was_answered_before() -> None:
+    async with nodes() as (gateway,):
+        for label in ("once", "Deny", "once"):
+            await gateway.say("pay Bob")
+            await asyncio.sleep(5)
+            asked = gateway.channel.sent[-1]
+            await gateway.gateway.accept([press(asked, label)])
+            await asyncio.sleep(5)
+        await gateway.say("pay Bob")
+        await asyncio.sleep(5)
+        asked = gateway.channel.sent[-1]
+        assert asked.text == asked_for("pay Bob", before="allowed 2 times, denied 1 time")
 
 
 @pytest.mark.parametrize(
@@ -190,7 +245,17 @@ async def test_several_questions_of_a_run_are_all_answered_first() -> None:
     [
         ("/approve", "pay: ✅ Allowed once by Ann.", "paid: once"),
         ("/approve session", "pay: ✅ Allowed for this session by Ann.", "paid: session"),
-        ("/approve always", "pay: ✅ Always allowed by Ann.", "paid: always"),
+        (
+            "/approve always",
+            approval_texts.rule_question(MAIN_AGENT, "pay", "/approve always pay"),
+            None,
+        ),
+        (
+            "/approve always wipe",
+            approval_texts.rule_question(MAIN_AGENT, "pay", "/approve always pay"),
+            None,
+        ),
+        ("/approve always pay", "pay: ✅ Always allowed by Ann.", "paid: always"),
         ("/deny", "pay: 🚫 Denied by Ann.", "paid: deny"),
         ("/approve maybe", approval_texts.USAGE, None),
     ],
@@ -273,7 +338,7 @@ async def test_a_background_subagent_asks_in_the_chat_and_continues_on_any_node(
         await until(lambda: first.dispatcher.runs() == ())
         assert len(await first.store.approvals(session=session_of())) == 1
         await asyncio.sleep(3000)
-        assert texts(first) == ["started", QUESTION]
+        assert texts(first) == ["started", asked_for(said)]
         await first.shut_down()
     async with a_process(agent, ASKS, database=database) as other:
         await asyncio.sleep(300)
@@ -296,7 +361,7 @@ async def test_a_stop_ends_a_background_subagent_that_waits(typed: str) -> None:
         await gateway.say("spawn")
         await question(gateway)
         await gateway.say(typed)
-        await until(lambda: f"{QUESTION}\n\n⏹ Stopped." in texts(gateway))
+        await until(lambda: f"{asked_for('spawn')}\n\n⏹ Stopped." in texts(gateway))
         await asyncio.sleep(300)
         assert not any("Subagent" in text for text in texts(gateway))
         assert gateway.pending == []
@@ -328,6 +393,7 @@ async def test_a_guest_may_not_answer_so_the_owners_are_asked() -> None:
         await asyncio.sleep(15)
         await gateway.say("pay Bob", chat="bob")
         asked = await question(gateway, "ann")
+        assert asked.text == asked_for("pay Bob", "Bob (guest)")
         await until(lambda: approval_texts.WAITS_ELSEWHERE in texts(gateway, "bob"))
         forged = replace(asked, target=replace(asked.target, chat="bob"))
         await gateway.gateway.accept([press(forged, "once")])
@@ -369,3 +435,16 @@ async def test_in_a_group_owners_answer_or_everybody(*, members: bool) -> None:
         assert toasts(gateway) == [
             "✅ Allowed once by Eve." if members else approval_texts.NOT_ALLOWED
         ]
+        # A rule for all chats is for owners, also where members may answer.
+        await gateway.gateway.accept([said("pay Zoe", sender="eve")])
+        await asyncio.sleep(15)
+        always = replace(press(asked, "Always", by="eve"), peer=PeerKind.GROUP)
+        asked = next(one for one in reversed(gateway.channel.sent) if one.buttons)
+        for step in ("always", "sure"):
+            data = asked.buttons[0][0].data.replace("once", step)
+            forged = replace(always, press=data, external_id=f"forged {step}")
+            await gateway.gateway.accept([forged])
+            await asyncio.sleep(1)
+        refused = approval_texts.ALWAYS_NOT_ALLOWED if members else approval_texts.NOT_ALLOWED
+        assert toasts(gateway)[1:] == [refused] * 2
+        assert await gateway.store.grants() == []

@@ -8,7 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from goclaw_py.model.approvals import Approval, ApprovalRequest, Decision, ToolGrant
+from goclaw_py.model.approvals import (
+    Approval,
+    ApprovalContext,
+    ApprovalRequest,
+    Asker,
+    Decision,
+    ToolGrant,
+)
 from goclaw_py.model.errors import ApprovalClosed, NotFound, WrongDecision
 from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
 from goclaw_py.model.pagination import Cursor
@@ -18,9 +25,13 @@ from tests.unit.web.fake_usage import FakeUsage
 PAY = Approval(
     ApprovalId("9f86d081884c7d65"), RUN, KEY, AgentName("main"),
     ApprovalRequest("c1", "pay", '{"to": "Bob\x1b[2J"}'), TOPIC, AT, AT + timedelta(days=1),
+    context=ApprovalContext(
+        (Asker(FOOL, guest=True),), "group “Family”", "<b>pay</b> Bob\x1b[2J", allowed=2, denied=1
+    ),
 )  # fmt: skip
 WIPE = replace(
-    PAY, id=ApprovalId("9f00000000000000"), target=None, asked_at=AT - timedelta(minutes=1),
+    PAY, id=ApprovalId("9f00000000000000"), target=None,
+    context=ApprovalContext(job="bills"), asked_at=AT - timedelta(minutes=1),
     request=ApprovalRequest("c2", "wipe", "{}", uncertain=True),
 )  # fmt: skip
 ANSWERED = replace(
@@ -58,9 +69,11 @@ class FakeApprovals(FakeUsage):
             raise NotFound(f"no approval, or several, with {prefix!r}")
         return found[0]
 
-    async def decide_approval(self, prefix: str, decision: Decision) -> Approval:
-        self._called("decide_approval", prefix, decision)
+    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
+        self._called("decide_approval", prefix, decision, rule)
         one = await self.approval(prefix)
+        if decision is Decision.ALWAYS and rule != one.request.tool:
+            raise WrongDecision("“always” adds a rule")
         if decision not in one.request.decisions:
             raise WrongDecision(f"the answer cannot be {decision}")
         if one.decision is not None:

@@ -10,8 +10,11 @@ from operator import itemgetter
 import orjson
 
 from goclaw_py.model.approvals import (
+    NO_CONTEXT,
     Approval,
+    ApprovalContext,
     ApprovalRequest,
+    Asker,
     Decision,
     ToolGrant,
     about_approval,
@@ -206,6 +209,7 @@ def _lines(end: RunEnd) -> list[dict[str, object]]:
                 "thread": place.thread,
                 "asked_at": end.finished_at,
                 "expires_at": one.expires_at,
+                "context": storable(one.context),
             }
         )
     return lines
@@ -232,4 +236,14 @@ def _approval(row: Row) -> Approval:
         None if row["decision"] is None else Decision(row["decision"]),
         row["decided_at"],
         row["decided_by"],
+        _context(row["context"]),
     )
+
+
+def _context(text: str | None) -> ApprovalContext:
+    if text is None:
+        return NO_CONTEXT
+    known = orjson.loads(text)
+    people = tuple(Asker(one["name"], one["guest"]) for one in known["people"])
+    counts = known["allowed"], known["denied"]
+    return ApprovalContext(people, known["chat"], known["request"], known["job"], *counts)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.delivery import texts
+from goclaw_py.delivery import approval_texts, texts
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import ApprovalClosed, NotFound
 from goclaw_py.model.ids import RunId
@@ -81,6 +81,7 @@ class _ChatPages:
             "asking": await self._control.approvals(session=key) if key and not guest else [],
             "guest": guest,
             "labels": LABELS,
+            "about": approval_texts.about,
             "agents": self._parts.agents,
             "default_agent": self._parts.default,
             "max_title": MAX_TITLE_CHARS,

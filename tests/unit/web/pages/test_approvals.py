@@ -10,7 +10,7 @@ from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
 from tests.unit.web.fake_post import KEY
 from tests.unit.web.fakes import FakeControl
-from tests.unit.web.pages.conftest import Browser
+from tests.unit.web.pages.conftest import ORIGIN, Browser
 
 PAGE = "/approvals"
 
@@ -21,6 +21,28 @@ async def test_what_waits_is_shown_with_its_answers(browser: Browser) -> None:
         assert text.count(f'name="decision" value="{decision}"') == 1
     assert "✅ Always allowed by Ann" in text
     assert f'id="approval-{ANSWERED.id}"' in text
+
+
+async def test_who_asks_and_for_what_is_shown(browser: Browser) -> None:
+    facts = ("group “Family”", "<b>pay</b> Bob", "allowed 2 times, denied 1 time", "bills")
+    await browser.says(PAGE, "(guest)", *facts)
+    raw = await browser.get(PAGE)
+    assert "<b>pay</b>" not in raw.text
+
+
+async def test_a_tool_is_always_allowed_only_after_a_look_at_the_rule(
+    browser: Browser, control: FakeControl
+) -> None:
+    always = {"id": PAY.id, "decision": "always"}
+    answer = await browser.post(f"{PAGE}/decide", data=always, headers=ORIGIN)
+    assert answer.status_code == 200
+    assert "Agent main may call pay without asking" in answer.text
+    assert 'name="rule" value="pay"' in answer.text
+    assert control.asked[0].decision is None
+    await browser.refuses(f"{PAGE}/decide", 422, "adds a rule", rule="wipe", **always)
+    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id="gone", decision="always")
+    await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=answered", rule="pay", **always)
+    assert control.asked[0].decision is Decision.ALWAYS
 
 
 async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:

@@ -207,7 +207,7 @@ async def test_a_question_is_answered_in_its_conversation_only(
         await browser.leads("/chat/decide", late, name="local", id=other, decision="deny")
     answered = "/chat?name=local&notice=answered"
     await browser.leads("/chat/decide", answered, decision="once", **decide)
-    assert ("decide_approval", mine.id, Decision.ONCE) in control.calls
+    assert ("decide_approval", mine.id, Decision.ONCE, "") in control.calls
     await browser.leads("/chat/decide", late, decision="once", **decide)
 
 

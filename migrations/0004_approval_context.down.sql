@@ -1,0 +1,2 @@
+-- The context of questions is lost; nothing else depends on it.
+alter table approvals drop column context;
