@@ -91,9 +91,11 @@ class ToolApprovals:
         their own chats.
         """
         now, approvals, say = self._clock.now(), [], []
+        past: Sequence[Approval]
         here, job = (None, "") if chat is None else (chat.target, chat.job)
-        known = NO_CONTEXT if chat is None else await self._context(chat)
-        past = () if chat is None else await self._answered(chat.session)
+        known, past = NO_CONTEXT, ()
+        if chat is not None and needed.requests:
+            known, past = await self._context(chat), await self._answered(chat.session)
         asked = here if chat is not None and self._has_owner(chat) else None
         places: Sequence[Target] = () if asked is None else (asked,)
         if needed.requests and asked is None:

@@ -242,9 +242,8 @@ class ChatRunExecutor:
         replayed = {row for step in taken for row in step.rows}
         rows = [row for row in turn.rows if row.id not in replayed]
         files = turn.progress.take_files(await self._received.fetch(rows))
-        chat, sender = turn.chat, turn.rows[0].message.of_whom
-        asks = None if chat is None else _asked_chat(turn)
-        asker = Parent(run_id, turn.agent, turn.session, chat, sender, asks=asks)
+        chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _asked_chat(turn)
+        asker = Parent(run_id, turn.agent, turn.session, chat, sender, asks if chat else None)
         job = AgentTask(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),

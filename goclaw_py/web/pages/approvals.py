@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from starlette.exceptions import HTTPException
@@ -14,6 +15,7 @@ from goclaw_py.delivery import approval_texts
 from goclaw_py.model.approvals import ABOUT_APPROVAL, ABOUT_OUTCOME, Decision
 from goclaw_py.model.errors import ApprovalClosed, NotFound
 from goclaw_py.model.ids import AgentName, SessionKey
+from goclaw_py.ports.control import Control
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
@@ -33,25 +35,6 @@ LABELS: Final = {
 def routes(service: PageServices) -> list[Route]:
     """Return the page, and the forms to answer and to revoke."""
     control = service.control
-
-    async def look(query: Query) -> Facts:
-        before = place(query.get("before"))
-        waiting, newest, grants = await asyncio.gather(
-            control.approvals(limit=_MOST_WAITING),
-            control.approvals(limit=SHOWN + 1, waiting=False, before=before),
-            control.grants(),
-        )
-        named = {one.session for one in (*waiting, *newest)}
-        return {
-            "asking": waiting,
-            "answered": [one for one in newest[:SHOWN] if one.decision is not None],
-            "next": newest[SHOWN - 1].cursor if len(newest) > SHOWN else None,
-            "grants": grants,
-            "named": named | {grant.session for grant in grants if grant.session},
-            "labels": LABELS,
-            "said": approval_texts.answer,
-            "about": approval_texts.about,
-        }
 
     async def decide(request: Request) -> Response:
         fields = await form(request)
@@ -80,7 +63,7 @@ def routes(service: PageServices) -> list[Route]:
             return back_to("/approvals", "nothing")
         return back_to("/approvals", "removed")
 
-    page = Page("/approvals", "approvals", "Approvals", look, ("before",))
+    page = Page("/approvals", "approvals", "Approvals", partial(_look, control), ("before",))
     return [
         *service.routes(page),
         Route("/approvals/decide", decide, methods=["POST"]),
@@ -97,3 +80,23 @@ async def _rule(service: PageServices, request: Request, approval: str) -> Respo
     facts = {"title": "Always allow a tool", "path": "/approvals", "asked": asked}
     facts["rule"] = approval_texts.rule(asked.agent, asked.request.tool)
     return service.answer(request, "approval_rule.html", facts)
+
+
+async def _look(control: Control, query: Query) -> Facts:
+    before = place(query.get("before"))
+    waiting, newest, grants = await asyncio.gather(
+        control.approvals(limit=_MOST_WAITING),
+        control.approvals(limit=SHOWN + 1, waiting=False, before=before),
+        control.grants(),
+    )
+    named = {one.session for one in (*waiting, *newest)}
+    return {
+        "asking": waiting,
+        "answered": [one for one in newest[:SHOWN] if one.decision is not None],
+        "next": newest[SHOWN - 1].cursor if len(newest) > SHOWN else None,
+        "grants": grants,
+        "named": named | {grant.session for grant in grants if grant.session},
+        "labels": LABELS,
+        "said": approval_texts.answer,
+        "about": approval_texts.about,
+    }
