@@ -63,8 +63,6 @@ async def with_true_status(response: httpx2.Response) -> httpx2.Response:
     if response.headers.get("content-type", "").startswith("application/json"):
         await response.aread()
         return _error(response, response.content) or response
-    if response.headers.get("content-encoding", "identity") != "identity":
-        return response
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     pieces, begun = aiter(response.stream), b""
     try:

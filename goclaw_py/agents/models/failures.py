@@ -32,6 +32,7 @@ from pydantic_ai.exceptions import (
 )
 
 from goclaw_py.agents.models.connection import NO_ENTRY
+from goclaw_py.agents.models.responses.limits import ResponseTooLong, too_long
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import proxy_words
 from goclaw_py.model.errors import AgentError
@@ -114,6 +115,8 @@ def explain(
     cause has them all.
     """
     errors = _flat(error)
+    if (limit := next(filter(None, map(too_long, errors)), None)) is not None:
+        return ResponseTooLong(str(limit))  # without the library's errors in its context
     told = [_told(each) for each in errors]
     first = next((entry for entry in told if entry.retryable), told[0])
     hidden = tuple(secrets)

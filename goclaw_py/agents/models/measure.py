@@ -12,6 +12,7 @@ from pydantic_ai.messages import ModelResponse
 from pydantic_ai.usage import RequestUsage
 
 from goclaw_py.agents.models.compaction import CHARS_PER_TOKEN, chars
+from goclaw_py.agents.models.responses.limits import ResponseTooLong
 from goclaw_py.model.run_events import Usage
 
 # The libraries warn of counts that they cannot read, once, on standard error. They are estimated.
@@ -37,6 +38,9 @@ _PARTS = (
 )
 _NO_NUMBERS = frozenset({*_PARTS, "iterations"})
 """What a usage has that is no number. Only features that we do not use have iterations."""
+
+MOST_VALUES = 5_000
+"""The number of values in an event: the libraries need some microseconds for each."""
 
 _NO_COUNTS = frozenset({"details", "cost", "audio_seconds"})
 
@@ -70,10 +74,12 @@ def readable(data: object) -> object:
 
     The libraries read a usage of another shape as an error, and the response would be lost for it.
     A call's arguments become text, and the words of a refusal text that people read. Raises
-    ``UnexpectedModelBehavior`` where a text is none: they would store it unread.
+    ``UnexpectedModelBehavior`` where a text is none: they would store it unread; and
+    ``ResponseTooLong`` for too many values.
     """
     if not isinstance(data, dict):
         raise UnexpectedModelBehavior("the response cannot be read: an event is no object")
+    _check_values(data)
     _mend_choices(data.get("choices"))
     _mend_texts(data)
     if data.get("type") in _WITH_USAGE:
@@ -82,6 +88,18 @@ def readable(data: object) -> object:
     elif data.get("usage") is not None:
         data["usage"] = _readable(data["usage"])
     return data
+
+
+def _check_values(data: dict[str, object]) -> None:
+    waiting: list[dict[str, object] | list[object]] = [data]
+    count = 0
+    while waiting:
+        values = waiting.pop()
+        count += len(values)
+        if count > MOST_VALUES:
+            raise ResponseTooLong(f"more than {MOST_VALUES:,} values in one event")
+        inner = values.values() if isinstance(values, dict) else values
+        waiting += [one for one in inner if isinstance(one, dict | list)]
 
 
 def _mend_choices(choices: object) -> None:

@@ -62,6 +62,8 @@ from goclaw_py.agents.models.repair import (
 )
 from goclaw_py.agents.models.replay import Replay, ReplayModel
 from goclaw_py.agents.models.reply import Reply, Trace, context_tokens
+from goclaw_py.agents.models.responses.limits import ResponseTooLong
+from goclaw_py.agents.models.responses.progress import ResponseProgress
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.agents.models.transport import MORE_TRIES, more_tries
 from goclaw_py.common.text import is_blank
@@ -258,10 +260,7 @@ class ModelRun:
                         asked = len(TASK) + len(question)
                         self._note(node.model_response, asked, is_summary=True)
                     if Agent.is_model_request_node(node):
-                        async with self._reading(), node.stream(run.ctx) as events:
-                            async for _ in events:
-                                pass
-                            check_readable(events.response)
+                        await self._receive(node, run, is_summary=True)
         except FAILURES as error:
             failure = explain(error, self._asked.secrets, is_retried=True)
         else:
@@ -345,13 +344,20 @@ class ModelRun:
                 self._count_mistakes(calls, ended)
 
     async def _receive(
-        self, node: ModelRequestNode[None, str | None], run: AgentRun[None, str | None]
+        self,
+        node: ModelRequestNode[None, str | None],
+        run: AgentRun[None, str | None],
+        *,
+        is_summary: bool = False,
     ) -> None:
-        hear = self._reply.hear
-        async with self._reading(), node.stream(run.ctx) as events:
-            self._trace.stream = events
+        progress = ResponseProgress()
+        async with self._reading(), progress.watched(), node.stream(run.ctx) as events:
+            if not is_summary:
+                self._trace.stream = events
             async for event in events:
-                hear(event)
+                progress.count(event)
+                if not is_summary:
+                    self._reply.hear(event)
             check_readable(events.response)
         self._trace.stream = None
 
@@ -360,6 +366,9 @@ class ModelRun:
         """Turn what the libraries raise for a response of another shape into a failure of it."""
         try:
             yield
+        except ResponseTooLong:
+            self._trace.stream = None  # what nobody reads is not sent with later requests
+            raise
         except UNREADABLE as error:
             if error is self._listener_error:
                 raise

@@ -24,6 +24,7 @@ from tenacity.stop import stop_base
 
 from goclaw_py.agents.models.connection import RetryPolicy
 from goclaw_py.agents.models.error_bodies import with_true_status
+from goclaw_py.agents.models.responses.limits import ask_for_limited, limited
 from goclaw_py.common.proxies import Proxy, proxy_for
 
 _log = logging.getLogger(__name__)
@@ -108,15 +109,20 @@ class _ReadFailures(httpx2.AsyncHTTPTransport):
         if server not in self._routes:
             self._routes[server] = self._proxy(request)
         proxy = self._routes[server]
+        ask_for_limited(request)
         if proxy is None:
             response = await super().handle_async_request(request)
         else:
             response = await self._send_through(proxy, request)
-        response = await with_true_status(response)
-        if _is_transient(response):
-            response.request = request
-            await response.aread()
-            raise httpx2.HTTPStatusError("transient", request=request, response=response)
+        try:
+            response = await with_true_status(limited(response))
+            if _is_transient(response):
+                response.request = request
+                await response.aread()
+                raise httpx2.HTTPStatusError("transient", request=request, response=response)
+        except BaseException:
+            await response.aclose()
+            raise
         return response
 
     async def aclose(self) -> None:

@@ -1,0 +1,1 @@
+"""What a model server sends, within limits (SPEC AGENT-13)."""
