@@ -9,9 +9,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from channels.telegram.client import ChatPlace, Text
 from channels.telegram.sending import draft_text
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import RunText, RunWaiting
@@ -96,7 +98,8 @@ class NativeDrafts:
             growing.changed.clear()
             try:
                 said = "".join(growing.said)
-                text = draft_text("\n\n".join(filter(None, [said, growing.waiting])))
+                shown = "\n\n".join(filter(None, [said, growing.waiting]))
+                text = await in_thread_if_long(2 * len(shown), partial(draft_text, shown))
                 await self._show(growing.place, growing.number, text)
                 pause = EVERY_S
             except ChannelError as error:

@@ -7,7 +7,7 @@ import logging
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -25,6 +25,7 @@ from channels.telegram.client import (
     Upload,
 )
 from channels.telegram.format import plain, render
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import split_text, well_formed
 from goclaw_py.model.chat_commands import stop_data
@@ -129,7 +130,8 @@ class MessageSender:
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """See ``Channel.post_draft``."""
         place = place_or_raise(beginning.target)
-        text, buttons = draft_text(beginning.text), stop_button(beginning.run_id)
+        text = await _draft_text(beginning.text)
+        buttons = stop_button(beginning.run_id)
         number = await self._post(place, text, beginning.reply_to, buttons)
         self._keep_shown((place.chat_id, number), text, buttons)
         return str(number)
@@ -138,7 +140,7 @@ class MessageSender:
         """See ``Channel.edit_draft``."""
         if so_far.draft is not None:
             place = place_or_raise(so_far.target)
-            text = draft_text(so_far.text)
+            text = await _draft_text(so_far.text)
             await self._edit(place, so_far.draft, text, stop_button(so_far.run_id))
 
     async def close_draft(self, target: Target, draft: str, shown: str, mark: str) -> None:
@@ -256,9 +258,13 @@ def _upload(message: OutboundMessage) -> tuple[Upload, Text | None]:
     return Upload(file.kind, Path(file.path), file.name, file.mime), caption
 
 
+async def _draft_text(markdown: str) -> Text:
+    return await in_thread_if_long(2 * len(markdown), partial(draft_text, markdown))
+
+
 def draft_text(markdown: str) -> Text:
     """Return the part of a streamed reply that fits into one message."""
-    parts = render(markdown, TEXT_LIMIT - _ROOM)
+    parts = render(markdown[: 2 * TEXT_LIMIT], TEXT_LIMIT - _ROOM)
     if not parts:
         return Text(_NOTHING_YET)
     return Text(parts[0] + _GROWING, html=True)

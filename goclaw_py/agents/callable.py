@@ -26,6 +26,9 @@ T = TypeVar("T")
 Target = Callable[[RunRequest, Emit], object]
 """The function to call for each run; returns a text, a result, or an awaitable of one."""
 
+MOST_WAITING = 256
+"""The number of events of a thread that wait for the event loop, which handles them in one turn."""
+
 _FORM = "must be python:module:callable, with a module that Python can import"
 
 
@@ -102,8 +105,15 @@ class CallableAgent:
     async def _in_thread(self, request: RunRequest, emit: Emit) -> object:
         loop = asyncio.get_running_loop()
 
+        room = threading.Semaphore(MOST_WAITING)
+
+        def emit_in_loop(event: LoopEvent) -> None:
+            room.release()
+            emit(event)
+
         def emit_from_thread(event: LoopEvent) -> None:
-            loop.call_soon_threadsafe(emit, event)
+            room.acquire()
+            loop.call_soon_threadsafe(emit_in_loop, event)
 
         def take_from_thread() -> tuple[MessagePart, ...]:
             taken: Future[tuple[MessagePart, ...]] = Future()

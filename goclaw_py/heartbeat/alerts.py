@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from goclaw_py.chats.incident_alerts import IncidentAlerts
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import AckResult, alert_key, is_silent, judge, without_token
@@ -63,7 +65,9 @@ class Alerts:
         A reply with a file is an alert, whatever its text is.
         """
         policy, agent = held.policy, held.claimed.agent
-        judged = judge(said.text, ack_max_chars=policy.ack_max_chars, position=policy.ack_position)
+        chars, place = policy.ack_max_chars, policy.ack_position
+        judge_reply = partial(judge, said.text, ack_max_chars=chars, position=place)
+        judged = await in_thread_if_long(len(said.text), judge_reply)
         if said.is_cut:
             # What it did not say might have been the alert.
             judged = AckResult(is_ok=False, text=without_token(said.text))
@@ -85,21 +89,17 @@ class Alerts:
         if target is None:
             return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, said.text)
         there = target_text(found.wanted or target)
-        key = alert_key(agent, there, _said_with(text, [f.name for f in files]))
+        whole = _said_with(text, [file.name for file in files])
+        key = await in_thread_if_long(len(whole), partial(alert_key, agent, there, whole))
         since = self._clock.now() - SAME_FOR
         known = await self._store.alert_known(key, since=since)
         if known is not None:
             detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
             return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
-        say = self._messages(held, target, self._whole(text, found), key)
-        attached = [
-            OutboundMessage(
-                target, "", run_id=held.run, file=file, heartbeat_run=held.id, alert=key
-            )
-            for file in files
-        ]
+        say = await self._messages(held, target, self._whole(text, found), key)
+        attach = partial(OutboundMessage, target, "", run_id=held.run)
+        attached = [attach(file=file, heartbeat_run=held.id, alert=key) for file in files]
         say += in_albums(attached, self._channels.get((target.channel, target.account)))
-        gone = found.wanted if found.instead_of else None
         return HeartbeatOutcome(
             HeartbeatRunStatus.ALERTED,
             found.route.detail,
@@ -107,7 +107,7 @@ class Alerts:
             target,
             tuple(say),
             text,
-            gone,
+            found.wanted if found.instead_of else None,
         )
 
     def _whole(self, text: str, found: ResolvedTarget) -> str:
@@ -116,14 +116,14 @@ class Alerts:
             return text
         return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
 
-    def _messages(
+    async def _messages(
         self, held: HeartbeatExecution, target: Target, text: str, key: str
     ) -> list[OutboundMessage]:
         return [
             OutboundMessage(
                 target, part, run_id=held.run, rich=rich, heartbeat_run=held.id, alert=key
             )
-            for part, rich in self._parts(target, text)
+            for part, rich in await in_thread_if_long(len(text), partial(self._parts, target, text))
         ]
 
     def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:

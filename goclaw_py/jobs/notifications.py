@@ -6,7 +6,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.formatting import sentence
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import without_token
@@ -111,7 +113,8 @@ class JobNotifications:
 
     async def _result(self, held: JobExecution, said: Attempt) -> EndReport:
         job = held.claimed.job
-        shown, silent = texts.notify_text(said.text, job.spec.notify)
+        notify = partial(texts.notify_text, said.text, job.spec.notify)
+        shown, silent = await in_thread_if_long(len(said.text), notify)
         route = await self._places.route_of(job) if shown else Route(None)
         target = route.target
         if route.problem:
@@ -122,12 +125,13 @@ class JobNotifications:
             return EndReport(silent=silent)
         files, troubles = self._replies.sendable(said.files, job.spec.agent, held.run)
         # An error text contains a file name, which the agent has chosen.
-        shown = without_token("\n\n".join([shown, *troubles]))
+        shown = "\n\n".join([shown, *troubles])
+        shown = await in_thread_if_long(len(shown), partial(without_token, shown))
         due = texts.DueTimeText(held.claimed.due_at, self._clock.now(), job.spec.zone)
         if due.is_late:
             due = await self._due(job, due.at, [target])
         whole = texts.delivery(job.spec, shown, due)
-        messages = self._messages(target, whole, held.run)
+        messages = await self._messages(target, whole, held.run)
         if messages and isinstance(job.spec.schedule, At):
             buttons = job_buttons(held.id)
             messages[-1] = replace(messages[-1], buttons=buttons)
@@ -160,7 +164,7 @@ class JobNotifications:
             state, again = await self._ahead(held.claimed, update)
             due = await self._due(job, held.claimed.due_at, [target])
             text = write(title, due, why, again, state)
-        return tuple(self._messages(target, text, held.run))
+        return tuple(await self._messages(target, text, held.run))
 
     async def _ahead(
         self, claimed: OccurrenceClaim, update: JobUpdate | None
@@ -187,12 +191,13 @@ class JobNotifications:
         here = await self._store.zone_of(job.owner) if is_own else None
         return texts.DueTimeText(at, self._clock.now(), job.spec.zone, here)
 
-    def _messages(
+    async def _messages(
         self, target: Target, text: str, run: RunId | None = None
     ) -> list[OutboundMessage]:
         channel = self._channels.get((target.channel, target.account))
-        parts = [text] if channel is None else channel.parts(text)
-        rich = channel is not None
+        rich, parts = channel is not None, [text]
+        if channel is not None:
+            parts = await in_thread_if_long(len(text), partial(channel.parts, text))
         return [OutboundMessage(target, part, run_id=run, rich=rich) for part in parts]
 
     async def remember(
@@ -230,7 +235,7 @@ class JobNotifications:
         place = "" if lost.refused_by is None else await self._places.name_of(lost.refused_by)
         due = await self._due(job, lost.due_at, targets)
         text = texts.undelivered(spec.title, place, lost.error, text if with_text else "", due)
-        say = [message for target in targets for message in self._messages(target, text)]
+        say = [one for target in targets for one in await self._messages(target, text)]
         if not say:
             return False
         if await self._store.tell_result(lost.id, say, now=self._clock.now()):

@@ -360,7 +360,7 @@ class ChatRunExecutor:
         end.left = self._drafts.stop(turn.id)
         if not end.is_silent:
             end.left = await self._drafts.end(turn.id)
-        end.say = self._replies.messages(end)
+        end.say = await self._replies.messages(end)
 
     def _give_back(self, fenced: Turn) -> None:
         """Return a turn to its mailbox, so that a reload reads its messages in order."""

@@ -132,7 +132,7 @@ class Channel(Protocol):
     def parts(self, text: str) -> list[str]:
         """Split a Markdown reply into messages that ``send`` accepts as rich text.
 
-        Empty if nothing visible remains.
+        Empty if nothing visible remains. A long text comes in a thread.
         """
 
     def readable(self, part: str) -> str:
@@ -193,7 +193,7 @@ class Channel(Protocol):
         """
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
-        """Update a draft; the text is the whole reply so far, in Markdown.
+        """Update a draft; the text is the reply so far, in Markdown, at most 16,000 characters.
 
         Raises the errors of ``send``.
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -15,6 +16,7 @@ from goclaw_py.common.storable import storable
 from goclaw_py.common.text import first_words, split_half
 from goclaw_py.common.thoughts import ThoughtFilter, separate
 from goclaw_py.model.budget import Budget, BudgetScope, Limit
+from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
@@ -56,6 +58,9 @@ _PROMPT_CHARS = 120
 _MOST_USED = 10**12
 """The most tokens or dollars of a run that can be."""
 
+MOST_CHARS = 1_000_000
+"""The length of a reply; formatting a longer one would take minutes."""
+
 _ASK_S = 0.5
 """How often a run checks whether its node's lease is valid again, in seconds."""
 
@@ -92,6 +97,23 @@ class AgentTask:
     take_messages: TakeMessages = no_messages
     heartbeat_run_done: Callable[[bool, str], None] | None = None
     can_ask: bool = False
+
+
+@dataclass(slots=True)
+class _ReplyLimit:
+    """Ends the work of an agent that says too much, whatever kind of agent it is."""
+
+    clock: asyncio.Timeout
+    chars: int = 0
+
+    def has_room(self, text: str) -> bool:
+        """Count more text; return whether it is still part of the reply."""
+        self.chars += len(text)
+        if self.chars <= MOST_CHARS:
+            return True
+        with suppress(RuntimeError):  # the agent has ended already
+            self.clock.reschedule(0)
+        return False
 
 
 class ExecutorStore(NoteStore, Protocol):
@@ -231,16 +253,16 @@ class AgentExecutor:
             can_ask=job.can_ask,
             is_granted=partial(self._is_granted, run),
         )
-        emit = partial(self._on_event, run, progress, journal, hear)
+        limit = _ReplyLimit(asyncio.timeout(budget.seconds))
+        emit = partial(self._on_event, run, progress, journal, hear, limit)
         asked_at = asyncio.get_running_loop().time()
         try:
             work = (job.loop or use.agents[run.agent]).run(request, emit)
-            result = await self._within(budget, work)
+            result = await self._within(budget, limit, work)
             if (rest := progress.thoughts.end()) and self._may_speak(run.id):
                 self._publish(run, progress, journal, hear, TextDelta(rest))
         finally:
             journal.close()
-        _check_types(result.text, result.usage)
         result = _readable(result)
         if (usage := _possible(result.usage)) is not result.usage:
             result = replace(result, usage=usage)
@@ -290,20 +312,31 @@ class AgentExecutor:
             await asyncio.sleep(_ASK_S)
         return node
 
-    async def _within(self, budget: Budget, work: Awaitable[AgentResult]) -> AgentResult:
-        if budget.seconds is None:
-            return await work
-        limit = asyncio.timeout(budget.seconds)
+    async def _within(
+        self, budget: Budget, limit: _ReplyLimit, work: Awaitable[AgentResult]
+    ) -> AgentResult:
         try:
-            async with limit:
-                return await work
+            async with limit.clock:
+                result = await work
         except TimeoutError:
-            if limit.expired():
+            if limit.chars > MOST_CHARS:
+                raise _too_long() from None
+            if limit.clock.expired():
                 raise over(BudgetScope.RUN, Limit.SECONDS, budget) from None
             raise
+        _check_types(result.text, result.usage)
+        if max(limit.chars, len(result.text)) > MOST_CHARS:
+            raise _too_long()
+        return result
 
     def _on_event(
-        self, run: NewRun, progress: RunRecorder, journal: Journal, hear: Hear, event: LoopEvent
+        self,
+        run: NewRun,
+        progress: RunRecorder,
+        journal: Journal,
+        hear: Hear,
+        limit: _ReplyLimit,
+        event: LoopEvent,
     ) -> None:
         # A run that swallows its cancellation must not speak afterwards.
         if not self._may_speak(run.id):
@@ -311,6 +344,8 @@ class AgentExecutor:
         # Whatever an agent, its model and its tools say comes in here.
         if isinstance(event, TextDelta):
             text = event.text
+            if not limit.has_room(text):
+                return
             if progress.half or not text.isascii():
                 text, progress.half = split_half(progress.half + text)
             if not (text := progress.thoughts.feed(text)):
@@ -366,6 +401,13 @@ def _possible(usage: Usage) -> Usage:
         count if type(count) is int and 0 <= count <= _MOST_USED else 0 for count in counts
     ]
     return Usage(asked, read, said, cached, cost if is_cost else None)
+
+
+def _too_long() -> AgentError:
+    return AgentError(
+        "The agent said far too much, so I stopped it.",
+        f"a reply of more than {MOST_CHARS:,} characters",
+    )
 
 
 def _readable(result: AgentResult) -> AgentResult:

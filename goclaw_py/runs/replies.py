@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import conversation_text
@@ -91,8 +93,13 @@ class Replies:
         self._channels = channels
         self._workspaces = workspaces
 
-    def messages(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
+    async def messages(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
         """Return a reply as messages; only the first one replies to the question."""
+        progress = end.turn.progress
+        said = progress.said if progress.result is None else [progress.result.text]
+        return await in_thread_if_long(sum(map(len, said)), partial(self._messages, end))
+
+    def _messages(self, end: TurnEnd) -> tuple[OutboundMessage, ...]:
         turn, left = end.turn, end.left
         files, troubles = self._files(end)
         text = "\n\n".join(filter(None, [end.text, *troubles]))

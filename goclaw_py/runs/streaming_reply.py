@@ -36,6 +36,9 @@ FIRST_AFTER_S = 0.8
 EDIT_EVERY_S = 1.0
 """The shortest time between two edits of a draft, in seconds (SPEC CHAN-4)."""
 
+MOST_CHARS = 16_000
+"""The length of a draft; no message of a channel is longer. It is formatted at each edit."""
+
 _LOOKS = 3
 """How often a run searches for its draft, if the channel can search."""
 
@@ -81,6 +84,8 @@ class _Draft:
     looks: int = 0
     """The number of searches without result."""
     said: list[str] = field(default_factory=list)
+    room: int = MOST_CHARS
+    """How many more characters it shows."""
     shown: str = ""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     kept: bool = False
@@ -157,8 +162,10 @@ class StreamingReplies:
         draft = self._drafts.get(run_id)
         if draft is None:
             return False
-        draft.said.append(text)
-        self._change(draft)
+        if draft.room > 0:
+            draft.said.append(text[: draft.room])
+            draft.room -= len(text)
+            self._change(draft)
         return True
 
     def hear(self, run_id: RunId, event: HeardEvent) -> None:

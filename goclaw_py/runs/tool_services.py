@@ -6,9 +6,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from goclaw_py.chats.session_settings import SessionSettings
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.text import is_blank
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
@@ -68,9 +70,8 @@ class ToolMessenger:
         if channel is None:
             raise ToolFailed(f"there is no channel {target.channel} ({target.account}) here")
         now = self._clock.now()
-        say = [
-            OutboundMessage(target, part, run_id=run.id, rich=True) for part in channel.parts(text)
-        ]
+        parts = await in_thread_if_long(len(text), partial(channel.parts, text))
+        say = [OutboundMessage(target, part, run_id=run.id, rich=True) for part in parts]
         if not self._may_speak(run.id):
             raise ToolFailed("you were stopped; nothing was sent")
         try:
