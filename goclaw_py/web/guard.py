@@ -20,6 +20,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.web.api.wire import ApiError, dump
+from goclaw_py.web.connections import note_known
 from goclaw_py.web.signin import cookie_of, is_for_guests, is_signed_in
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
@@ -92,7 +93,11 @@ class Guard:
             return
         refusal = self.refusal(scope)
         if refusal is None:
-            app = self._guests if self._guests and self._is_guest(scope) else self._app
+            app = self._app
+            if self._guests and self._is_guest(scope):
+                app = self._guests
+            elif not self._token or not _is_open(scope):
+                note_known(scope)
             await app(scope, receive, send)
             return
         if refusal.status == 401 and _wants_page(scope):

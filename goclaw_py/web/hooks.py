@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.channel import Channel, Hook, WebAnswer, WebRequest
+from goclaw_py.web.connections import note_known
 
 log = logging.getLogger(__name__)
 
@@ -86,6 +87,8 @@ class HookApp:
             # Only the end of the server cancels, and this is all that the task was made for.
             answer = _ENDING
         if answer is not None:
+            if answer.status < 400:
+                note_known(scope)
             await _response(answer)(scope, receive, send)
 
 

@@ -7,14 +7,22 @@ import contextlib
 import logging
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import uvicorn
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.flow_control import service_unavailable
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from goclaw_py.web.api.wire import ApiError, dump
+from goclaw_py.web.connections import (
+    Connections,
+    Streams,
+    is_known,
+    most_connections,
+    peer_of,
+    with_streams,
+)
 
 GRACE_S: Final = 2
 """Seconds that requests may take after ``stop``."""
@@ -32,10 +40,15 @@ HEAD_S: Final = 10.0
 MAX_HEAD_BYTES: Final = 64 * 1024
 """The size of a stranger's request without its body."""
 
-MAX_CONNECTIONS: Final = 512
-"""The number of strangers' connections; further ones are told to retry."""
+UNKNOWN_KEEP_ALIVE_S: Final = 5
+"""The same for a peer that has shown neither a token nor anything else that it may."""
 
-_HARD_MAX_CONNECTIONS = MAX_CONNECTIONS + 64
+BODY_S: Final = 30.0
+"""Seconds for the body of a request of such a peer."""
+
+STALL_S: Final = 30.0
+"""Seconds for which an answer may wait to be read on."""
+
 _LAST_S = 1.0
 
 
@@ -48,71 +61,121 @@ class _Uvicorn(uvicorn.Server):
 
 
 class _Answering(HttpToolsProtocol):
-    """A connection whose HTTP errors have the API's form."""
+    """A connection whose HTTP errors have the API's form, and whose requests find its streams."""
+
+    def __init__(self, streams: Streams, **of_uvicorn: Any) -> None:
+        super().__init__(**of_uvicorn)
+        with_streams(self.app_state, streams)
 
     def send_400_response(self, msg: str) -> None:
         del msg
-        body = dump(ApiError, ApiError("this is not a valid HTTP request"))
+        self.refuse("400 Bad Request", "this is not a valid HTTP request")
+
+    def refuse(self, status: str, error: str) -> None:
+        """Answer outside of a request, and close the connection."""
+        body = dump(ApiError, ApiError(error))
         self.transport.write(
-            b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\nconnection: close\r\n\r\n%s" % (len(body), body)
+            b"HTTP/1.1 %s\r\ncontent-type: application/json\r\n"
+            b"content-length: %d\r\nconnection: close\r\n\r\n%s"
+            % (status.encode(), len(body), body)
         )
         self.transport.close()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        served: Any = _busy if app is service_unavailable else app
-        super()._start_asgi_task(cycle, served)
-
-
-async def _busy(_scope: Scope, _receive: Receive, send: Send) -> None:
-    body = dump(ApiError, ApiError("too many connections are open; try again later"))
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", b"%d" % len(body)),
-        (b"connection", b"close"),
-    ]
-    await send({"type": "http.response.start", "status": 503, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
 
 
 class _Guarded(_Answering):
     """A stranger's connection, with limits that uvicorn lacks.
 
-    Without them an incomplete request would hold a connection forever, and endless headers would
-    fill the memory.
+    Without them an incomplete request, or an answer that nobody reads, would hold a connection
+    forever, and endless headers would fill the memory.
     """
 
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None before the first one
+    peer = ""
+    _was_known = False
     _deadline: asyncio.TimerHandle | None = None
     _head_bytes = 0
+    _body_of: RequestResponseCycle | None = None
+    """The request whose body has its time limit."""
+
+    def __init__(self, connections: Connections, streams: Streams, **of_uvicorn: Any) -> None:
+        super().__init__(streams, **of_uvicorn)
+        self._others = connections
+
+    @property
+    def is_known(self) -> bool:
+        """See ``Connection``; also while the answer to the first such request is on its way."""
+        return self._was_known or (self.cycle is not None and is_known(self.cycle.scope))
+
+    def evict(self) -> None:
+        """End it at once."""
+        self.transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        if len(self.connections) > _HARD_MAX_CONNECTIONS:
-            transport.abort()
+        self.peer = peer_of(self.client)
+        if self._others.add(self, self.loop.time()):
+            self._end_in(HEAD_S)
         else:
-            self._await_head()
+            self.refuse("503 Service Unavailable", "too many connections are open; try again later")
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        cycle = self.cycle
+        if cycle is None or cycle.response_complete:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self.transport.abort()
+            elif self._deadline is None:
+                self._end_in(HEAD_S)
+        elif not cycle.more_body:
+            self._go_on()
+        elif self._body_of is not cycle:
+            self._body_of, self._head_bytes = cycle, 0
+            self._end_in(BODY_S, also_known=False)
+
+    def on_response_complete(self) -> None:
+        self._was_known = self.is_known
+        self.timeout_keep_alive = KEEP_ALIVE_S if self._was_known else UNKNOWN_KEEP_ALIVE_S
+        super().on_response_complete()
+        self._others.begin_wait(self, self.loop.time())
+        if self.transport.is_closing():
+            # It ends when the answer is read, if it ever is.
+            self._end_in(STALL_S)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._others.begin_wait(self, self.loop.time())
+        self._end_in(STALL_S)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
         if self.cycle is not None and not self.cycle.response_complete:
-            self._forget_head()
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self.transport.abort()
-        elif self._deadline is None:
-            self._await_head()
+            self._go_on()
+
+    def timeout_keep_alive_handler(self) -> None:
+        # It may have sent the next head by a half, or not read the answer before.
+        self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._forget_head()
+        self._others.remove(self)
+        self._forget_deadline()
         super().connection_lost(exc)
 
-    def _await_head(self) -> None:
-        self._deadline = self.loop.call_later(HEAD_S, self.transport.abort)
-
-    def _forget_head(self) -> None:
+    def _go_on(self) -> None:
         self._head_bytes = 0
+        self._forget_deadline()
+        self._others.begin_work(self)
+
+    def _end_in(self, seconds: float, *, also_known: bool = True) -> None:
+        self._forget_deadline()
+        self._deadline = self.loop.call_later(seconds, self._end, also_known)
+
+    def _end(self, also_known: bool) -> None:  # noqa: FBT001 - a callback
+        self._deadline = None
+        if also_known or not self.is_known:
+            self.transport.abort()
+
+    def _forget_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
@@ -137,13 +200,16 @@ class HttpServer:
     ) -> None:
         self._sockets = list(sockets)
         self._on_stop = on_stop
+        most = most_connections()
+        http: Any = partial(_Answering, Streams(most))
+        if strangers:
+            http = partial(_Guarded, Connections(most), Streams(most))
         self._server = _Uvicorn(
             uvicorn.Config(
                 app,
                 # It would take a method for an app of an older interface.
                 interface="asgi3",
-                http=_Guarded if strangers else _Answering,
-                limit_concurrency=MAX_CONNECTIONS if strangers else None,
+                http=http,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 log_config=None,
                 # Its warnings are about what clients send: strangers would fill the log.

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Collection
 from typing import Annotated, Any, Final, TypeVar
 
 from fastapi import APIRouter, Header, Path, Query
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from goclaw_py.model.errors import UnknownAgent
@@ -21,11 +21,14 @@ from goclaw_py.web.api.wire import (
     LIVE_EVENTS,
     PING,
     PING_S,
+    ApiError,
     ConfirmBody,
     PressBody,
     SayBody,
+    dump,
     encode_event,
 )
+from goclaw_py.web.connections import stream_room
 
 _MOST_TOGETHER: Final = 64
 """The largest number of events in a write."""
@@ -73,10 +76,18 @@ class ClosedStream(StreamingResponse):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response, and close the iterators after a disconnect."""
         try:
-            await super().__call__(scope, receive, send)
+            with stream_room(scope) as has_room:
+                await (super().__call__ if has_room else _no_room)(scope, receive, send)
         finally:
             for source in self._sources:
                 await _close(source)
+
+
+_no_room = Response(
+    dump(ApiError, ApiError("too many event streams are open; close some of them")),
+    503,
+    media_type="application/json",
+)
 
 
 def event_stream(

@@ -11,7 +11,6 @@ import httpx
 import pytest
 
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
-from goclaw_py.web import server as web_server
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of
@@ -97,15 +96,6 @@ async def test_what_is_no_http_is_told_as_all_errors_are() -> None:
             assert head.startswith(b"HTTP/1.1 400 ")
             assert b"content-type: application/json" in head
             assert list(json.loads(body)) == ["error"]
-
-
-async def test_too_much_is_told_as_all_errors_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 1)
-    async with served(WebAccess("127.0.0.1")) as client:
-        answer = await client.get("/healthz")
-        assert answer.status_code == 503
-        assert answer.headers["connection"] == "close"
-        assert list(answer.json()) == ["error"]
 
 
 async def test_no_address_leads_to_another_one() -> None:

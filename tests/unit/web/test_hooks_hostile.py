@@ -215,34 +215,3 @@ async def test_other_protocols_are_not_heard(sink: Sink, server: Server, to: byt
     assert answer.status == 200
     assert (await server.ask(GOOD)).status == 200
     assert [request.method for request in sink.requests] == ["GET", "POST"]
-
-
-async def test_connections_beyond_the_limit_are_told_to_come_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(web_server, "MAX_CONNECTIONS", 3)
-    async with serving(tmp_path, hook(Sink())) as server:
-        async with server.client() as one, server.client() as two:
-            assert (await one.ask(GOOD)).status == 200
-            async with server.client() as three:
-                assert (await three.ask(GOOD)).status == 503
-                assert await three.closed()
-            assert (await two.ask(GOOD)).status == 200
-        assert (await server.ask(GOOD)).status == 200
-        # A crowd that says nothing keeps nobody out for long.
-        async with server.client(), server.client(), server.client():
-            assert (await server.ask(GOOD)).status == 503
-            await asyncio.sleep(web_server.HEAD_S + 1)
-            assert (await server.ask(GOOD)).status == 200
-
-
-async def test_far_more_connections_are_not_even_listened_to(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each takes a file handle, and the database needs some as well."""
-    monkeypatch.setattr(web_server, "_HARD_MAX_CONNECTIONS", 1)
-    async with serving(tmp_path, hook(Sink())) as server, server.client() as one:
-        assert (await one.ask(GOOD)).status == 200
-        async with server.client() as two:
-            assert await two.closed()
-        assert (await one.ask(GOOD)).status == 200
