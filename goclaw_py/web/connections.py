@@ -61,7 +61,7 @@ def is_known(scope: Mapping[str, Any]) -> bool:
     return _KNOWN in scope.get("state", ())
 
 
-class Connection(Protocol):
+class PeerConnection(Protocol):
     """A connection of a server."""
 
     peer: str
@@ -86,11 +86,11 @@ class Connections:
         self._most = most
         self._most_unknown = most - most // 4
         self._most_of_peer = most // 8
-        self._all: set[Connection] = set()
-        self._waiting: dict[Connection, float] = {}
+        self._all: set[PeerConnection] = set()
+        self._waiting: dict[PeerConnection, float] = {}
         """Those for which nothing is done, and since when; the one that waits longest is first."""
 
-    def add(self, new: Connection, now: float) -> bool:
+    def add(self, new: PeerConnection, now: float) -> bool:
         """Add a connection; return False if there is no room for it."""
         if len(self._all) >= self._most_of_peer and not self._make_room(new.peer, now):
             return False
@@ -98,16 +98,16 @@ class Connections:
         self._waiting[new] = now
         return True
 
-    def remove(self, connection: Connection) -> None:
+    def remove(self, connection: PeerConnection) -> None:
         """Forget a connection."""
         self._all.discard(connection)
         self._waiting.pop(connection, None)
 
-    def begin_work(self, connection: Connection) -> None:
+    def begin_work(self, connection: PeerConnection) -> None:
         """Note that a request is complete, and the gateway works on it."""
         self._waiting.pop(connection, None)
 
-    def begin_wait(self, connection: Connection, now: float) -> None:
+    def begin_wait(self, connection: PeerConnection, now: float) -> None:
         """Note that the next step is the peer's: it has its answer, or has to read it."""
         if connection in self._all:
             self._waiting.pop(connection, None)
@@ -117,7 +117,7 @@ class Connections:
         unknown = [one for one in self._all if not one.is_known]
         is_full = len(unknown) >= self._most_unknown or len(self._all) >= self._most
 
-        def is_of_peer(one: Connection) -> bool:
+        def is_of_peer(one: PeerConnection) -> bool:
             # A proxy may open a hundred at once, each for a request that is about to come.
             is_over = is_full or now - self._waiting[one] > FRESH_S
             return one.peer == peer and not one.is_known and is_over
@@ -129,7 +129,7 @@ class Connections:
             return True
         return self._evict(lambda _: True)
 
-    def _evict(self, may_go: Callable[[Connection], bool]) -> bool:
+    def _evict(self, may_go: Callable[[PeerConnection], bool]) -> bool:
         found = next(filter(may_go, self._waiting), None)
         if found is None:
             return False

@@ -103,7 +103,7 @@ class _Guarded(_Answering):
 
     @property
     def is_known(self) -> bool:
-        """See ``Connection``; also while the answer to the first such request is on its way."""
+        """See ``PeerConnection``; also while the answer to the first such request is on its way."""
         return self._was_known or (self.cycle is not None and is_known(self.cycle.scope))
 
     def evict(self) -> None:
