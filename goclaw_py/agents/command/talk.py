@@ -12,7 +12,9 @@ from goclaw_py.model.errors import AgentError
 MAX_OUTPUT = 256 * 1024 * 1024
 """The number of bytes that a program may write in a run, including errors."""
 
-_READ = 64 * 1024
+_READ = 16 * 1024
+"""How much is read in one turn of the event loop: short lines cost 10 µs each."""
+
 _ERRORS_KEPT = 4_000
 _REST_S = 0.5
 """Seconds for which the output of an ended program is still read."""
@@ -85,6 +87,7 @@ class Talk:
         while data := await self._process.stdout.read(_READ):
             self._count(data)
             self._hearer.hear(data)
+            await asyncio.sleep(0)  # reading does not wait while there is something to read
         self._hearer.hear(b"", last=True)
 
     async def _keep_errors(self) -> None:
