@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.delivery.approval_texts import question
-from goclaw_py.model.approvals import ApprovalRequest
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.model.approvals import NO_CONTEXT, ApprovalRequest
 
 
 @pytest.mark.parametrize(
@@ -22,6 +21,6 @@ from goclaw_py.model.ids import MAIN_AGENT
     ids=["readable", "no JSON", "no object", "a large number", "nested", "nested too deep"],
 )
 def test_any_arguments_can_be_asked_about(arguments: str, shown: str) -> None:
-    asked = question(ApprovalRequest("c", "pay", arguments), MAIN_AGENT)
+    asked = question(ApprovalRequest("c", "pay", arguments), NO_CONTEXT)
     assert asked.partition("pay\n")[2].startswith(shown)
     assert len(asked) < 600
