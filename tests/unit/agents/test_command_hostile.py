@@ -95,7 +95,7 @@ async def test_what_is_odd_but_no_failure(
 async def test_binary_lines_are_passed_over_where_json_is_expected(tmp_path: Path) -> None:
     code = 'sys.stdout.buffer.write(bytes(range(256)) + b\'\\n{"t": "hi"}\\n{"t": "\\xff"}\\n\')'
     spec = CommandSpec(python(NOTE + code), output=OutputKind.JSONL, text=("t",))
-    assert (await ask(spec, "", tmp_path)).text == "hi"
+    assert (await ask(spec, "", tmp_path)).text == "hi\ufffd"
 
 
 async def test_one_that_answers_while_it_reads_a_long_prompt_stops_nothing(tmp_path: Path) -> None:
