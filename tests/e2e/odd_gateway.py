@@ -129,7 +129,7 @@ class OddGateway:
 
     def until_idle(self) -> None:
         """Wait until nothing runs or waits, nor is stored as if it did."""
-        wait_for(lambda: not self._unfinished(), "the end of all runs")
+        wait_for(lambda: not self._unfinished(), "the end of all runs", limit_s=400)
 
     def _unfinished(self) -> list[Any]:
         claims = self.ask("GET", "occurrences?limit=500")

@@ -171,7 +171,7 @@ def test_a_job_asks_and_its_call_is_made_after_a_restart(
         code, output = bot.goclaw("cron", *command)
         assert code == 0, output
     (asks,) = wait_for(lambda: [seen for seen in api.view(ANN) if seen.buttons], "the question")
-    assert "Job “pay” of agent main" in asks.text
+    assert "Job “pay”: May I call this tool?" in asks.text
     (row,) = bot.rows("cron", "runs", "--job", "pay")
     assert (row["status"], row["why"], row["node"]) == ("waiting", "approval", None)
     gateway.kill()
