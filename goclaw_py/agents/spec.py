@@ -25,7 +25,8 @@ class McpServer:
     """An MCP server: a program (``command``), or an address (``url``).
 
     All texts may contain secrets. ``tools`` are the names of the allowed tools; empty: all. A call
-    that takes longer than ``call_timeout_s`` fails.
+    that takes longer than ``call_timeout_s`` fails. What a server says about the effects of its
+    tools counts only if it is ``trusted``.
     """
 
     command: tuple[str, ...] = field(default=(), repr=False)
@@ -34,6 +35,7 @@ class McpServer:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     tools: tuple[str, ...] = ()
     call_timeout_s: float = 300.0
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

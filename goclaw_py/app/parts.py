@@ -332,6 +332,7 @@ def _mcp(section: McpSection) -> McpServer:
         headers=reveal(section.headers),
         tools=section.tools,
         call_timeout_s=section.call_timeout_s,
+        trusted=section.trusted,
     )
 
 

@@ -143,6 +143,9 @@ class McpServerSettings(Section):
     """the tools that the agent may call; default: all tools of the server"""
     call_timeout_s: Annotated[float, Duration(1)] = Field(default=300.0, alias="call_timeout")
     """a call that takes longer fails; the run goes on"""
+    trusted: bool = False
+    """whether to believe what the server says about its tools: those that it calls read-only are
+    called without approval, and these and its idempotent ones are called again after a crash"""
 
     @model_validator(mode="after")
     def _is_one_of_both(self) -> Self:

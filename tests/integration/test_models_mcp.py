@@ -81,7 +81,7 @@ async def make(server: ModelServer) -> AsyncIterator[Make]:
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
 async def shared(model: ModelServer) -> AsyncIterator[ModelAgent]:
     """An agent with a program that goes on from test to test, and knows a secret."""
-    agent = agent_on(model, {"calc": program(TOKEN=KEY, COLOUR="blue")})
+    agent = agent_on(model, {"calc": replace(program(TOKEN=KEY, COLOUR="blue"), trusted=True)})
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("OPENAI_API_KEY", "sk-of-the-gateway")
         environment.setenv("LANG", "C.UTF-8")
@@ -173,7 +173,7 @@ async def test_a_call_carries_its_idempotency_key(shared: ModelAgent) -> None:
 
 
 async def test_only_tools_that_say_so_have_no_side_effects(shared: ModelAgent) -> None:
-    """SPEC CRON-7."""
+    """SPEC CRON-7: the server is trusted."""
     events = Events()
     await call(shared, "calc_add", events, a=2, b=3)
     await call(shared, "calc_note", events, text="x")

@@ -132,7 +132,7 @@ class ServerTools:
             for tool in server.tools or ():
                 name = name_of(server.name, tool.name, self._called)
                 self._called[name] = server, tool.name
-                specs.append(_spec(name, tool))
+                specs.append(_spec(name, tool, trusted=server.is_trusted))
         self._specs = tuple(specs)
 
     @property
@@ -218,6 +218,11 @@ class _Server:
                     await self._known.wait()
             if not self.is_available:
                 await asyncio.wait([self._living], timeout=end - now())
+
+    @property
+    def is_trusted(self) -> bool:
+        """Return whether what it says about its tools counts."""
+        return self._spec.trusted
 
     @property
     def is_available(self) -> bool:
@@ -475,8 +480,10 @@ def _secrets(spec: McpServer) -> tuple[str, ...]:
     return (*spec.env.values(), *spec.headers.values(), *words, spec.url)
 
 
-def _spec(name: str, tool: Tool) -> ToolSpec:
-    hints = tool.annotations
+def _spec(name: str, tool: Tool, *, trusted: bool) -> ToolSpec:
+    # A tool without side effects needs no approval and may be called twice. A server could claim
+    # that of any tool, and change its mind at any time.
+    hints = tool.annotations if trusted else None
     is_harmless = hints is not None and hints.read_only_hint is True
     is_idempotent = hints is not None and hints.idempotent_hint is True
     description = (tool.description or "")[:MOST_DESCRIPTION]

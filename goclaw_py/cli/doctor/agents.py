@@ -6,6 +6,7 @@ import asyncio
 import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -186,10 +187,11 @@ def check_tool_servers(facts: DoctorFacts) -> Iterator[Finding]:
             is_used = True
             subject = f"agent {name}, tools of {server}"
             if given.url:
-                yield Finding(subject, "remote server, contacted at the first run")
-                continue
-            place = f"agents.{name}.mcp.{server}.command"
-            yield _check_program(facts, subject, given.command[0], Path.cwd(), place)
+                found = Finding(subject, "remote server, contacted at the first run")
+            else:
+                place = f"agents.{name}.mcp.{server}.command"
+                found = _check_program(facts, subject, given.command[0], Path.cwd(), place)
+            yield replace(found, fact=f"{found.fact}; trusted") if given.trusted else found
     if not is_used:
         yield Finding("tool servers", "none")
 

@@ -34,7 +34,10 @@ _NOT_RUNNING: Final = "not running"
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """An agent. ``tools`` and ``tool_servers`` are what it may call; None means the default."""
+    """An agent. ``tools`` and ``tool_servers`` are what it may call; None means the default.
+
+    ``trusted_servers`` are those of ``tool_servers`` whose read-only tools need no approval.
+    """
 
     agent: str
     model: str
@@ -42,6 +45,7 @@ class AgentRow:
     tools: tuple[str, ...] | None
     denied: tuple[str, ...]
     tool_servers: tuple[str, ...]
+    trusted_servers: tuple[str, ...]
     delegates: tuple[str, ...]
     workspace: str
 
@@ -82,6 +86,7 @@ def _agent(settings: Settings, name: str, agent: Agent) -> AgentRow:
         tools=tools.allow,
         denied=tools.deny,
         tool_servers=tuple(agent.mcp),
+        trusted_servers=tuple(name for name, server in agent.mcp.items() if server.trusted),
         delegates=tools.delegates,
         workspace=str(settings.workspace(AgentName(name))),
     )
@@ -90,7 +95,8 @@ def _agent(settings: Settings, name: str, agent: Agent) -> AgentRow:
 def _tools(one: AgentRow) -> str:
     words = ["default"] if one.tools is None else list(one.tools)
     words += [f"not {name}" for name in one.denied]
-    words += [f"server {name}" for name in one.tool_servers]
+    for name in one.tool_servers:
+        words.append(f"server {name}{' (trusted)' if name in one.trusted_servers else ''}")
     return ", ".join(words) or "none"
 
 

@@ -263,6 +263,7 @@ def _settings(api: Control, dsn: str, tools: str) -> dict[str, str]:
         GOCLAW_AGENTS__MAIN__MODEL="openai:a-model",
         GOCLAW_AGENTS__MAIN__API_KEY="sk-loopback",
         GOCLAW_AGENTS__MAIN__MCP__SHOP__URL=tools,
+        GOCLAW_AGENTS__MAIN__MCP__SHOP__TRUSTED="true",
         GOCLAW_QUEUE__DEBOUNCE_MS="0",
         GOCLAW_LANE_MAIN="16",
         GOCLAW_DATABASE_URL=dsn,

@@ -35,6 +35,7 @@ headers = { X-Team = "blue" }
 command = ["files"]
 env = { KEY = "hunter2" }
 tools = ["search"]
+trusted = true
 [agents.main.mcp.tickets]
 url = "https://tickets.example.com/mcp"
 headers = { Authorization = "hunter2" }
@@ -51,7 +52,7 @@ def test_what_is_set_reaches_the_loop(tmp_path: Path) -> None:
     assert spec.headers == {"X-Team": "blue"}
     headers = {"Authorization": "hunter2"}
     assert spec.mcp == {
-        "files": McpServer(command=("files",), env={"KEY": "hunter2"}, tools=("search",)),
+        "files": McpServer(("files",), env={"KEY": "hunter2"}, tools=("search",), trusted=True),
         "tickets": McpServer(url="https://tickets.example.com/mcp", headers=headers),
     }
     assert "hunter2" not in repr(spec)

@@ -336,6 +336,7 @@ CASES = [
     ok("tool-servers", plain, "none"),
     ok("tool-servers", a_file("bin/serve", 0o755, SERVED), "bin/serve"),
     ok("tool-servers", says(REMOTE), "at the first run"),
+    ok("tool-servers", says(f"{REMOTE}trusted = true\n"), "at the first run; trusted"),
     Case("tool-servers", says(SERVED), "serve not found in PATH", "agents.main.mcp.files.command"),
     ok("workspaces", plain, "workspace"),
     hint("workspaces", no_workspace, "does not exist", "mkdir -p"),

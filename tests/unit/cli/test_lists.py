@@ -17,6 +17,10 @@ delegates = ["helper"]
 
 [agents.main.mcp.files]
 command = ["files"]
+trusted = true
+
+[agents.main.mcp.web]
+url = "https://tools.example.org"
 
 [agents.helper]
 model = "openai:gpt-4o"
@@ -43,11 +47,13 @@ def test_agents_are_listed_with_their_models_and_tools(goclaw: Shell, home: Path
     assert head == "AGENT MODEL FALLBACK TOOLS DELEGATES WORKSPACE"
     assert main.startswith(
         "main openai:gpt-4o anthropic:claude-sonnet-4-5, openai:no-such-model "
-        "default, not send_file, server files helper /"
+        "default, not send_file, server files (trusted), server web helper /"
     )
     assert helper.startswith("helper openai:gpt-4o none /")
     (document, _) = goclaw.data("agents", "list")
     assert (document["tools"], document["denied"]) == (None, ["send_file"])
+    assert document["tool_servers"] == ["files", "web"]
+    assert document["trusted_servers"] == ["files"]
 
 
 def test_models_are_listed_with_their_prices_where_they_are_known(

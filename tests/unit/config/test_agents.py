@@ -82,6 +82,7 @@ command = ["files", "--stdio"]
 env = { FILES_KEY = "hunter2" }
 tools = ["search"]
 call_timeout = "90s"
+trusted = true
 [agents.main.mcp.tickets]
 url = "https://tickets.example.com/mcp"
 headers = { Authorization = "Bearer hunter2" }
@@ -95,6 +96,7 @@ def test_a_server_of_tools_is_a_program_or_an_address(tmp_path: Path) -> None:
     assert files.env["FILES_KEY"].get_secret_value() == "hunter2"
     assert (files.tools, tickets.tools) == (("search",), ())
     assert (files.call_timeout_s, tickets.call_timeout_s) == (90.0, 300.0)
+    assert (files.trusted, tickets.trusted) == (True, False)
     assert tickets.url == "https://tickets.example.com/mcp"
     assert tickets.headers["Authorization"].get_secret_value() == "Bearer hunter2"
     assert "hunter2" not in repr(settings(tmp_path, SERVERS))
