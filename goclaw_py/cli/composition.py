@@ -25,6 +25,7 @@ from goclaw_py.model.ids import MAIN_AGENT, AgentName
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
+    from goclaw_py.app.backup.settings_use import SettingsUse
     from goclaw_py.app.service import Front
     from goclaw_py.ports.channel import Channel
     from goclaw_py.ports.control import Control
@@ -290,17 +291,28 @@ def examine(file: Path, tell: Tell) -> Backup:
     return examined(file, tell)
 
 
-async def in_the_way(settings: Settings, backup: Backup, *, files: bool) -> InTheWay:
+def settings_use(backup: Backup, home: Path, *, files: bool) -> SettingsUse | None:
+    """Return what the settings of a backup use; None if it has none. Raises ``SettingError``."""
+    from goclaw_py.app.backup.restore import settings_of  # noqa: PLC0415
+    from goclaw_py.app.backup.settings_use import settings_use as use_of  # noqa: PLC0415
+
+    settings = settings_of(backup, home)
+    return None if settings is None else use_of(settings, files=files)
+
+
+async def in_the_way(settings: Settings, backup: Backup, *, files: bool, outside: bool) -> InTheWay:
     """Return what a restore would overwrite. Raises ``BackupError`` if it is impossible."""
     from goclaw_py.app.backup.restore import look  # noqa: PLC0415
 
-    return await look(settings, backup, files=files, tell=tell)
+    return await look(settings, backup, files=files, outside=outside, tell=tell)
 
 
 async def restore(
-    settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
+    settings: Settings, backup: Backup, *, replace: bool, files: bool, outside: bool, tell: Tell
 ) -> Restored:
     """Restore a backup; ``replace`` overwrites existing data."""
     from goclaw_py.app.backup.restore import restore as restored  # noqa: PLC0415
 
-    return await restored(settings, backup, replace=replace, files=files, tell=tell)
+    return await restored(
+        settings, backup, replace=replace, files=files, outside=outside, tell=tell
+    )

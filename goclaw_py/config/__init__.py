@@ -14,7 +14,7 @@ from goclaw_py.config.resolve import (
     source_token,
     web_token,
 )
-from goclaw_py.config.secrets import secret_files, secrets_in
+from goclaw_py.config.secrets import secret_files, secrets_in, setting_values
 from goclaw_py.config.show import shown
 from goclaw_py.model.errors import SettingErrors
 
@@ -36,6 +36,7 @@ __all__ = [
     "queue_policy",
     "secret_files",
     "secrets_in",
+    "setting_values",
     "shown",
     "source_token",
     "switched_off",

@@ -45,12 +45,14 @@ def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path |
     return home, usual if usual.exists() else None
 
 
-def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Settings:
+def load(
+    config: Path | None = None, env: Mapping[str, str] | None = None, *, text: str | None = None
+) -> Settings:
     """Read the settings. The environment overrides the file, the file overrides the defaults.
 
-    ``config`` overrides ``$GOCLAW_CONFIG``, which overrides ``<home>/goclaw.toml``. Raises
-    ``SettingError`` with all mistakes, each with its origin, key path, value (secrets masked) and
-    what is allowed.
+    ``config`` overrides ``$GOCLAW_CONFIG``, which overrides ``<home>/goclaw.toml``; with ``text``
+    the file need not exist, and has this content. Raises ``SettingError`` with all mistakes, each
+    with its origin, key path, value (secrets masked) and what is allowed.
     """
     env = os.environ if env is None else env
     home, file = find_file(config, env)
@@ -58,7 +60,7 @@ def load(config: Path | None = None, env: Mapping[str, str] | None = None) -> Se
     below = Layer({}, {})
     if file is not None:
         try:
-            below = read_file(file)
+            below = read_file(file, text)
         except NotToml as error:
             raise _together([error, *errors]) from error
         errors += _reserved(below)

@@ -50,6 +50,11 @@ def secret_files(settings: Settings) -> set[Path]:
     }
 
 
+def setting_values(settings: Settings) -> Iterator[tuple[KeyPath, object]]:
+    """Iterate over all values with their key paths; one of a list has the path of the list."""
+    return _leaves((), settings)
+
+
 def known_secrets(settings: Settings, env: Mapping[str, str]) -> frozenset[str]:
     """Return every text that must not be shown.
 

@@ -75,9 +75,9 @@ class Layer:
     origins: Mapping[KeyPath, Origin]
 
 
-def read_file(file: Path) -> Layer:
-    """Read ``goclaw.toml``. Raises ``NotToml`` if it cannot be read."""
-    text, values = _read(file)
+def read_file(file: Path, text: str | None = None) -> Layer:
+    """Read ``goclaw.toml``, or its ``text``. Raises ``NotToml`` if it cannot be read."""
+    text, values = _read(file, text)
     if isinstance(lanes := values.get("lanes"), dict):
         # Variables and the file may set different keys of the same lane.
         values["lanes"] = lane_tables(lanes)
@@ -130,13 +130,14 @@ def _path(name: str) -> KeyPath | None:
     return (*path, "size") if path[0] == "lanes" and len(path) == 2 else path
 
 
-def _read(file: Path) -> tuple[str, Tree]:
-    text = ""
+def _read(file: Path, text: str | None) -> tuple[str, Tree]:
     try:
-        text = file.read_text("utf-8-sig")
+        text = file.read_text("utf-8-sig") if text is None else text
         return text, tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise NotToml(file, *_where(str(error), text)) from error
+        raise NotToml(file, *_where(str(error), text or "")) from error
+    except RecursionError as error:
+        raise NotToml(file, None, "its lists or tables are nested too deeply") from error
     except UnicodeDecodeError as error:
         raise NotToml(file, None, "this is not UTF-8 text; save the file as UTF-8") from error
     except OSError as error:

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from goclaw_py.app.backup.settings_use import SettingsUse
 from goclaw_py.app.backup.workspaces import LeftOut, files_in, is_storable, never_saved, workspaces
 from goclaw_py.app.database import Database
 from goclaw_py.app.progress import ProgressStep, Tell, in_thread
@@ -34,6 +35,7 @@ class Saved:
     """The summary of a backup file.
 
     ``size`` is the file size in bytes, ``tables`` has row counts, ``files`` file counts by agent.
+    ``uses`` is what its settings use on this machine; None if it has none, or if nobody asked.
     """
 
     file: Path
@@ -45,6 +47,7 @@ class Saved:
     files: dict[str, int]
     has_settings: bool
     notes: tuple[str, ...]
+    uses: SettingsUse | None = None
 
 
 def saved(file: Path, size: int, manifest: Manifest) -> Saved:

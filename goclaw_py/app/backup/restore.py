@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from goclaw_py.app.backup.backup import Saved, saved
+from goclaw_py.app.backup.settings_use import settings_use
 from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
 from goclaw_py.app.database import Database
 from goclaw_py.app.progress import ProgressStep, Tell, in_thread, untold
@@ -129,58 +130,89 @@ def _check_schema(manifest: Manifest) -> None:
             )
 
 
-@contextmanager
-def settings_for(settings: Settings, backup: Backup, *, keep: bool) -> Iterator[Settings]:
-    """Provide the settings for a restore: those of the backup if there is no settings file.
+def settings_of(backup: Backup, home: Path) -> Settings | None:
+    """Return the settings of a backup as they would be in a home; None if it has none.
 
-    They define the workspace folders. With ``keep`` they are written, unless the block raises.
     Raises ``SettingError`` if they are invalid.
     """
-    if settings.file is not None or backup.settings is None:
-        yield settings
-        return
+    if backup.settings is None:
+        return None
+    return load(home / "goclaw.toml", text=backup.settings)
+
+
+def settings_for(settings: Settings, backup: Backup, *, files: bool, outside: bool) -> Settings:
+    """Return the settings for a restore: those of the backup if there is no settings file.
+
+    They define the workspace folders, so that whoever made the backup could write anywhere. Raises
+    ``BackupError`` if they use paths ``outside`` of the home without permission, and
+    ``SettingError`` if they are invalid.
+    """
+    theirs = None if settings.file is not None else settings_of(backup, settings.home)
+    if theirs is None:
+        return settings
+    paths = settings_use(theirs, files=files).outside
+    if paths and not outside:
+        raise BackupError(
+            f"the settings of the backup use paths outside of {settings.home}, or hidden in it: "
+            f"{', '.join(paths)}; if you know why, repeat this with --yes"
+        )
+    return theirs
+
+
+@contextmanager
+def _kept(settings: Settings, text: str) -> Iterator[None]:
+    """Write the settings file, unless the block raises."""
     settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # In its final folder, because paths in it are relative to it.
     part = settings.home / f".goclaw.toml.{os.getpid()}.part"
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            out.write(backup.settings)
-        yield load(part)
-        if keep:
-            part.rename(settings.home / "goclaw.toml")
+            out.write(text)
+        yield
+        part.rename(settings.home / "goclaw.toml")
     finally:
         part.unlink(missing_ok=True)
 
 
-async def look(settings: Settings, backup: Backup, *, files: bool, tell: Tell = untold) -> InTheWay:
+async def look(
+    settings: Settings, backup: Backup, *, files: bool, outside: bool = False, tell: Tell = untold
+) -> InTheWay:
     """Return what a restore would replace. Raises ``BackupError`` if it is impossible."""
-    with settings_for(settings, backup, keep=False) as ours:
-        roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
-        database = Database(ours, tell=tell)
-        try:
-            async with connection(await database.address()) as one:
-                await migrate.check_server(one)
-                await migrate.status(one)
-                refuse_if_used(await live_nodes(one, now=await moment(one)))
-                tables = await filled_tables(one, migrate.known())
-        finally:
-            await database.close()
-        return InTheWay(tuple(tables), tuple(filled(roots)))
+    ours = settings_for(settings, backup, files=files, outside=outside)
+    roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
+    database = Database(ours, tell=tell)
+    try:
+        async with connection(await database.address()) as one:
+            await migrate.check_server(one)
+            await migrate.status(one)
+            refuse_if_used(await live_nodes(one, now=await moment(one)))
+            tables = await filled_tables(one, migrate.known())
+    finally:
+        await database.close()
+    return InTheWay(tuple(tables), tuple(filled(roots)))
 
 
 # ---------------------------------------------------------------------------- the restore
 
 
 async def restore(
-    settings: Settings, backup: Backup, *, replace: bool, files: bool, tell: Tell
+    settings: Settings,
+    backup: Backup,
+    *,
+    replace: bool,
+    files: bool,
+    outside: bool = False,
+    tell: Tell,
 ) -> Restored:
     """Restore everything in one transaction; after an error, nothing has changed.
 
     Runs that were running during the backup are recovered by the next gateway, as after a crash.
     With ``replace`` existing data is replaced; without it, database and folders must be empty.
-    Raises ``BackupError``, ``StoreError``, ``SettingError``.
+    ``outside`` permits settings of the backup to use paths outside of the home. Raises
+    ``BackupError``, ``StoreError``, ``SettingError``.
     """
-    with settings_for(settings, backup, keep=files) as ours:
+    ours = settings_for(settings, backup, files=files, outside=outside)
+    keeps = files and ours is not settings
+    with _kept(settings, backup.settings or "") if keeps else nullcontext():
         roots = homes_of(ours, backup.manifest.files if files else (), backup.file)
         if not replace:
             InTheWay((), tuple(filled(roots))).refuse()
@@ -195,7 +227,7 @@ async def restore(
             database.kind,
             tuple(migrated),
             {agent: backup.manifest.files[agent].count for agent in roots},
-            None if ours is settings or not files else settings.home / "goclaw.toml",
+            settings.home / "goclaw.toml" if keeps else None,
         )
 
 

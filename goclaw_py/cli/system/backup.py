@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,10 +15,12 @@ from goclaw_py.cli.context import AsJson, cli, waited_for, with_options
 from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.output import clock, plain, show_facts, show_json
 from goclaw_py.cli.progress import progress
+from goclaw_py.model.errors import SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
+    from goclaw_py.app.backup.settings_use import SettingsUse
 
 Files = Annotated[
     bool, typer.Option("--files/--no-files", help="Include workspaces and the settings file.")
@@ -54,7 +57,12 @@ class Choices:
     """The options of ``goclaw restore``."""
 
     check: Annotated[
-        bool, typer.Option("--check", help="Only check that the backup is complete and undamaged.")
+        bool,
+        typer.Option(
+            "--check",
+            help="Only check that the backup is complete and undamaged, and list the folders, "
+            "programs and MCP servers of its settings.",
+        ),
     ] = False
     replace: Annotated[
         bool, typer.Option("--replace", help="Overwrite existing data and files.")
@@ -72,22 +80,51 @@ def restore(
 ) -> None:
     """Restore a backup. Stop all gateways first."""
     from goclaw_py.cli import composition  # noqa: PLC0415
+    from goclaw_py.config import find_file  # noqa: PLC0415  (not needed for --help)
 
     with progress("checking the backup") as tell:
         found = composition.examine(file, tell)
     if chosen.check:
-        _show_saved(found.saved, as_json=chosen.as_json)
+        home, _ = find_file(cli(ctx).config, os.environ)
+        _show_saved(_checked(found, home), as_json=chosen.as_json)
         return
     settings = cli(ctx).settings()
+    outside = False
+    if settings.file is None:
+        use = composition.settings_use(found, settings.home, files=chosen.files)
+        outside = use is not None and _agree_to_settings(use, chosen)
     with progress("checking the database"):
-        there = waited_for(composition.in_the_way(settings, found, files=chosen.files))
+        there = waited_for(
+            composition.in_the_way(settings, found, files=chosen.files, outside=outside)
+        )
     _agree(there, found, chosen)
     with progress("restoring") as tell:
         work = composition.restore(
-            settings, found, replace=chosen.replace, files=chosen.files, tell=tell
+            settings,
+            found,
+            replace=chosen.replace,
+            files=chosen.files,
+            outside=outside,
+            tell=tell,
         )
         done = waited_for(work)
     _show_restored(done, as_json=chosen.as_json)
+
+
+def _agree_to_settings(use: SettingsUse, chosen: Choices) -> bool:
+    """Return whether settings of a backup may use paths outside of the home; ask in a terminal.
+
+    Their programs and servers are named, because the next gateway starts them.
+    """
+    if chosen.files and not chosen.as_json:
+        for key, started in (use.programs | use.tool_servers).items():
+            typer.echo(
+                f"note: the settings of the backup use {plain(f'{key}: {started}')}", err=True
+            )
+    if chosen.yes or not use.outside or not sys.stdin.isatty():
+        return chosen.yes
+    question = f"The settings of the backup use {', '.join(use.outside)}. Restore them?"
+    return typer.confirm(plain(question), abort=True, err=True)
 
 
 def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
@@ -104,6 +141,25 @@ def _agree(there: InTheWay, found: Backup, chosen: Choices) -> None:
     typer.confirm(plain(question), abort=True, err=True)
 
 
+def _checked(found: Backup, home: Path) -> Saved:
+    """Return the summary of a backup with what its settings would use in this home."""
+    from goclaw_py.cli import composition  # noqa: PLC0415
+
+    try:
+        use = composition.settings_use(found, home, files=True)
+    except SettingError as error:
+        # The backup is good. The settings may only not fit variables of this environment.
+        note = f"its settings cannot be used here: {error}"
+        return replace(found.saved, notes=(*found.saved.notes, note))
+    return replace(found.saved, uses=use)
+
+
+def _used(use: SettingsUse) -> Iterable[tuple[str, str]]:
+    for key, path in use.paths.items():
+        yield plain(key), f"{path} (outside of the home)" if path in use.outside else path
+    yield from (use.programs | use.tool_servers).items()
+
+
 def _show_saved(done: Saved, *, as_json: bool) -> None:
     if as_json:
         from goclaw_py.app.backup.backup import Saved  # noqa: PLC0415
@@ -117,6 +173,7 @@ def _show_saved(done: Saved, *, as_json: bool) -> None:
             ("rows", f"{sum(done.tables.values()):,} in {len(done.tables)} tables"),
             ("files", _files(done.files)),
             ("settings", "included" if done.has_settings else "not included"),
+            *(() if done.uses is None else _used(done.uses)),
         ]
     )
     for note in done.notes:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import IO, BinaryIO, Final
+from typing import IO, BinaryIO, Final, cast
 
 from goclaw_py.model.errors import BackupError
 from goclaw_py.model.workspace_paths import BadPath, split_file_path
@@ -38,6 +38,10 @@ from goclaw_py.store.backup.manifest import (
 
 _BLOCK: Final = 1 << 20
 _NOT_ONE: Final = "this is not a goclaw backup"
+_MOST_HEADERS: Final = 1 << 20
+"""The most bytes of the headers of a member; names and long paths need a few thousand."""
+_MOST_NAMES: Final = 10_000
+"""The most tables and agents of a backup."""
 
 
 class MemberKind(Enum):
@@ -94,8 +98,10 @@ class ArchiveReader:
         self._settings: Sum | None = None
         with _readable(_NOT_ONE):
             self._gzip = gzip.GzipFile(fileobj=file, mode="rb")
-            self._tar = tarfile.open(fileobj=self._gzip, mode="r|")  # noqa: SIM115 - as is the file
-            first = self._tar.next()
+            self._limited = _Limited(self._gzip)
+            source = cast("BinaryIO", self._limited)
+            self._tar = tarfile.open(fileobj=source, mode="r|")  # noqa: SIM115 - as is the file
+            first = self._next_header()
             if first is None or first.name != HEADER or not _is_file(first):
                 raise BackupError(_NOT_ONE)
             self._check_header(self._small(first))
@@ -118,13 +124,19 @@ class ArchiveReader:
 
     def _next(self) -> tarfile.TarInfo | None:
         with _readable():
-            entry = self._tar.next()
+            entry = self._next_header()
             # tarfile keeps all members for listings, which are not needed here.
             self._tar.members.clear()  # type: ignore[attr-defined]
         if entry is not None and not _is_file(entry):
             raise BackupError(
                 f"the backup contains {_shown(entry.name)}, which is not a regular file"
             )
+        return entry
+
+    def _next_header(self) -> tarfile.TarInfo | None:
+        self._limited.left = _MOST_HEADERS
+        entry: tarfile.TarInfo | None = self._tar.next()
+        self._limited.left = None
         return entry
 
     def _small(self, entry: tarfile.TarInfo) -> bytes:
@@ -157,6 +169,8 @@ class ArchiveReader:
             total = self._settings = self._settings or Sum()
             total.file(SETTINGS, 0)
             return Member(MemberKind.SETTINGS, "", "", 0, entry.size, content, total)
+        if len(self._tables) + len(self._files) > _MOST_NAMES:
+            raise BackupError("the backup is damaged: it has too many tables or agents")
         folder, _, rest = entry.name.partition("/")
         name, _, path = rest.partition("/")
         if folder == TABLES and TABLE_NAME.fullmatch(name) and path.isdecimal():
@@ -175,7 +189,7 @@ class ArchiveReader:
         """Compare the contents with the manifest, and check that nothing follows it."""
         manifest = read_manifest(data)
         with _readable():
-            follows = self._tar.next() is not None
+            follows = self._next_header() is not None
             # gzip verifies its checksum only at the end of the file. Archives end with zeros.
             while rest := self._gzip.read(_BLOCK):
                 follows |= any(rest)
@@ -197,6 +211,24 @@ class ArchiveReader:
         self._manifest = manifest
 
 
+class _Limited:
+    """A file of which only so much may be read: tarfile reads headers of any size into memory."""
+
+    def __init__(self, file: BinaryIO | gzip.GzipFile) -> None:
+        self.left: int | None = None
+        """The number of bytes; None: any."""
+        self._file = file
+
+    def read(self, size: int) -> bytes:
+        """Read the next bytes. Raises ``BackupError`` beyond the limit."""
+        data = self._file.read(size)
+        if self.left is not None:
+            self.left -= len(data)
+            if self.left < 0:
+                raise BackupError("the backup is damaged: the header of a file is too large")
+        return data
+
+
 @contextmanager
 def open_archive(path: Path) -> Iterator[BinaryIO]:
     """Open a backup file. Raises ``BackupError``, with the name of the file."""
@@ -210,7 +242,8 @@ def open_archive(path: Path) -> Iterator[BinaryIO]:
 
 
 def _is_file(entry: tarfile.TarInfo) -> bool:
-    return entry.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+    # A sparse file has no limit: a few bytes describe any number of zeros.
+    return entry.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not entry.issparse()
 
 
 def _is_clean(path: str) -> bool:
