@@ -1,7 +1,8 @@
 """A program with everything that it starts: when it is ended, no process remains.
 
-The program is the leader of a process group. Processes that leave the group are found by a variable
-in their environment, which children inherit.
+On Linux a guardian starts it, which finds all its descendants (see ``guardian``). Elsewhere, and if
+the guardian is killed, they are found by their process group, and by a variable in their
+environment, which children inherit.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import errno
 import logging
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -32,6 +34,12 @@ _KILLED_S = 5.0
 _LOOK_S = 0.02
 _NO_GROUP = -1
 _PROC = Path("/proc")
+_GUARDIAN = str(Path(__file__).with_name("guardian.py"))
+
+HAS_GUARDIAN = (
+    sys.platform == "linux" and bool(sys.executable) and (_PROC / "self" / "environ").exists()
+)
+"""Whether programs are started by a guardian."""
 
 
 class NotStarted(GoclawError):
@@ -42,6 +50,51 @@ class NotStarted(GoclawError):
         self.too_long = too_long
 
 
+class _Report:
+    """What a guardian writes."""
+
+    def __init__(self, reading: int) -> None:
+        os.set_blocking(reading, False)
+        self._file = os.fdopen(reading, "rb", 0)
+        self._read = b""
+
+    async def line(self) -> str:
+        """Return the next line; "" if the guardian has been killed."""
+        while b"\n" not in self._read:
+            if (data := self._file.read(100)) == b"":
+                return ""
+            self._read += data or b""
+            await asyncio.sleep(0 if data else _LOOK_S)
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode()
+
+    def close(self) -> None:
+        """Close it: the guardian notices when it writes."""
+        self._file.close()
+
+
+class StartedProgram:
+    """A started program, with its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process, report: _Report | None) -> None:
+        self.process = process
+        """The guardian, if there is a ``report`` of it."""
+        self.report = report
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+
+    async def exit_code(self) -> int:
+        """Wait until it has ended, even if another process has its output open.
+
+        ``Process.wait`` also waits for the output.
+        """
+        if self.report is not None and (line := await self.report.line()):
+            return int(line)
+        while True:
+            if self.process.returncode is not None:
+                return self.process.returncode
+            await asyncio.sleep(_LOOK_S)
+
+
 @asynccontextmanager
 async def program(
     arguments: Sequence[str],
@@ -50,7 +103,7 @@ async def program(
     env: Mapping[str, str],
     run_id: str,
     told: bool,
-) -> AsyncIterator[asyncio.subprocess.Process]:
+) -> AsyncIterator[StartedProgram]:
     """Start a program, which ends with everything that it has started when this is left.
 
     ``told``: its standard input is a pipe, otherwise ``/dev/null``. Raises ``NotStarted``.
@@ -66,16 +119,47 @@ async def program(
 
 async def _start(
     arguments: Sequence[str], folder: Path, env: Mapping[str, str], *, told: bool
+) -> StartedProgram:
+    if not HAS_GUARDIAN:
+        return StartedProgram(await _process(arguments, arguments, folder, env, told=told), None)
+    reading, writing = os.pipe()
+    report = _Report(reading)
+    guardian = (sys.executable, "-I", "-S", _GUARDIAN, str(writing), str(END_S), *arguments)
+    try:
+        process = await _process(arguments, guardian, folder, env, told=told, report=writing)
+        os.close(writing)
+        writing = -1
+        if number := int(await report.line() or 0):
+            await process.wait()
+            raise _not_started(arguments[0], folder, OSError(number, os.strerror(number)))
+    except BaseException:
+        report.close()
+        raise
+    finally:
+        if writing >= 0:
+            os.close(writing)
+    return StartedProgram(process, report)
+
+
+async def _process(
+    arguments: Sequence[str],
+    started: Sequence[str],
+    folder: Path,
+    env: Mapping[str, str],
+    *,
+    told: bool,
+    report: int | None = None,
 ) -> asyncio.subprocess.Process:
     try:
         return await asyncio.create_subprocess_exec(
-            *arguments,
+            *started,
             cwd=folder,
             env=env,
             stdin=asyncio.subprocess.PIPE if told else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
+            pass_fds=() if report is None else (report,),
         )
     except OSError as error:
         raise _not_started(arguments[0], folder, error) from error
@@ -88,7 +172,7 @@ def _not_started(name: str, folder: Path, error: OSError) -> NotStarted:
     return NotStarted(f"{name}: {error.strerror or error}", too_long=error.errno == errno.E2BIG)
 
 
-async def _end_started(starting: asyncio.Task[asyncio.subprocess.Process], run_id: str) -> None:
+async def _end_started(starting: asyncio.Task[StartedProgram], run_id: str) -> None:
     await asyncio.wait({starting})
     if not starting.cancelled() and starting.exception() is None:
         await _end(starting.result(), run_id)
@@ -119,20 +203,18 @@ async def _end_marked(run_id: str) -> None:
     log.error("program_not_killed", extra={"run_id": run_id})
 
 
-async def exit_code(process: asyncio.subprocess.Process) -> int:
-    """Wait until a program has ended, even if another process has its output open.
-
-    ``Process.wait`` also waits for the output.
-    """
-    while True:
-        if process.returncode is not None:
-            return process.returncode
-        await asyncio.sleep(_LOOK_S)
-
-
-async def _end(process: asyncio.subprocess.Process, run_id: str) -> None:
+async def _end(started: StartedProgram, run_id: str) -> None:
     """Send SIGTERM, wait, and send SIGKILL, to the group and to processes that left it."""
-    loop = asyncio.get_running_loop()
+    process, loop = started.process, asyncio.get_running_loop()
+    if started.report is not None:
+        started.report.close()
+        if process.returncode is None:
+            # It ends all that it has found, which is more than can be found here.
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGTERM)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S + 2 * _KILLED_S):
+                await StartedProgram(process, None).exit_code()
     for number, for_s in ((signal.SIGTERM, END_S), (signal.SIGKILL, _KILLED_S)):
         end = loop.time() + for_s
         _signal(process, run_id, number)

@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Protocol
 
-from goclaw_py.agents.command.process import exit_code
+from goclaw_py.agents.command.process import StartedProgram
 from goclaw_py.model.errors import AgentError
 
 MAX_OUTPUT = 256 * 1024 * 1024
@@ -33,7 +33,7 @@ class Talk:
     Without a standard input nothing is written to it.
     """
 
-    def __init__(self, process: asyncio.subprocess.Process, prompt: bytes, hearer: Hearer) -> None:
+    def __init__(self, process: StartedProgram, prompt: bytes, hearer: Hearer) -> None:
         self._process = process
         self._prompt = prompt
         self._hearer = hearer
@@ -50,7 +50,7 @@ class Talk:
 
         Raises ``AgentError`` if it writes too much.
         """
-        ended = asyncio.create_task(exit_code(self._process))
+        ended = asyncio.create_task(self._process.exit_code())
         reading = asyncio.create_task(self._read(), name="agent program")
         complaints = asyncio.create_task(self._keep_errors())
         writing = asyncio.create_task(self._write())
