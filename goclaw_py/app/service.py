@@ -138,7 +138,9 @@ class Service:
 
     def _servers(self, listener: UnixListener, web: WebListener | None) -> list[HttpServer]:
         """Create the API server on the local socket and, with ``web``, the server on TCP."""
-        access = None if web is None else web.access
+        access = None
+        if web is not None and web.access is not None:
+            access = web.access.with_store(self._store)
         self._apps = apps = AppsOnDemand(partial(self._make_apps, access))
         servers = [HttpServer(apps.api, listener.socket, on_stop=apps.close)]
         if web is not None:

@@ -49,6 +49,7 @@ async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
         await _sweep_all(lambda: store.sweep_names(now=now))
         await _sweep_all(lambda: store.sweep_setting_edits(now=now))
         await _sweep_all(lambda: store.sweep_web_links(now=now))
+        await _sweep_all(lambda: store.sweep_sign_ins(now=now))
         if messages + runs + sessions:
             facts = {"messages": messages, "runs": runs, "conversations": sessions}
             log.info("old_data_deleted", extra=facts)

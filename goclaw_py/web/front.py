@@ -5,15 +5,17 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.ports.channel import Hook
+from goclaw_py.ports.store import SignInStore
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
+from goclaw_py.web.sign_ins import SignIns
 
 _OF_THE_API: Final = ("/api/", "/healthz", "/readyz", "/metrics", "/openapi.json")
 
@@ -28,6 +30,18 @@ class WebAccess:
     now_s: Callable[[], float] = time.time
     public_url: str = ""
     """The address for people elsewhere, without a slash at its end."""
+    sign_ins: SignIns | None = field(default=None, compare=False)
+    """None without a token. Without a store, only programs are let in; see ``with_store``."""
+
+    def __post_init__(self) -> None:
+        if self.token and self.sign_ins is None:
+            made = SignIns(None, self.token, self.now_s)
+            object.__setattr__(self, "sign_ins", made)
+
+    def with_store(self, store: SignInStore) -> WebAccess:
+        """Return the same access, with browsers that can sign in."""
+        made = SignIns(store, self.token, self.now_s) if self.token else None
+        return replace(self, sign_ins=made)
 
 
 class ApiOrDashboard:
@@ -63,9 +77,8 @@ def tcp_server(
         app,
         address=access.address,
         hosts=access.hosts,
-        token=access.token,
+        sign_ins=access.sign_ins,
         guests=guests,
-        now_s=access.now_s,
     )
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:

@@ -8,20 +8,26 @@ origin or the token.
 
 from __future__ import annotations
 
-import hmac
 import ipaddress
+import logging
 import re
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.api.wire import ApiError, dump
-from goclaw_py.web.connections import note_known
-from goclaw_py.web.signin import cookie_of, is_for_guests, is_signed_in
+from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
+from goclaw_py.web.connections import note_known, peer_of
+from goclaw_py.web.sign_ins import CHECK_S, WRONG_TOKEN, SignIns
+from goclaw_py.web.signin import cookie_of, is_for_guests
+
+log = logging.getLogger(__name__)
 
 OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 """Paths without token: they only tell that the gateway responds, and whether it is ready."""
@@ -50,6 +56,19 @@ class RequestRefusal:
     text: str
 
 
+_NO_TOKEN: Final = RequestRefusal(
+    401, "a token is required: send the header Authorization: Bearer <token>"
+)
+_SIGNED_IN: Final = "goclaw.sign_in"
+_HAS_TOKEN: Final = "goclaw.has_token"  # noqa: S105
+
+
+def sign_in_of(scope: Scope) -> str:
+    """Return the id of the sign-in by which a request was let in; "" if it was not one."""
+    found: str = scope.get("state", {}).get(_SIGNED_IN, "")
+    return found
+
+
 class Guard:
     """Passes only allowed requests on to ``app``.
 
@@ -57,10 +76,10 @@ class Guard:
         address: The address at which the app listens. If it stands for all addresses, the app may
             be called by any address: another site can give this machine a name, but not an address.
         hosts: Other allowed names, without ports.
-        token: The token, "" for none: then only this machine may connect.
+        sign_ins: The token, and the browsers that are signed in with it; None: there is no token,
+            and only this machine may connect.
         guests: Serves personal links and the browsers of invited people, which need no token
             and never reach ``app``; None: there are none.
-        now_s: Returns the Unix time in seconds, for expired sign-ins.
     """
 
     def __init__(
@@ -69,18 +88,17 @@ class Guard:
         *,
         address: str,
         hosts: Iterable[str] = (),
-        token: str = "",
+        sign_ins: SignIns | None = None,
         guests: ASGIApp | None = None,
-        now_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._app = app
         self._names = {_plain(name) for name in (*LOCAL_NAMES, *hosts)}
         self._by_any_address = _is_any(address)
         if not self._by_any_address:
             self._names.add(_plain(address))
-        self._token = token.encode()
+        self._sign_ins = sign_ins
         self._guests = guests
-        self._now_s = now_s
+        self._logged = Attempts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request."""
@@ -91,15 +109,22 @@ class Guard:
             # There are no web sockets here, and no rules for them.
             await send({"type": "websocket.close", "code": 1008})
             return
-        refusal = self.refusal(scope)
+        refusal = await self.refusal(scope)
         if refusal is None:
             app = self._app
             if self._guests and self._is_guest(scope):
                 app = self._guests
-            elif not self._token or not _is_open(scope):
+            elif self._sign_ins is None or not _is_open(scope):
                 note_known(scope)
+            if self._sign_ins is not None and sign_in_of(scope):
+                send = _until_signed_out(self._sign_ins, scope, send)
             await app(scope, receive, send)
             return
+        await self._refuse(refusal, scope, receive, send)
+
+    async def _refuse(
+        self, refusal: RequestRefusal, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         if refusal.status == 401 and _wants_page(scope):
             # A form cannot be sent again after the sign-in, but its page can be opened again.
             is_form = scope["method"] == "POST"
@@ -107,15 +132,21 @@ class Guard:
             target = f"{SIGN_IN_PATH}?{urlencode(asked | ({'form': 'yes'} if is_form else {}))}"
             await RedirectResponse(target, status_code=303)(scope, receive, send)
             return
+        if refusal.status not in (401, 429) or _only(scope, b"authorization") is None:
+            # Wrong tokens are logged where they are counted.
+            self._log(scope, refusal)
         headers = {"connection": "close"}
         if refusal.status == 401:
             headers["www-authenticate"] = 'Bearer realm="goclaw"'
+        elif refusal.status == 429:
+            headers["retry-after"] = f"{OF_ADDRESS_EVERY_S:.0f}"
         body = dump(ApiError, ApiError(refusal.text))
         response = Response(body, refusal.status, headers, media_type="application/json")
         await response(scope, receive, send)
 
-    def refusal(self, scope: Scope) -> RequestRefusal | None:
+    async def refusal(self, scope: Scope) -> RequestRefusal | None:
         """Return why a request is refused; None if it is not."""
+        scope.setdefault("state", {})
         host = _only(scope, b"host")
         authority = None if host is None else _authority(host)
         if authority is None:
@@ -131,14 +162,19 @@ class Guard:
         origins = _all(scope, b"origin")
         if origins and not (len(origins) == 1 and _is_same(origins[0], authority)):
             return RequestRefusal(403, "requests from pages of other sites are refused")
-        if self._token:
-            if self._has_token(scope):
+        if self._sign_ins is not None:
+            wrong = self._wrong_token(self._sign_ins, scope)
+            if wrong is None:
                 # No other site can make a browser send this header.
                 return None
-            if not (_is_open(scope) or self._is_guest(scope) or self._is_signed_in(scope)):
-                return RequestRefusal(
-                    401, "a token is required: send the header Authorization: Bearer <token>"
-                )
+            if not (_is_open(scope) or self._is_guest(scope)):
+                try:
+                    found = await self._sign_ins.find(cookie_of(scope["headers"]))
+                except StoreUnavailable as error:
+                    return RequestRefusal(503, str(error))
+                if found is None:
+                    return wrong
+                scope["state"][_SIGNED_IN] = found.id
         if scope["method"] in _READING or origins or _only(scope, b"sec-fetch-site") in _OWN_SITE:
             return None
         return RequestRefusal(
@@ -152,18 +188,56 @@ class Guard:
             return True
         return self._by_any_address and _is_address(name) and not _is_any(name)
 
-    def _has_token(self, scope: Scope) -> bool:
-        scheme, _, given = (_only(scope, b"authorization") or b"").partition(b" ")
-        # Compared for every scheme, so that the duration reveals nothing.
-        is_right = hmac.compare_digest(given.strip(b" "), self._token)
-        return is_right and scheme.lower() == b"bearer"
+    def _wrong_token(self, sign_ins: SignIns, scope: Scope) -> RequestRefusal | None:
+        """Return how a request without the token is refused; None if it has the token."""
+        given = _only(scope, b"authorization")
+        if given is None:
+            return _NO_TOKEN
+        scheme, _, token = given.partition(b" ")
+        reason = sign_ins.refusal_of(
+            token.strip(b" ") if scheme.lower() == b"bearer" else b"", scope
+        )
+        if not reason:
+            scope["state"][_HAS_TOKEN] = True
+            return None
+        is_blocked = reason != WRONG_TOKEN
+        return RequestRefusal(429, f"{reason}; try again later") if is_blocked else _NO_TOKEN
 
     def _is_guest(self, scope: Scope) -> bool:
-        has_token = bool(self._token) and self._has_token(scope)
+        has_token = _HAS_TOKEN in scope["state"]
         return self._guests is not None and not has_token and is_for_guests(scope)
 
-    def _is_signed_in(self, scope: Scope) -> bool:
-        return is_signed_in(cookie_of(scope["headers"]), self._token, self._now_s())
+    def _log(self, scope: Scope, refusal: RequestRefusal) -> None:
+        """Log a refusal; of many from one address or at once only some."""
+        client, now = scope.get("client"), time.monotonic()
+        if not self._logged.blocked(peer_of(client), now):
+            self._logged.note_wrong(peer_of(client), now)
+            facts = {"address": client[0] if client else "", "path": scope["path"][:200]}
+            facts |= {"status": refusal.status, "reason": refusal.text}
+            log.info("web_request_refused", extra=facts)
+
+
+def _until_signed_out(sign_ins: SignIns, scope: Scope, send: Send) -> Send:
+    """End an event stream when its browser is signed out: it may last for days."""
+    cookie, checked_s = cookie_of(scope["headers"]), sign_ins.now_s()
+    has_length = is_over = False
+
+    async def checked(message: Message) -> None:
+        nonlocal checked_s, has_length, is_over
+        if message["type"] == "http.response.start":
+            has_length = any(name == b"content-length" for name, _ in message["headers"])
+        elif not has_length and not 0 <= sign_ins.now_s() - checked_s < CHECK_S:
+            checked_s = sign_ins.now_s()
+            try:
+                is_over = is_over or await sign_ins.find(cookie) is None
+            except StoreUnavailable:
+                is_over = True
+            if is_over:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+        if not is_over:
+            await send(message)
+
+    return checked
 
 
 def _is_open(scope: Scope) -> bool:

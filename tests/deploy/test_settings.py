@@ -18,6 +18,7 @@ from goclaw_py.model.errors import SettingError, StoreUnavailable
 from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.guard import Guard
+from goclaw_py.web.sign_ins import SignIns
 from tests.deploy.places import (
     CADDYFILE,
     COMPOSE,
@@ -111,12 +112,13 @@ def refusal(settings: Settings, host: str, path: str, token: str = "") -> int | 
     async def app(scope: Scope, receive: Receive, send: Send) -> None: ...
 
     web = settings.web
-    guard = Guard(app, address=web.host, hosts=web.hosts, token=TOKEN)
+    sign_ins = SignIns(None, TOKEN, lambda: 0.0)
+    guard = Guard(app, address=web.host, hosts=web.hosts, sign_ins=sign_ins)
     headers = [(b"host", host.encode())]
     if token:
         headers.append((b"authorization", f"Bearer {token}".encode()))
     scope = {"type": "http", "method": "GET", "path": path, "headers": headers}
-    found = guard.refusal(scope)
+    found = asyncio.run(guard.refusal(scope))
     return None if found is None else found.status
 
 

@@ -95,6 +95,7 @@ from goclaw_py.ports.store.runs import (
     ToolCall,
 )
 from goclaw_py.ports.store.settings import NewSettingEdit, SettingStore
+from goclaw_py.ports.store.sign_ins import SignIn, SignInStore
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.ports.store.web_links import WebLink, WebLinkStore
 from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
@@ -175,6 +176,8 @@ __all__ = [
     "SessionState",
     "SettingEdit",
     "SettingStore",
+    "SignIn",
+    "SignInStore",
     "Standing",
     "Stops",
     "Store",
@@ -226,6 +229,7 @@ class Store(
     OutboxStore,
     PeopleStore,
     WebLinkStore,
+    SignInStore,
     ChatStore,
     NameStore,
     IncidentStore,

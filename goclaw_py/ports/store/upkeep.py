@@ -83,3 +83,6 @@ class UpkeepStore(Protocol):
 
         Returns how many.
         """
+
+    async def sweep_sign_ins(self, *, now: datetime) -> int:
+        """Delete sign-ins to the dashboard that have expired; return how many."""

@@ -28,6 +28,7 @@ from goclaw_py.store.memory.records import MemoryRunRecords
 from goclaw_py.store.memory.rewind import MemoryRewind
 from goclaw_py.store.memory.runs import MemoryRuns
 from goclaw_py.store.memory.settings import MemorySettings
+from goclaw_py.store.memory.sign_ins import MemorySignIns
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
 from goclaw_py.store.memory.usage import MemoryUsageSums
@@ -49,6 +50,7 @@ class MemoryStore(
     MemoryOutbox,
     MemoryPeople,
     MemoryWebLinks,
+    MemorySignIns,
     MemoryChats,
     MemoryNames,
     MemoryIncidents,

@@ -33,14 +33,15 @@ from goclaw_py.ports.store import (
     RunSoFar,
     SeenName,
     SettingEdit,
+    SignIn,
     StoredEntry,
+    StoredWorkItem,
     ToolCall,
     Topic,
     Unanswered,
     UnmentionedRow,
     WebLink,
 )
-from goclaw_py.ports.store.work import StoredWorkItem
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.approval_tables import ApprovalTables
@@ -271,9 +272,9 @@ class MemoryDatabase:
         self.unsent: dict[ChatKey, dict[int, OutboxRecord]] = {}
         self.people: dict[PersonKey, Person] = {}
         self.requests: dict[PersonKey, PairingRequest] = {}
-        self.kept: dict[PersonKey, list[NewInbox]] = {}
-        """The messages of senders with an access request."""
+        self.kept: dict[PersonKey, list[NewInbox]] = {}  # of senders with an access request
         self.web_links: dict[str, WebLink] = {}
+        self.sign_ins: dict[str, tuple[SignIn, str, str]] = {}
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
         self.heartbeat_runs = HeartbeatTables()

@@ -155,6 +155,12 @@ class MemoryUpkeep(MemoryPart):
             del self._db.web_links[key]
         return len(old[: upkeep_rules.MOST_SWEPT])
 
+    async def sweep_sign_ins(self, *, now: datetime) -> int:
+        old = [key for key, (one, *_) in self._db.sign_ins.items() if one.expires_at < now]
+        for key in old[: upkeep_rules.MOST_SWEPT]:
+            del self._db.sign_ins[key]
+        return len(old[: upkeep_rules.MOST_SWEPT])
+
     # ------------------------------------------------------------------ what is too old
 
     def _is_over(self, row: InboxRecord, now: datetime) -> bool:

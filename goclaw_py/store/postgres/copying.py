@@ -26,8 +26,8 @@ from goclaw_py.store.sql import queries
 _SQL = queries("backups")
 
 _LOCK_S: Final = 30
-_NOT_CONTENT: Final = frozenset({"nodes", "leases", "node_calls", "lane_slots"})
-"""Tables about processes, which are no content."""
+_NOT_CONTENT: Final = frozenset({"nodes", "leases", "node_calls", "lane_slots", "sign_ins"})
+"""Tables about processes, which are no content, and sign-ins: one that was ended stays ended."""
 
 # What a COPY as text looks like depends on these; so does nothing else here.
 _PLAIN: Final = """

@@ -34,6 +34,7 @@ from goclaw_py.store.postgres.runs.rewind import PostgresRewind
 from goclaw_py.store.postgres.runs.runs import PostgresRuns
 from goclaw_py.store.postgres.runs.usage import PostgresUsageSums
 from goclaw_py.store.postgres.settings import PostgresSettings
+from goclaw_py.store.postgres.sign_ins import PostgresSignIns
 from goclaw_py.store.postgres.upkeep import PostgresUpkeep
 
 
@@ -62,6 +63,7 @@ class PostgresStore(
     PostgresOutbox,
     PostgresPeople,
     PostgresWebLinks,
+    PostgresSignIns,
     PostgresChats,
     PostgresNames,
     PostgresIncidents,

@@ -14,6 +14,7 @@ _BACKGROUND = queries("background")
 _NAMES = queries("names")
 _SETTINGS = queries("settings")
 _WEB_LINKS = queries("web_links")
+_SIGN_INS = queries("sign_ins")
 
 
 class PostgresUpkeep(PostgresPart):
@@ -74,6 +75,9 @@ class PostgresUpkeep(PostgresPart):
 
     async def sweep_web_links(self, *, now: datetime) -> int:
         return await self._sweep(_WEB_LINKS["sweep"], now - upkeep_rules.WEB_LINKS_KEPT)
+
+    async def sweep_sign_ins(self, *, now: datetime) -> int:
+        return await self._sweep(_SIGN_INS["sweep"], now)
 
     async def _sweep(self, query: str, before: datetime) -> int:
         """Delete some rows from before an instant; return how many."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -46,7 +45,8 @@ from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
-from goclaw_py.web.signin import COOKIE, LASTS_S, make_cookie
+from goclaw_py.web.sign_ins import WRONG_TOKEN, SignIns
+from goclaw_py.web.signin import COOKIE, cookie_of
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +72,9 @@ _HEADERS: Final = (
 )
 
 _YEAR_S: Final = 365 * 86_400
+
+_WRONG: Final = "This is not the token."
+_BLOCKED: Final = "There were too many wrong tokens. Try again in a few minutes."
 
 _MODULES: Final = (
     now,
@@ -111,8 +114,10 @@ def make_site(
     pages = Pages(assets, read=parts.read, signs_out=bool(access.token))
     closing = closing_of(api)
     service = PageServices(control, Hub(closing), pages, access.now_s)
-    gate = SignInContext(access.token, access.now_s) if access.token else None
-    routes = [Route("/static/{name}", static_files(assets)), *_sign_routes(service, gate)]
+    routes = [
+        Route("/static/{name}", static_files(assets)),
+        *_sign_routes(service, access.sign_ins),
+    ]
     for module in _MODULES:
         routes += module.routes(service)
     routes += people.routes(service, access.public_url, has_token=bool(access.token))
@@ -214,45 +219,42 @@ def static_files(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
 # ---------------------------------------------------------------------------- signing in
 
 
-@dataclass(frozen=True, slots=True)
-class SignInContext:
-    """The token for sign-in. ``now_s`` returns the Unix time in seconds."""
-
-    token: str = field(repr=False)
-    now_s: Callable[[], float]
-
-
-def _sign_routes(service: PageServices, gate: SignInContext | None) -> list[Route]:
-    """Return the sign-in page and its form; without a gate, none."""
+def _sign_routes(service: PageServices, sign_ins: SignIns | None) -> list[Route]:
+    """Return the sign-in page and its form; without a token both lead to the first page."""
 
     async def ask(request: Request) -> Response:
-        if gate is None:
+        if sign_ins is None:
             return RedirectResponse("/", status_code=303)
         return _question(service, request, request.query_params.get("next", ""))
 
     async def answer(request: Request) -> Response:
-        if gate is None:
+        if sign_ins is None:
             return RedirectResponse("/", status_code=303)
         given = await form(request)
-        token = gate.token.encode()
-        if not hmac.compare_digest(given.get("token", "").strip().encode(), token):
-            return _question(service, request, given.get("next", ""), "This is not the token.")
+        reason = sign_ins.refusal_of(given.get("token", "").strip().encode(), request.scope)
+        if reason:
+            wanted, is_blocked = given.get("next", ""), reason != WRONG_TOKEN
+            return _question(service, request, wanted, _BLOCKED if is_blocked else _WRONG)
+        address = request.client.host if request.client else ""
+        secret = await sign_ins.begin(address, request.headers.get("user-agent", ""))
         path, _, query = own_place(given.get("next", "")).partition("?")
         response = back_to(path, "welcome", **dict(parse_qsl(query)))
         # A browser says with each form from where it comes: by that we know of a proxy's TLS.
         is_tls = urlsplit(request.headers.get("origin", "")).scheme == "https"
         response.set_cookie(
             COOKIE,
-            make_cookie(token, gate.now_s()),
-            max_age=LASTS_S,
+            secret,
+            max_age=sign_ins.lasts_s,
             httponly=True,
             samesite="strict",
             secure=is_tls,
         )
         return response
 
-    async def leave(_request: Request) -> Response:
-        response = RedirectResponse(SIGN_IN_PATH if gate else "/", status_code=303)
+    async def leave(request: Request) -> Response:
+        if sign_ins is not None:
+            await sign_ins.end(cookie_of(request.scope["headers"]))
+        response = RedirectResponse(SIGN_IN_PATH if sign_ins else "/", status_code=303)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
@@ -289,7 +291,7 @@ def own_place(wanted: str) -> str:
 
 
 def _question(service: PageServices, request: Request, wanted: str, error: str = "") -> Response:
-    status = 403 if error else 200
+    status = {"": 200, _BLOCKED: 429}.get(error, 403)
     if not error and request.query_params.get("form") == "yes":  # from ``web.guard``
         error = "Your sign-in has expired, so nothing was done. Sign in, and send the form again."
     facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}

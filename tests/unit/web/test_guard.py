@@ -10,6 +10,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from goclaw_py.web.guard import Guard
+from goclaw_py.web.sign_ins import SignIns
 
 TOKEN = "0123456789abcdef-secret"
 EVIL = "http://evil.example"
@@ -37,7 +38,8 @@ async def ask(
 ) -> tuple[int, str]:
     """Status and body of the answer to a request with exactly these headers."""
     inside = Inside()
-    guard = Guard(inside, address=address, hosts=hosts, token=token)
+    sign_ins = SignIns(None, token, lambda: 0.0) if token else None
+    guard = Guard(inside, address=address, hosts=hosts, sign_ins=sign_ins)
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -224,7 +226,7 @@ async def test_a_wrong_token_is_neither_logged_nor_shown(caplog: pytest.LogCaptu
 
 
 async def test_a_refusal_is_an_answer_of_the_api() -> None:
-    guard = Guard(Inside(), address="127.0.0.1", token=TOKEN)
+    guard = Guard(Inside(), address="127.0.0.1", sign_ins=SignIns(None, TOKEN, lambda: 0.0))
     transport = httpx.ASGITransport(guard)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         answer = await client.get("/api/runs")

@@ -13,10 +13,12 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from goclaw_py.app.log_ring import LogRing
+from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
+from goclaw_py.web.sign_ins import SignIns
 from tests.unit.web.fakes import NOW, FakeControl
 
 TOKEN = "0123456789abcdef"
@@ -31,6 +33,7 @@ class World:
     def __init__(self) -> None:
         self.control = FakeControl()
         self.logs = LogRing()
+        self.store = MemoryStore()
         self.closing = asyncio.Event()
         self.now_s = NOW.timestamp()
         api = make_api(self.control, logs=self.logs)
@@ -40,9 +43,10 @@ class World:
 
     def _app(self, api: FastAPI, token: str) -> ASGIApp:
         access = WebAccess("127.0.0.1", (), token, lambda: self.now_s)
-        site = make_site(self.control, api, access)
-        halves = ApiOrDashboard(api, site)
-        return Guard(halves, address=access.address, token=token, now_s=access.now_s)
+        access = access.with_store(self.store)
+        self.sign_ins = access.sign_ins
+        halves = ApiOrDashboard(api, make_site(self.control, api, access))
+        return Guard(halves, address=access.address, sign_ins=access.sign_ins)
 
     def reset(self) -> None:
         """As it was at first."""
@@ -53,6 +57,14 @@ class World:
         # An event belongs to the first loop that waits for it, and each test has a loop of its own.
         vars(self.closing).update(vars(asyncio.Event()))
         self.now_s = NOW.timestamp()
+        vars(self.store).update(vars(MemoryStore()))
+        if self.sign_ins is not None:
+            vars(self.sign_ins).update(vars(SignIns(self.store, TOKEN, lambda: self.now_s)))
+
+    async def sign_in(self) -> str:
+        """The cookie of a browser that is signed in."""
+        assert self.sign_ins is not None
+        return await self.sign_ins.begin("192.0.2.1", "Firefox")
 
 
 class Browser(httpx.AsyncClient):

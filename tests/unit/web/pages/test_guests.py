@@ -138,8 +138,7 @@ class House:
         parts = SiteParts(workspaces=self.workspaces, uploads=self.uploads)
         self.guests = make_guest_site(self.control, self.terminals, self.store, access, parts=parts)
         halves = ApiOrDashboard(self.api, self.site)
-        options = {"address": "127.0.0.1", "token": token, "guests": self.guests}
-        self.app = Guard(halves, now_s=access.now_s, **options)  # type: ignore[arg-type]
+        self.app = Guard(halves, address="127.0.0.1", sign_ins=access.sign_ins, guests=self.guests)
 
     def reset(self) -> None:
         """As it was at first."""

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.web.pages.site import own_place
-from goclaw_py.web.signin import COOKIE, LASTS_S, cookie_of, is_signed_in, make_cookie
+from goclaw_py.web.sign_ins import LASTS
+from goclaw_py.web.signin import COOKIE, cookie_of
 from tests.unit.web.pages.conftest import FORM, ORIGIN, TOKEN, Browser, World
-
-KEY = TOKEN.encode()
 
 
 @pytest.mark.parametrize("path", ["/", "/jobs", "/live/now", "/api/status", "/metrics"])
@@ -44,7 +43,7 @@ async def test_a_wrong_token_signs_nobody_in(locked: Browser) -> None:
 
 async def test_another_site_cannot_use_what_a_browser_keeps(world: World, locked: Browser) -> None:
     """Neither by a form of its own, nor where the browser does not say from where it asks."""
-    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s))
+    locked.cookies.set(COOKIE, await world.sign_in())
     assert (await locked.get("/")).status_code == 200
     # A header that only programs send must not stand for the check, if what is in it is wrong.
     for headers in ({"origin": "http://evil.example"}, {}, {"authorization": "Bearer wrong"}):
@@ -66,22 +65,22 @@ async def test_the_form_for_the_token_is_for_its_own_site(locked: Browser) -> No
 
 
 async def test_a_sign_in_ends(world: World, locked: Browser) -> None:
-    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s))
-    world.now_s += LASTS_S - 1
+    locked.cookies.set(COOKIE, await world.sign_in())
+    world.now_s += LASTS.total_seconds() - 1
     assert (await locked.get("/")).status_code == 200
     world.now_s += 1
     assert (await locked.get("/")).status_code == 303
 
 
 async def test_whoever_leaves_is_forgotten(world: World, locked: Browser) -> None:
-    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s), domain="localhost.local")
+    locked.cookies.set(COOKIE, await world.sign_in(), domain="localhost.local")
     answer = await locked.post("/logout", headers=ORIGIN | {"authorization": f"Bearer {TOKEN}"})
     assert answer.headers["location"] == "/login"
     assert "Max-Age=0" in answer.headers["set-cookie"]
 
 
 async def test_whoever_is_in_can_leave(world: World, locked: Browser, browser: Browser) -> None:
-    locked.cookies.set(COOKIE, make_cookie(KEY, world.now_s))
+    locked.cookies.set(COOKIE, await world.sign_in())
     for path in ("/", "/chat", "/jobs", "/nowhere"):
         assert 'action="/logout"' in (await locked.get(path)).text
         assert 'action="/logout"' not in (await browser.get(path)).text
@@ -141,19 +140,6 @@ def test_whatever_is_wanted_the_way_leads_to_this_site(wanted: str) -> None:
     path = own_place("/" + wanted)
     assert path.startswith("/")
     assert not path.startswith(("//", "/\\"))
-
-
-@given(end=st.text(), mac=st.text())
-def test_no_cookie_can_be_made_without_the_token(end: str, mac: str) -> None:
-    assert not is_signed_in(f"{end}.{mac}", KEY, 0.0)
-
-
-def test_a_cookie_is_of_one_token_and_one_time() -> None:
-    cookie = make_cookie(KEY, 100.0)
-    assert is_signed_in(cookie, KEY, 100.0 + LASTS_S - 1)
-    assert not is_signed_in(cookie, b"another-token-16", 100.0)
-    end, _, mac = cookie.partition(".")
-    assert not is_signed_in(f"{int(end) + 1}.{mac}", KEY, 100.0)
 
 
 def test_the_cookie_is_found_among_others() -> None:

@@ -1,0 +1,52 @@
+"""Browsers that are signed in to the dashboard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """A browser that is signed in to the dashboard with the token.
+
+    Args:
+        last_used_at: The last request, to about a minute.
+        address: Where the browser connected from; behind a reverse proxy that of the proxy.
+        user_agent: What the browser calls itself.
+    """
+
+    id: str
+    created_at: datetime
+    last_used_at: datetime
+    expires_at: datetime
+    address: str
+    user_agent: str
+
+
+class SignInStore(Protocol):
+    """Sign-ins to the dashboard (SPEC SEC-6).
+
+    Of the secret in the cookie and of the token only hashes are stored.
+    """
+
+    async def begin_sign_in(self, sign_in: SignIn, secret_hash: str, token_hash: str) -> None:
+        """Store a sign-in, and delete those with another token."""
+
+    async def sign_in_of(
+        self, secret_hash: str, token_hash: str, *, now: datetime
+    ) -> SignIn | None:
+        """Return a valid sign-in; None if it has expired, was ended, or is for another token."""
+
+    async def note_sign_in_used(self, sign_in: str, *, now: datetime) -> None:
+        """Store that a request came."""
+
+    async def sign_ins(self, *, now: datetime) -> list[SignIn]:
+        """Return the sign-ins that have not expired, the most recently used first."""
+
+    async def end_sign_in(self, sign_in: str) -> bool:
+        """End a sign-in; return whether it was stored."""
+
+    async def end_sign_ins(self) -> int:
+        """End all sign-ins; return how many."""

@@ -1,0 +1,50 @@
+"""Browsers that are signed in to the dashboard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from goclaw_py.ports.store import SignIn
+from goclaw_py.store.memory.tables import MemoryPart
+from goclaw_py.store.text import storable
+
+
+class MemorySignIns(MemoryPart):
+    """Implements ``SignInStore``."""
+
+    async def begin_sign_in(self, sign_in: SignIn, secret_hash: str, token_hash: str) -> None:
+        table = self._db.sign_ins
+        for key in [key for key, (_, _, token) in table.items() if token != token_hash]:
+            del table[key]
+        address, agent = storable(sign_in.address), storable(sign_in.user_agent)
+        stored = replace(sign_in, address=address, user_agent=agent)
+        table[sign_in.id] = stored, secret_hash, token_hash
+
+    async def sign_in_of(
+        self, secret_hash: str, token_hash: str, *, now: datetime
+    ) -> SignIn | None:
+        hashes = secret_hash, token_hash
+        for found, *own in self._db.sign_ins.values():
+            if tuple(own) == hashes and found.expires_at > now:
+                return found
+        return None
+
+    async def note_sign_in_used(self, sign_in: str, *, now: datetime) -> None:
+        table = self._db.sign_ins
+        if sign_in in table and table[sign_in][0].last_used_at < now:
+            found, secret_hash, token_hash = table[sign_in]
+            table[sign_in] = replace(found, last_used_at=now), secret_hash, token_hash
+
+    async def sign_ins(self, *, now: datetime) -> list[SignIn]:
+        found = [one for one, *_ in self._db.sign_ins.values() if one.expires_at > now]
+        found.sort(key=lambda one: one.id)
+        return sorted(found, key=lambda one: one.last_used_at, reverse=True)
+
+    async def end_sign_in(self, sign_in: str) -> bool:
+        return self._db.sign_ins.pop(sign_in, None) is not None
+
+    async def end_sign_ins(self) -> int:
+        ended = len(self._db.sign_ins)
+        self._db.sign_ins.clear()
+        return ended
