@@ -48,6 +48,7 @@ from goclaw_py.ports.store import (
     Node,
     Person,
     Place,
+    SignIn,
     Store,
     StoredRun,
 )
@@ -285,6 +286,22 @@ class StoreControl(GatewayQueries):
     async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
         """See ``Control``."""
         return await web_guests.invite(self._store, name, again=again, now=self._clock.now())
+
+    async def sign_ins(self) -> list[SignIn]:
+        """See ``Control``."""
+        return await self._store.sign_ins(now=self._clock.now())
+
+    async def end_sign_in(self, sign_in: str) -> None:
+        """See ``Control``."""
+        if not await self._store.end_sign_in(sign_in):
+            raise NotFound(f"no browser has the sign-in {sign_in!r}; see: goclaw web sign-ins")
+        log.info("sign_in_ended", extra={"sign_in": sign_in})
+
+    async def end_sign_ins(self) -> int:
+        """See ``Control``."""
+        ended = await self._store.end_sign_ins()
+        log.info("sign_in_ended", extra={"sign_in": "all", "ended": ended})
+        return ended
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
         """See ``Control``."""

@@ -40,7 +40,7 @@ from goclaw_py.ports.store import (
     StoredRun,
     Unanswered,
 )
-from goclaw_py.ports.web_guests import WebGuest, WebInvitation
+from goclaw_py.ports.web_guests import WebAccessControl
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay, StepView
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
@@ -183,7 +183,7 @@ class RunRecord:
     steps: tuple[StepView, ...] = ()
 
 
-class Control(Protocol):
+class Control(WebAccessControl, Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``.
 
     The next page of a list starts after the row ``before``: its ``cursor``, or its id where rows
@@ -463,20 +463,6 @@ class Control(Protocol):
         self, channel: str, account: str, sender_id: str, *, forget: bool = False
     ) -> None:
         """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
-
-    async def web_guests(self) -> list[WebGuest]:
-        """Return the people who are invited to the web chat, the most recently invited first.
-
-        ``revoke`` removes them, and signs their browsers out.
-        """
-
-    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
-        """Invite a person to the web chat, as guest, by a link that one browser can use.
-
-        ``again``: another link for the same person, instead of unused ones, also after they were
-        removed: they see their earlier conversations. Raises ``AlreadyInvited`` if the name was
-        used before, with ``again`` ``NotFound`` if it was not, and ``ValueError`` for a wrong name.
-        """
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         """Return the display names of sessions, by key, and of people (``channel/account/id``).

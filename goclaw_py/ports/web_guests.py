@@ -1,9 +1,12 @@
-"""Invitations to the web chat, as operators see them (SPEC CHAN-13)."""
+"""Browsers of invited people and of operators, as operators see them (SPEC CHAN-13, SEC-6)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.ports.store.sign_ins import SignIn
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +31,30 @@ class WebInvitation:
     name: str
     path: str = field(repr=False)
     expires_at: datetime
+
+
+class WebAccessControl(Protocol):
+    """The part of ``Control`` about browsers."""
+
+    async def web_guests(self) -> list[WebGuest]:
+        """Return the people who are invited to the web chat, the most recently invited first.
+
+        ``Control.revoke`` removes them, and signs their browsers out.
+        """
+
+    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
+        """Invite a person to the web chat, as guest, by a link that one browser can use.
+
+        ``again``: another link for the same person, instead of unused ones, also after they were
+        removed: they see their earlier conversations. Raises ``AlreadyInvited`` if the name was
+        used before, with ``again`` ``NotFound`` if it was not, and ``ValueError`` for a wrong name.
+        """
+
+    async def sign_ins(self) -> list[SignIn]:
+        """Return the browsers that are signed in with the token, the most recently used first."""
+
+    async def end_sign_in(self, sign_in: str) -> None:
+        """Sign a browser out. Raises ``NotFound``."""
+
+    async def end_sign_ins(self) -> int:
+        """Sign all browsers out; return how many."""

@@ -17,6 +17,7 @@ import httpx
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.web_links import secret_hash
 from goclaw_py.ports.store import SignIn
@@ -30,6 +31,7 @@ from goclaw_py.web.pages import make_site
 from goclaw_py.web.sign_ins import CHECK_S, LASTS, NOTE_S, SignIns
 from goclaw_py.web.signin import COOKIE
 from tests.support.apps import lend_api
+from tests.unit.gateway.test_control_post import StoppedClock
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import FORM, HTML, ORIGIN
 
@@ -62,10 +64,13 @@ class Node:
     def __init__(self, cluster: Cluster, token: str = TOKEN) -> None:
         self._cluster = cluster
         self.store = CountingStore(cluster.database)
-        self.control = FakeControl()
-        api = lend_api(self.control)
+        control: Any = FakeControl()
+        stored = StoreControl(self.store, StoppedClock(NOW))
+        for name in ("sign_ins", "end_sign_in", "end_sign_ins"):
+            setattr(control, name, getattr(stored, name))
+        api = lend_api(control)
         access = WebAccess("127.0.0.1", (), token, lambda: cluster.now_s).with_store(self.store)
-        site = ApiOrDashboard(api, make_site(self.control, api, access))
+        site = ApiOrDashboard(api, make_site(control, api, access))
         self.app = Guard(site, address="127.0.0.1", sign_ins=access.sign_ins)
 
     def browser(self, address: str = HOME, cookie: str = "", **headers: str) -> httpx.AsyncClient:
@@ -260,6 +265,44 @@ async def test_the_event_stream_of_an_ended_sign_in_ends() -> None:
     said.put_nowait(b"secret")
     await asyncio.wait_for(serving, 10)
     assert sent == [b"", b"one", b"two", b""]
+
+
+async def by_page(node: Node, cookie: str, sign_in: str) -> None:
+    fields = {"sign_in": sign_in} if sign_in else {"all": "yes"}
+    async with node.browser(cookie=cookie) as browser:
+        answer = await browser.post("/sign-ins/end", data=fields, headers=ORIGIN)
+    assert answer.headers["location"] == "/sign-ins?notice=signed-out"
+
+
+async def by_api(node: Node, cookie: str, sign_in: str) -> None:
+    async with node.browser(authorization=f"Bearer {TOKEN}") as program:
+        answer = await program.delete(f"/api/web/sign-ins{sign_in and '/'}{sign_in}")
+    assert (answer.status_code, answer.text) == ((204, "") if sign_in else (200, '{"ended":2}'))
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+@pytest.mark.parametrize("end", [by_page, by_api])
+async def test_a_person_sees_and_ends_sign_ins(
+    cluster: Cluster, end: Any, *, everywhere: bool
+) -> None:
+    node = cluster.first
+    mine = await node.sign_in()
+    other = await node.sign_in(ELSEWHERE)
+    assert await node.is_in(other)
+    # The second node knows both from before.
+    assert await cluster.second.is_in(mine)
+    assert await cluster.second.is_in(other)
+    async with node.browser(cookie=mine) as browser:
+        page = (await browser.get("/sign-ins")).text
+    assert page.count("this browser") == 1
+    assert HOME in page
+    assert ELSEWHERE in page
+    (found,) = [one for one in await node.store.sign_ins(now=NOW) if one.address == ELSEWHERE]
+    await end(node, mine, "" if everywhere else found.id)
+    cluster.now_s += CHECK_S
+    for each in (cluster.first, cluster.second):
+        assert not await each.is_in(other)
+        assert await each.is_in(mine) is not everywhere
 
 
 # ------------------------------------------------------------------ wrong tokens

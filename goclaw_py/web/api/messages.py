@@ -18,6 +18,7 @@ from goclaw_py.ports.store import (
     OutboxRow,
     OutboxState,
     Person,
+    SignIn,
 )
 from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from goclaw_py.web.api.paging import (
@@ -36,6 +37,7 @@ from goclaw_py.web.api.wire import (
     AllowBody,
     ApproveBody,
     DroppedRows,
+    EndedAnswer,
     InviteBody,
     NamesAnswer,
     NamesBody,
@@ -201,7 +203,7 @@ def people_routes(control: Control) -> APIRouter:
 
 
 def guest_routes(control: Control) -> APIRouter:
-    """Return the routes about people of the web chat, below ``/api/web``."""
+    """Return the routes about browsers, below ``/api/web``."""
     api = APIRouter(tags=["people"])
 
     @api.get("/guests")
@@ -213,5 +215,20 @@ def guest_routes(control: Control) -> APIRouter:
     async def invite(body: InviteBody) -> WebInvitation:
         """Invite a person to the web chat. The answer has the only copy of the link."""
         return await control.invite_web_guest(body.name, again=body.again)
+
+    @api.get("/sign-ins")
+    async def sign_ins() -> list[SignIn]:
+        """List the browsers that are signed in with the token, the most recently used first."""
+        return await control.sign_ins()
+
+    @api.delete("/sign-ins/{sign_in}", status_code=204)
+    async def end_sign_in(sign_in: str) -> None:
+        """Sign a browser out, within 5 seconds."""
+        await control.end_sign_in(sign_in)
+
+    @api.delete("/sign-ins")
+    async def end_sign_ins() -> EndedAnswer:
+        """Sign all browsers out, within 5 seconds."""
+        return EndedAnswer(await control.end_sign_ins())
 
     return api

@@ -158,6 +158,13 @@ class NamesBody(Body):
 
 
 @dataclass(frozen=True, slots=True)
+class EndedAnswer:
+    """The number of browsers that were signed out."""
+
+    ended: int
+
+
+@dataclass(frozen=True, slots=True)
 class NamesAnswer:
     """Display names of the sessions and people that were asked about."""
 

@@ -63,6 +63,7 @@ NOTICES: Final = {
     "retried": "It will be retried.",
     "dropped": "Dropped.",
     "removed": "Removed.",
+    "signed-out": "Signed out.",
     "deleted": "The conversation was deleted.",
     "approved": "Approved.",
     "answered": "Answered.",

@@ -40,10 +40,11 @@ from goclaw_py.web.pages import (
 )
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
+from goclaw_py.web.pages import sign_ins as sign_ins_page
 from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
-from goclaw_py.web.pages.rendering import THEMES, Assets, Pages
+from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.sign_ins import WRONG_TOKEN, SignIns
 from goclaw_py.web.signin import COOKIE, cookie_of
@@ -111,13 +112,16 @@ def make_site(
         parts: None: the chat has one agent, and no files.
     """
     assets, parts = Assets(), parts or SiteParts()
-    pages = Pages(assets, read=parts.read, signs_out=bool(access.token))
+    menu = NAVIGATION if access.sign_ins is None else (*NAVIGATION, sign_ins_page.PAGE)
+    pages = Pages(assets, read=parts.read, signs_out=bool(access.token), navigation=menu)
     closing = closing_of(api)
     service = PageServices(control, Hub(closing), pages, access.now_s)
     routes = [
         Route("/static/{name}", static_files(assets)),
         *_sign_routes(service, access.sign_ins),
     ]
+    if access.sign_ins is not None:
+        routes += sign_ins_page.routes(service, access.sign_ins)
     for module in _MODULES:
         routes += module.routes(service)
     routes += people.routes(service, access.public_url, has_token=bool(access.token))

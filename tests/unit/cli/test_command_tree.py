@@ -68,6 +68,7 @@ VERBS = {
     *("list", "show", "add", "edit", "rm", "set", "pause", "resume", "run", "retry", "drop"),
     *(
         "import",
+        "sign-out",
         "export",
         "follow",
         "reset",
@@ -85,7 +86,7 @@ VERBS = {
     ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("install", "uninstall"),
-    *("runs", "people", "events", "grants"),
+    *("runs", "people", "events", "grants", "sign-ins"),
 }
 """Second words. The last line are lists of something else than the noun before them."""
 
@@ -177,6 +178,8 @@ GATEWAY = dict.fromkeys(
     "web invite": "ann",
     "web list": "",
     "web revoke": "42",
+    "web sign-ins": "",
+    "web sign-out": "6f2a90c1d4e8",
     "approvals list": "",
     "approvals show": "9f8",
     "approvals allow": "9f8 --session",
@@ -289,7 +292,7 @@ def test_what_was_done_is_told_to_programs(goclaw: Shell, gateway: ThreadGateway
 def test_the_page_has_commands_exit_codes_and_options() -> None:
     table = GUIDE.partition("## Exit codes")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| `goclaw ")]
-    named = [name for row in rows for name in re.findall(r"`goclaw ([a-z ]+)`", row)]
+    named = [name for row in rows for name in re.findall(r"`goclaw ([a-z -]+)`", row)]
     assert len(named) == len(set(named))
     assert set(named) == ALL.keys()
     codes = re.findall(r"^\| (\d+) \| (\w+) \| .+ \|$", GUIDE, re.MULTILINE)

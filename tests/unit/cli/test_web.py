@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.cli.conftest import Shell, ThreadGateway, lines
-from tests.unit.web.fake_guests import SECRET
+from tests.unit.web.fake_guests import BROWSER, SECRET
 from tests.unit.web.fakes import FakeControl
 
 
@@ -107,3 +107,26 @@ def test_a_person_is_removed(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("web", "revoke", "nobody")
     assert got.code == 1
     assert "nobody called nobody is invited" in got.err
+
+
+@pytest.mark.parametrize("where", ["gateway", "database"])
+def test_browsers_are_listed_and_signed_out(
+    goclaw: Shell, request: pytest.FixtureRequest, where: str
+) -> None:
+    """SEC-6."""
+    request.getfixturevalue(where)
+    assert f"{BROWSER.id}  " in goclaw("web", "sign-ins", "--wide").out
+    one = goclaw("web", "sign-out", BROWSER.id)
+    assert (one.code, one.out) == (0, "1 browser signed out\n")
+    every = goclaw("web", "sign-out", "--all")
+    assert (every.code, every.out) == (0, "2 browsers signed out\n")
+    assert goclaw("web", "sign-out", "nobody").code == 1
+
+
+@pytest.mark.parametrize("words", [[], ["6f2a", "--all"]])
+def test_signing_out_needs_an_id_or_all(
+    goclaw: Shell, database: FakeControl, words: list[str]
+) -> None:
+    got = goclaw("web", "sign-out", *words)
+    assert (got.code, "give the id of a sign-in, or --all" in got.err) == (2, True)
+    assert database.calls == []

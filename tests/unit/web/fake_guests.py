@@ -6,12 +6,15 @@ from datetime import timedelta
 
 from goclaw_py.model.errors import AlreadyInvited, NotFound
 from goclaw_py.model.web_links import NAME_RULE, is_guest_name
+from goclaw_py.ports.store import SignIn
 from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_post import AT
 
 SECRET = "q0Vb3nJxT2m8sYkW5hR1uZ7cD9fL4gA6pE-oXiNvB_Q"
 BEN = WebGuest("ben", AT, AT + timedelta(days=7), 2)
+BROWSER = SignIn("6f2a90c1d4e8", AT, AT, AT + timedelta(days=30), "192.0.2.1", "Firefox <b>")
+OTHER = SignIn("0a1b2c3d4e5f", AT, AT, AT + timedelta(days=30), "2001:db8::7", "")
 LEA = WebGuest("lea", AT, None, 0)
 
 
@@ -21,6 +24,7 @@ class FakeGuests(FakeApprovals):
     def __init__(self) -> None:
         super().__init__()
         self.invited = [BEN, LEA]
+        self.browsers = [BROWSER, OTHER]
 
     async def web_guests(self) -> list[WebGuest]:
         self._called("web_guests")
@@ -33,3 +37,16 @@ class FakeGuests(FakeApprovals):
         if any(one.name == name for one in self.invited) is not again:
             raise NotFound(f"no {name}") if again else AlreadyInvited(f"{name} is invited already")
         return WebInvitation(name, f"/join/{SECRET}", AT + timedelta(days=7))
+
+    async def sign_ins(self) -> list[SignIn]:
+        self._called("sign_ins")
+        return self.browsers
+
+    async def end_sign_in(self, sign_in: str) -> None:
+        self._called("end_sign_in", sign_in)
+        if sign_in not in {one.id for one in self.browsers}:
+            raise NotFound(f"no {sign_in}")
+
+    async def end_sign_ins(self) -> int:
+        self._called("end_sign_ins")
+        return len(self.browsers)
