@@ -24,6 +24,7 @@ from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.connections import note_known, peer_of
+from goclaw_py.web.sealing import sealed
 from goclaw_py.web.sign_ins import CHECK_S, WRONG_TOKEN, SignIns
 from goclaw_py.web.signin import cookie_of, is_for_guests
 
@@ -142,7 +143,7 @@ class Guard:
             headers["retry-after"] = f"{OF_ADDRESS_EVERY_S:.0f}"
         body = dump(ApiError, ApiError(refusal.text))
         response = Response(body, refusal.status, headers, media_type="application/json")
-        await response(scope, receive, send)
+        await response(scope, receive, sealed(send))
 
     async def refusal(self, scope: Scope) -> RequestRefusal | None:
         """Return why a request is refused; None if it is not."""

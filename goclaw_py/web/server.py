@@ -23,6 +23,7 @@ from goclaw_py.web.connections import (
     peer_of,
     with_streams,
 )
+from goclaw_py.web.sealing import SEAL
 
 GRACE_S: Final = 2
 """Seconds that requests may take after ``stop``."""
@@ -38,7 +39,7 @@ HEAD_S: Final = 10.0
 """Seconds for the head of a stranger's request."""
 
 MAX_HEAD_BYTES: Final = 64 * 1024
-"""The size of a stranger's request without its body."""
+"""The size of a request without its body; a larger one is refused with 431."""
 
 UNKNOWN_KEEP_ALIVE_S: Final = 5
 """The same for a peer that has shown neither a token nor anything else that it may."""
@@ -51,6 +52,11 @@ STALL_S: Final = 30.0
 
 _LAST_S = 1.0
 
+_LINGER_S: Final = 1.0
+"""Seconds for reading on after a refusal: a close before would discard it on its way."""
+
+_LINGER_BYTES: Final = 2**18
+
 
 class _Uvicorn(uvicorn.Server):
     """A server without signal handling, which belongs to the gateway."""
@@ -60,26 +66,65 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+class _HeadTooLarge(Exception):
+    """A head over ``MAX_HEAD_BYTES`` was read; it ends the parser."""
+
+
 class _Answering(HttpToolsProtocol):
     """A connection whose HTTP errors have the API's form, and whose requests find its streams."""
+
+    _is_too_large = False
+    _bytes_after = 0
+    """What came after a refusal."""
 
     def __init__(self, streams: Streams, **of_uvicorn: Any) -> None:
         super().__init__(**of_uvicorn)
         with_streams(self.app_state, streams)
 
+    def data_received(self, data: bytes) -> None:
+        if not self._is_too_large:
+            super().data_received(data)
+            return
+        self._bytes_after += len(data)
+        if self._bytes_after > _LINGER_BYTES:
+            self.transport.abort()
+
+    def on_headers_complete(self) -> None:
+        # A head that comes in one piece is here before anybody has counted what came.
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > MAX_HEAD_BYTES:
+            self._is_too_large = True
+            raise _HeadTooLarge
+        super().on_headers_complete()
+
     def send_400_response(self, msg: str) -> None:
         del msg
-        self.refuse("400 Bad Request", "this is not a valid HTTP request")
+        if self._is_too_large:
+            self.refuse_head()
+        else:
+            self.refuse("400 Bad Request", "this is not a valid HTTP request")
+
+    def refuse_head(self) -> None:
+        """Answer a head that is too large, and read on for a moment."""
+        self._is_too_large = True
+        text = f"the head of the request is longer than {MAX_HEAD_BYTES} bytes"
+        self._write("431 Request Header Fields Too Large", text)
+        self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def refuse(self, status: str, error: str) -> None:
         """Answer outside of a request, and close the connection."""
+        self._write(status, error)
+        self.transport.close()
+
+    def _write(self, status: str, error: str) -> None:
         body = dump(ApiError, ApiError(error))
+        fields = b"".join(b"%s: %s\r\n" % each for each in SEAL)
         self.transport.write(
             b"HTTP/1.1 %s\r\ncontent-type: application/json\r\n"
-            b"content-length: %d\r\nconnection: close\r\n\r\n%s"
-            % (status.encode(), len(body), body)
+            b"content-length: %d\r\nconnection: close\r\n%s\r\n%s"
+            % (status.encode(), len(body), fields, body)
         )
-        self.transport.close()
 
 
 class _Guarded(_Answering):
@@ -123,8 +168,8 @@ class _Guarded(_Answering):
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
             self._head_bytes += len(data)
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self.transport.abort()
+            if self._head_bytes > MAX_HEAD_BYTES and not self._is_too_large:
+                self.refuse_head()
             elif self._deadline is None:
                 self._end_in(HEAD_S)
         elif not cycle.more_body:

@@ -16,6 +16,7 @@ from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
+from starlette.types import Receive, Scope, Send
 
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
@@ -43,10 +44,18 @@ from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
 from goclaw_py.web.caco.routes import message_routes, schedule_routes
 from goclaw_py.web.content import NOT_JSON, is_json
 from goclaw_py.web.limits import BodyLimit
+from goclaw_py.web.sealing import sealed
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"model": ApiError} for code in (400, 404, 409, 413, 422, 503)
 }
+
+
+class _Api(FastAPI):
+    """Seals all answers, also those of errors that Starlette answers outside of middleware."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await super().__call__(scope, receive, sealed(send))
 
 
 def make_api(
@@ -62,7 +71,7 @@ def make_api(
 
     ``logs`` are the newest log lines of this process. ``agents`` may be chosen in a chat.
     """
-    app = FastAPI(
+    app = _Api(
         title="goclaw_py",
         version=release or "0",
         docs_url=None,
@@ -110,7 +119,7 @@ def make_api(
 
 def make_chat_api(terminals: Terminals, closing: asyncio.Event) -> FastAPI:
     """Create an app with nothing but the chat routes; ``closing`` ends its streams."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+    app = _Api(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     app.state.methods = []
     app.add_middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     _handle_errors(app)

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
@@ -46,6 +46,7 @@ from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
+from goclaw_py.web.sealing import SEAL, sealed
 from goclaw_py.web.sign_ins import WRONG_TOKEN, SignIns
 from goclaw_py.web.signin import COOKIE, cookie_of
 
@@ -66,7 +67,7 @@ _POLICY: Final = "; ".join(
 )
 _HEADERS: Final = (
     (b"content-security-policy", _POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
+    *SEAL,
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -194,15 +195,7 @@ class _Sealed:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def sealed(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = [*message.get("headers", ()), *_HEADERS]
-                if not any(name.lower() == b"cache-control" for name, _ in headers):
-                    headers.append((b"cache-control", b"no-store"))
-                message = {**message, "headers": headers}
-            await send(message)
-
-        await self._app(scope, receive, sealed)
+        await self._app(scope, receive, sealed(send, _HEADERS))
 
 
 def static_files(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
