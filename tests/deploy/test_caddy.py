@@ -146,6 +146,8 @@ def test_the_proxy_passes_on_what_is_for_people(proxy: int) -> None:
     for path in ("/metrics", "/readyz"):
         with asked(proxy, path) as answer:
             assert (answer.status, answer.read()) == (404, b"")
+    with asked(proxy, "/") as answer:
+        assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
     with asked(proxy, "/page", "gzip") as answer:
         assert answer.headers["Content-Encoding"] == "gzip"
         assert gzip.decompress(answer.read()).endswith(b"/page" + b" " * 2000)

@@ -27,7 +27,8 @@ def test_the_examples_are_not_applied_with_the_rest() -> None:
     """`kubectl apply --filename FOLDER` takes .yaml: placeholders would replace secrets."""
     kinds = {one["kind"] for path, one in manifests() if path.suffix == ".yaml"}
     assert kinds == {
-        "ConfigMap", "Deployment", "PersistentVolumeClaim", "PodDisruptionBudget", "Service",
+        "ConfigMap", "Deployment", "NetworkPolicy", "PersistentVolumeClaim", "PodDisruptionBudget",
+        "Service",
     }  # fmt: skip
     assert {path.suffix for path, _ in manifests()} == {".yaml", ".example"}
 
@@ -49,6 +50,24 @@ def test_service_ingress_and_budget_mean_the_pods_of_the_deployment() -> None:
     assert backend == {
         "name": manifest("Service")["metadata"]["name"],
         "port": {"name": port["name"]},
+    }
+
+
+def test_the_network_lets_in_what_calls_the_gateway_and_out_all_but_the_keys_of_the_cloud() -> None:
+    spec = manifest("NetworkPolicy")["spec"]
+    labels = manifest("Deployment")["spec"]["template"]["metadata"]["labels"]
+    assert spec["podSelector"]["matchLabels"] == labels
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    (rule,) = spec["ingress"]
+    assert [one["port"] for one in rule["ports"]] == [one["name"] for one in container()["ports"]]
+    (source,) = rule["from"]
+    (expression,) = source["namespaceSelector"]["matchExpressions"]
+    assert manifest("Ingress")["spec"]["ingressClassName"] in "ingress-nginx"
+    assert "ingress-nginx" in expression["values"]
+    blocks = [one["ipBlock"] for rule in spec["egress"] for one in rule["to"] if "ipBlock" in one]
+    assert {one["cidr"]: one["except"] for one in blocks} == {
+        "0.0.0.0/0": ["169.254.169.254/32"],
+        "::/0": ["fd00:ec2::254/128"],
     }
 
 

@@ -114,3 +114,19 @@ def test_the_gateway_waits_for_a_database_that_answers_over_tcp() -> None:
 def test_the_gateway_can_be_reached_from_this_machine_only() -> None:
     assert all(port.startswith("127.0.0.1:") for port in service("goclaw")["ports"])
     assert "ports" not in service("postgres")
+
+
+def test_the_service_has_limits_and_a_greedy_tool_does_not_end_it() -> None:
+    assert unit("MemoryMax") == ["2G"]
+    assert unit("TasksMax") == ["1024"]
+    assert unit("OOMPolicy") == ["continue"]
+
+
+@pytest.mark.parametrize("name", ["goclaw", "postgres"])
+def test_a_container_has_no_rights_that_it_does_not_need(name: str) -> None:
+    own = service(name)
+    assert own["cap_drop"] == ["ALL"]
+    assert own["security_opt"] == ["no-new-privileges:true"]
+    # The image of PostgreSQL gives the volume to its user before it becomes that user.
+    needed = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"]
+    assert own.get("cap_add", []) == ([] if name == "goclaw" else needed)
