@@ -62,6 +62,7 @@ def gateway_dependencies(settings: Settings, parts: Parts) -> GatewayDependencie
         },
         limits=budgets(settings),
         outage_hold_s=settings.runs.outage_hold_s,
+        max_chained_turns=settings.runs.max_chained_turns,
         run_timeout_s=settings.runs.timeout_s,
         hide=Redactor(known_secrets(settings, os.environ)),
     )

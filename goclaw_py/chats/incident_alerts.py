@@ -61,12 +61,14 @@ class IncidentAlerts:
                     log.debug("store_unavailable", extra={"error": str(error), "part": "incidents"})
             await asyncio.sleep(LOOK_S)
 
-    async def tell(self, key: str, text: str) -> None:
+    async def tell(self, key: str, text: str, besides: Target | None = None) -> None:
         """Alert the owners in the direct chats they used last, unless this was already done.
 
-        Raises ``StoreUnavailable``; then no alert was sent.
+        ``besides`` is a chat that is told in other words. Raises ``StoreUnavailable``; then no
+        alert was sent.
         """
-        say = [OutboundMessage(target, text) for target in await self.owners_chats()]
+        chats = [target for target in await self.owners_chats() if target != besides]
+        say = [OutboundMessage(target, text) for target in chats]
         if await self._store.open_incident(key, text, say=say, now=self._clock.now()):
             log.warning(
                 "incident_opened", extra={"incident": key, "chats_told": len(say), "warning": text}

@@ -161,6 +161,9 @@ class RunSettings(Section):
     """the maximum nesting of runs: how many ancestors (parent, grandparent …) a run may have"""
     max_children: Annotated[int, Whole(1, 1000)] = 8
     """the maximum number of unfinished runs that one run may have started"""
+    max_chained_turns: Annotated[int, Whole(0)] = 10
+    """the maximum number of turns in a row of a conversation that results of subagents begin,
+    without a message of a person; 0: no limit"""
 
 
 class Shutdown(Section):

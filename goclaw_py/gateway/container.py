@@ -24,6 +24,7 @@ from goclaw_py.jobs.module import JobDependencies, JobModule, JobSetup
 from goclaw_py.messages.approvals import ToolApprovals
 from goclaw_py.messages.attachments import AttachmentDownloader
 from goclaw_py.messages.cancellation import RunCanceller
+from goclaw_py.messages.chained_turns import ChainLimit
 from goclaw_py.messages.channel_supervisor import ChannelSupervisor
 from goclaw_py.messages.chat_run import ChatRunDeps, ChatRunExecutor
 from goclaw_py.messages.command_handlers import CommandHandlers, CommandServices
@@ -81,6 +82,7 @@ class GatewayDependencies:
         instructions: The instruction files of each agent; other agents may have the default file.
         limits: The budgets of each agent.
         outage_hold_s: How long messages wait for a provider that is down.
+        max_chained_turns: How many turns in a row may begin without a person; 0: no limit.
         run_timeout_s: The timeout of a subagent or a delegate.
         hide: Masks secrets in errors of agents.
         live: Returns this node, or None after its lease has ended; None: the node never expires.
@@ -95,6 +97,7 @@ class GatewayDependencies:
     instructions: Mapping[AgentName, tuple[str, ...]] = field(default_factory=dict)
     limits: Mapping[AgentName, Limits] = field(default_factory=dict)
     outage_hold_s: float = 1800.0
+    max_chained_turns: int = 10
     run_timeout_s: float | None = None
     spans: Tracer = NO_SPANS
     meter: MetricsRecorder = NO_METER
@@ -136,10 +139,10 @@ class Container:
         )
         self.job_module = JobModule(store, clock, node, deps.jobs, by)
         self.heartbeats = HeartbeatModule(store, clock, node, deps.heartbeats, by)
-        service = self.job_module.service if deps.jobs.rules.enabled else None
-        self._job_service = service
+        service = self._job_service = self.job_module.service if deps.jobs.rules.enabled else None
         drafts = StreamingReplies(store, clock, channels, pacing, self._live)
         tools = ChatRunDeps(
+            ChainLimit(store, clock, deps.max_chained_turns),
             self.children,
             contexts,
             drafts,
@@ -221,6 +224,7 @@ class Container:
         self.estimated = agent_executor.estimated
         agent_executor.on_success = self.outages.answered
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
+        self.runner.chains.connect(self.incidents.tell)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)
         owners = self.incidents.owners_chats

@@ -15,6 +15,7 @@ from functools import partial
 from goclaw_py.chats.context_usage import ContextUsage
 from goclaw_py.common.retry import retry_until_available, until_stored
 from goclaw_py.messages.attachments import AttachmentDownloader
+from goclaw_py.messages.chained_turns import ChainLimit
 from goclaw_py.messages.drop_notices import DropNotices
 from goclaw_py.messages.mailbox import Mailboxes
 from goclaw_py.messages.provider_outage import ProviderOutageBuffer
@@ -48,8 +49,7 @@ from goclaw_py.runs.replies import Replies, TurnEnd, log_failure, signal_of
 from goclaw_py.runs.run_persistence import Abandoned, store_run
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.streaming_reply import OrphanedReply, StreamingReplies
-from goclaw_py.runs.subagents import ChildRuns
-from goclaw_py.runs.subagents import ParentRun as Parent
+from goclaw_py.runs.subagents import ChildRuns, ParentRun
 from goclaw_py.runs.turn import Turn, maker_in
 from goclaw_py.runs.wait_line import HeardEvent
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -67,6 +67,7 @@ _STOP_SHOWN_S = 1.0
 class ChatRunDeps:
     """The dependencies of chat runs."""
 
+    chains: ChainLimit
     children: ChildRuns
     contexts: ContextUsage
     drafts: StreamingReplies
@@ -106,6 +107,7 @@ class ChatRunExecutor:
         self._received = tools.received
         self._replies = tools.replies
         self._jobs = tools.jobs
+        self.chains = tools.chains
         self._drafts.shows_first = self._had_effect
         self._drafts.shows_wait = self._show_wait
         self.mailboxes = Mailboxes()
@@ -236,14 +238,14 @@ class ChatRunExecutor:
         turn.progress.begun = begun
         # Stopped in the meantime by its owner, or a reload has found it before that.
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
+        await self.chains.check(turn)
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
-        taken = [step for step in begun.steps or () if isinstance(step, TakenStep)]
-        replayed = {row for step in taken for row in step.rows}
-        rows = [row for row in turn.rows if row.id not in replayed]
+        steps = [step.rows for step in begun.steps or () if isinstance(step, TakenStep)]
+        rows = [row for row in turn.rows if not any(row.id in replayed for replayed in steps)]
         files = turn.progress.take_files(await self._received.fetch(rows))
         chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _asked_chat(turn)
-        asker = Parent(run_id, turn.agent, turn.session, chat, sender, asks if chat else None)
+        asker = ParentRun(run_id, turn.agent, turn.session, chat, sender, asks if chat else None)
         job = AgentTask(
             run=run,
             parts=(*turn.context, *turn.parts(rows, files)),

@@ -17,6 +17,7 @@
     ├── AgentError              a run failed; contains a sentence for the person in the chat
     │   ├── ApprovalNeeded      the run waits for the decision of a person
     │   ├── BudgetReached       the run has used up its budget
+    │   │   └── ChainLimitReached   too many turns in a row began without a person
     │   ├── JournalEnded        a replayed run would request its model, which it may not
     │   └── NotContinued        it was interrupted, and must not begin again
     ├── ToolFailed              a tool call failed; the model gets the reason
@@ -191,6 +192,10 @@ class BudgetReached(AgentError):
     """A run has used up its budget (SPEC AGENT-5). Its reply so far counts."""
 
 
+class ChainLimitReached(BudgetReached):
+    """Results of subagents have begun too many turns in a row of a conversation (AGENT-14)."""
+
+
 class JournalEnded(AgentError):
     """A replayed run would request its model, which it may not (SPEC OPS-8)."""
 
@@ -294,9 +299,8 @@ class TooManyEvents(HeartbeatError):
     """The largest number of events of an agent is waiting."""
 
     def __init__(self, agent: str, most: int) -> None:
-        super().__init__(
-            f"{most} events wait for the next heartbeat run of {agent}; no more are taken"
-        )
+        what = f"{most} events wait for the next heartbeat run of {agent}"
+        super().__init__(f"{what}; no more are taken")
         self.agent = agent
         self.most = most
 
@@ -414,10 +418,9 @@ class SlugTaken(JobError):
 
 
 class UnknownJob(JobError):
-    """No job, or more than one, has this id, slug or prefix of an id."""
+    """No job, or more than one (``several`` names them), has this id, slug or prefix."""
 
     def __init__(self, asked: str, *, several: str = "") -> None:
-        """``several`` names some of the jobs that are meant."""
         shown = asked if len(asked) <= 80 else asked[:80] + "…"
         what = f"several jobs begin with {shown!r}: {several}" if several else f"no job {shown!r}"
         super().__init__(what)
@@ -426,10 +429,7 @@ class UnknownJob(JobError):
 
 
 class NotYours(JobError):
-    """The job belongs to another owner, who is not named (SPEC SEC-3).
-
-    ``asked`` is "" for all jobs together, which are for operators.
-    """
+    """The job belongs to another owner, who is not named; ``asked`` is "" for all jobs (SEC-3)."""
 
     def __init__(self, asked: str, owner: str) -> None:
         what = f"job {asked} does not belong" if asked else "the jobs of everybody do not belong"

@@ -42,6 +42,9 @@ class Sender:
     username: str | None = None
 
 
+SUBAGENT: Final = "subagent"
+"""The ``source`` of results of subagents."""
+
 SELF: Final = Sender("self")
 """The bot, as the author of quoted or forwarded messages."""
 

@@ -92,6 +92,8 @@ class Reason(OpenEnum):
     """It could start only after the run that waits for it had ended."""
     BUDGET = "budget"
     """Its budget is used up (SPEC AGENT-5)."""
+    CHAIN_LIMIT = "chain_limit"
+    """Results of subagents have begun too many turns in a row (SPEC AGENT-14)."""
     OUTAGE = "outage"
     """The agent's provider is down; it runs again once that is available (SPEC AGENT-8)."""
     APPROVAL = "approval"

@@ -60,9 +60,9 @@ class TurnEnd:
 
     @property
     def may_be_retried(self) -> bool:
-        """Return whether a retry may succeed; not after a budget is used up."""
+        """Return whether a retry may succeed; not after a limit of the settings is reached."""
         failed = self.ended.outcome in (Outcome.FAILED, Outcome.TIMED_OUT, Outcome.LOST)
-        return failed and self.ended.reason is not Reason.BUDGET
+        return failed and self.ended.reason not in (Reason.BUDGET, Reason.CHAIN_LIMIT)
 
     @property
     def _words(self) -> str:

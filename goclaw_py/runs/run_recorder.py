@@ -9,7 +9,13 @@ from datetime import datetime
 from goclaw_py.common.text import cut_text, error_text
 from goclaw_py.common.thoughts import ThoughtFilter
 from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotContinued
+from goclaw_py.model.errors import (
+    AgentError,
+    ApprovalNeeded,
+    BudgetReached,
+    ChainLimitReached,
+    NotContinued,
+)
 from goclaw_py.model.messages import OutFile
 from goclaw_py.model.outcomes import Ending, Outcome, Reason
 from goclaw_py.model.run_events import (
@@ -197,7 +203,9 @@ class RunRecorder:
         if ended.reason is Reason.BUDGET and error is None:
             error = self.over
         elif isinstance(error, BudgetReached) and ended.outcome is Outcome.FAILED:
-            ended, error = replace(ended, reason=Reason.BUDGET), self.over or error
+            is_chain = isinstance(error, ChainLimitReached)
+            reason = Reason.CHAIN_LIMIT if is_chain else Reason.BUDGET
+            ended, error = replace(ended, reason=reason), self.over or error
         elif isinstance(error, NotContinued) and ended.outcome is Outcome.FAILED:
             ended = replace(ended, outcome=Outcome.LOST, reason=Reason.NOT_CONTINUED)
         else:

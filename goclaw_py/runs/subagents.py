@@ -26,7 +26,7 @@ from goclaw_py.model.errors import (
     ToolFailed,
 )
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, Sender, Target
+from goclaw_py.model.messages import SUBAGENT, InboundMessage, Sender, Target
 from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
 from goclaw_py.model.session_keys import announcement_id, child_session, first_run, peer_of
 from goclaw_py.ports.agent import TextPart
@@ -396,10 +396,10 @@ class ChildRuns:
             external_id=announcement_id(first_run(session)),
             target=target,
             peer=peer_of(asker.payer),
-            sender=Sender("subagent", "Subagent"),
+            sender=Sender(SUBAGENT, "Subagent"),
             text=text,
             sent_at=self._clock.now(),
-            source="subagent",
+            source=SUBAGENT,
             asker=asker.sender,
         )
         return NewInbox(message, asker.payer, asker.agent)

@@ -26,6 +26,7 @@ _REASONS = {
     Reason.TOO_MANY_CHILDREN: "its parent run has too many child runs",
     Reason.WAITS_FOR_ITSELF: "it would have waited for a run that waits for it (deadlock)",
     Reason.BUDGET: "a budget was used up (agents.NAME.budget)",
+    Reason.CHAIN_LIMIT: "too many turns in a row began without a person (runs.max_chained_turns)",
     Reason.OUTAGE: "the provider of its model is unavailable",
     Reason.APPROVAL: "it waited for a person to approve a tool call",
     Reason.MERGED: "its sender wrote more before it had answered; one run answers both",

@@ -137,6 +137,7 @@ class Ways:
     context_messages: int = 50
     limits: Limits = field(default_factory=Limits)
     outage_hold_s: float = 1800.0
+    max_chained_turns: int = 10
     jobs: JobSetup = field(default_factory=JobSetup)
     cron_lane: int = 1
     heartbeats: HeartbeatSetup = field(default_factory=HeartbeatSetup)
@@ -222,6 +223,7 @@ class GatewayProcess:
             OpenToolmaker(),
             limits={MAIN_AGENT: self.ways.limits},
             outage_hold_s=self.ways.outage_hold_s,
+            max_chained_turns=self.ways.max_chained_turns,
             run_timeout_s=self.ways.run_timeout_s,
             live=self.cluster.live,
             spans=self.spans,

@@ -78,6 +78,11 @@ _MERGE: Final = (
 _CRASH: Final = (Cure("Find the crash in the log of the gateway, around the times above"),)
 _START: Final = (Cure("Start the gateway; it runs again by itself", "goclaw run"),)
 _LIMITS: Final = (Cure("Raise the limits: max_depth and max_children under [runs] in goclaw.toml"),)
+_CHAIN: Final = (
+    Cure("Write anything in the chat: the agent goes on, and knows the result"),
+    Cure("What was used, and by whom", "goclaw usage --by agent,job"),
+    Cure("Allow more turns in a row: max_chained_turns under [runs] in goclaw.toml"),
+)
 _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
     Reason.QUEUE_DROPPED: _MERGE,
     Reason.QUEUE_FULL: _MERGE,
@@ -86,6 +91,7 @@ _BY_REASON: Final[Mapping[Reason | None, tuple[Cure, ...]]] = {
     ),
     Reason.RUN_TIMEOUT: (Cure("Give runs more time: timeout under [runs] in goclaw.toml"),),
     Reason.DEADLINE: (Cure("Give messages more time: deadline under [runs] in goclaw.toml"),),
+    Reason.CHAIN_LIMIT: _CHAIN,
     Reason.OUTAGE: (
         Cure("It runs again when the provider answers; check its key", "goclaw doctor"),
     ),

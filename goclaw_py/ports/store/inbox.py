@@ -259,6 +259,13 @@ class InboxStore(Protocol):
         have not ended, in order of arrival.
         """
 
+    async def chained_turns(self, run: RunId, *, limit: int) -> int:
+        """Return the number of turns in a row, up to this run's, that subagents have begun.
+
+        They are the latest turns of its session, at most ``limit``, that answer only results of
+        subagents, since a person was last heard there. Runs that begin again do not count.
+        """
+
     async def amend(self, edit: InboxRow) -> bool:
         """Replace the text, attachments and quote of a waiting message by those of its edit.
 

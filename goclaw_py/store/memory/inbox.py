@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.model.messages import SUBAGENT, OutboundMessage
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
 from goclaw_py.ports.store import (
     AcceptedMessages,
     DroppedMessage,
@@ -145,6 +145,30 @@ class MemoryInbox(MemoryPart):
             waiting = sorted((*record.pending.values(), *parked), key=lambda row: row.id)
             found = [row for row in waiting if row.kind is InboxKind.MESSAGE]
         return [row.unanswered() for row in found[:limit]]
+
+    async def chained_turns(self, run: RunId, *, limit: int) -> int:
+        own = self._db.runs[run].new
+        heard = self._db.sessions[own.session].heard
+        lately = [
+            one.new
+            for one in self._db.runs.values()
+            if one.new.session == own.session
+            and one.new.trigger is Trigger.CHAT
+            and one.new.inbox
+            and (one.end is None or one.end.outcome is not Outcome.INTERRUPTED)
+            and (one.end is None or one.end.reason is not Reason.MERGED)
+            and (one.new.started_at, one.new.inbox) <= (own.started_at, own.inbox)
+            and (heard is None or one.new.started_at >= heard.at)
+        ]
+        turns: set[tuple[int, ...]] = set()
+        for one in sorted(lately, key=lambda new: (new.started_at, new.inbox), reverse=True)[
+            :limit
+        ]:
+            rows = [self._db.inbox.get(row) for row in one.inbox]
+            if any(row is None or row.message.source != SUBAGENT for row in rows):
+                break
+            turns.add(one.inbox)
+        return len(turns)
 
     async def release_sessions(
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False

@@ -393,6 +393,41 @@ where session = $1 and state = 'done' and kind = 'message' and outcome <> 'compl
 order by id desc
 limit $2;
 
+-- name: chained_turns
+-- Counts the turns in a row of a session, up to that of run $1 and at most $2, that only results of
+-- subagents have begun, since a person was last heard there. Attempts at the same messages are one
+-- turn; of turns at the same time that with the older message is the first. Each message by its
+-- key: a list would be looked for in the whole inbox.
+select count(distinct inbox) as turns
+from (
+    select inbox, bool_and(is_chained) over (order by started_at desc, inbox desc) as in_a_row
+    from (
+        select
+            r.started_at, r.inbox,
+            not exists (
+                select from unnest(r.inbox) as one (id)
+                where (select i.message ->> 'source' from inbox as i where i.id = one.id)
+                    is distinct from 'subagent'
+            ) as is_chained
+        from runs as own
+        join sessions as s on s.key = own.session
+        cross join lateral (
+            select started_at, inbox
+            from runs
+            where session = own.session and trigger = 'chat' and inbox <> '{}'
+              and (outcome is null or outcome <> 'interrupted')
+              and (reason is null or reason <> 'merged')
+              and started_at <= own.started_at
+              and (started_at < own.started_at or inbox <= own.inbox)
+              and (s.last_heard_at is null or started_at >= s.last_heard_at)
+            order by started_at desc, inbox desc
+            limit $2
+        ) as r
+        where own.id = $1
+    ) as lately
+) as turns
+where in_a_row;
+
 -- name: lock_sessions
 -- Locks some sessions of a node.
 select key

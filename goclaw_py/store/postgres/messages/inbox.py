@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 
-from goclaw_py.model.ids import NodeId, SessionKey
+from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.ports.store import (
@@ -138,6 +138,11 @@ class PostgresInbox(PostgresPart):
         query = _SQL["unanswered"] if ended else _SQL["waiting"]
         found = await self._pool.fetch(query, session, limit)
         return [rows.unanswered(row) for row in found]
+
+    async def chained_turns(self, run: RunId, *, limit: int) -> int:
+        row = await self._pool.row(_SQL["chained_turns"], run, limit)
+        assert row is not None
+        return int(row["turns"])
 
     async def release_sessions(
         self, node: NodeId, sessions: Collection[SessionKey], *, waiting: bool = False

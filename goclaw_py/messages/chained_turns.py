@@ -1,0 +1,82 @@
+"""Ends conversations that go on without a person (SPEC AGENT-14).
+
+The result of a background subagent begins a turn, and that turn may start further subagents: each
+turn has a budget of its own, so that only this limit ends the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from goclaw_py.common.retry import retry_until_available
+from goclaw_py.delivery.texts import snippet
+from goclaw_py.model.errors import ChainLimitReached
+from goclaw_py.model.messages import SUBAGENT, Target
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.store import InboxStore
+from goclaw_py.runs.turn import Turn
+
+Alert = Callable[[str, str, Target], Awaitable[None]]
+"""Alerts the owners about something, unless this was done: its key, the text, the chat that knows
+it already. Raises ``StoreUnavailable``.
+"""
+
+
+class ChainLimit:
+    """Counts the turns in a row of a conversation that only results of subagents have begun.
+
+    Args:
+        most: The maximum number of such turns; 0: no limit.
+    """
+
+    def __init__(self, store: InboxStore, clock: Clock, most: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._most = most
+
+    def connect(self, alert: Alert) -> None:
+        """Set the dependencies. Call it once, before anything runs."""
+        self._alert = alert
+
+    async def check(self, turn: Turn) -> None:
+        """Raise ``ChainLimitReached`` for a turn that has begun and is one too many in a row.
+
+        The error has a text for people only at the first of these turns; the results of all of them
+        are in the history, and the next message of a person begins to count again. Turns that a
+        person has begun cost nothing. Waits for the database.
+        """
+        if not self._most or any(row.message.source != SUBAGENT for row in turn.rows):
+            return
+        most = self._most
+        count = await retry_until_available(
+            lambda: self._store.chained_turns(turn.id, limit=most + 2)
+        )
+        if count <= most:
+            return
+        cause = f"more than {most} turns in a row that only results of subagents have begun"
+        if count > most + 1:
+            raise ChainLimitReached("", cause)
+        # One for each conversation and day: a chain may begin again with each message.
+        key = f"chain:{turn.session}:{self._clock.now():%Y-%m-%d}"
+        warning = _warning(turn, most)
+        await retry_until_available(lambda: self._alert(key, warning, turn.target))
+        raise ChainLimitReached(_ended(most), cause)
+
+
+def _ended(most: int) -> str:
+    """Return the text for the chat."""
+    return (
+        f"I stopped here: I have answered {most} results of subagents in a row, without a message "
+        "from you. I keep further results in mind: write anything, and I go on."
+    )
+
+
+def _warning(turn: Turn, most: int) -> str:
+    """Return the text for the owners."""
+    place = turn.rows[-1].message.place_name or target_text(turn.target)
+    return (
+        f"Agent {turn.agent} went on by itself in {snippet(place)}: {most} turns in a row began "
+        "with results of subagents, none with a message of a person. I stopped it there. See: "
+        "goclaw usage --by agent,job"
+    )

@@ -1,0 +1,109 @@
+"""An agent goes on by itself without end, and spends (SPEC AGENT-14).
+
+Promised: a conversation in which only results of subagents begin turns ends after some, with clear
+words in the chat, in ``why`` and to the owners. Tried: a subagent in each turn, several in each
+turn, restarts in between, a person who writes in between.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from goclaw_py.model.outcomes import Outcome, Reason, Trigger
+from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.store.memory import MemoryDatabase
+from goclaw_py.testing.agents import Do, Say, ScriptedAgent, Step
+from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
+from tests.support.why import ask
+
+MOST = 10
+ENDED = (
+    "I stopped here: I have answered 10 results of subagents in a row, without a message from you. "
+    "I keep further results in mind: write anything, and I go on."
+)
+
+
+def going_on(at_once: int = 1, after_s: float = 1.0) -> ScriptedAgent:
+    """An agent that starts subagents in each turn of its chat."""
+
+    async def spawn(request: RunRequest, _emit: Emit) -> str:
+        for number in range(at_once):
+            assert await here(request).children.spawn("work", f"part {number}") is not None
+        return "and on"
+
+    def choose(request: RunRequest) -> Step:
+        if request.prompt == "hello":
+            return Say("hi")
+        return Do(spawn) if request.trigger is Trigger.CHAT else Say("done", after_s=after_s)
+
+    return ScriptedAgent(otherwise=choose)
+
+
+async def ended(gateway: GatewayProcess, times: int = 1) -> None:
+    await until(lambda: gateway.channel.texts().count(ENDED) == times)
+    await until(lambda: not gateway.pending and not gateway.dispatcher.runs())
+
+
+async def chat_turns(gateway: GatewayProcess) -> list[Outcome | None]:
+    """The ends of the turns of the chat; one that was begun again for more messages counts once."""
+    runs = await gateway.store.runs(limit=1000)
+    chat = [run for run in runs if run.trigger is Trigger.CHAT and run.reason is not Reason.MERGED]
+    return [run.outcome for run in reversed(chat)]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 8])
+async def test_a_chain_of_subagents_ends_with_clear_words(at_once: int) -> None:
+    """And with a result that is not lost: the agent reads it when somebody writes again."""
+    async with a_process(going_on(at_once)) as gateway:
+        await gateway.say("go")
+        await ended(gateway)
+        turns = await chat_turns(gateway)
+        assert turns.count(Outcome.COMPLETED) == 1 + MOST
+        assert {*turns} == {Outcome.COMPLETED, Outcome.FAILED}
+        assert gateway.channel.texts() == ["and on"] * (1 + MOST) + [ENDED]
+        assert (await gateway.store.runs(limit=1))[0].reason is Reason.CHAIN_LIMIT
+        assert "finished]\ndone" in (await gateway.said_in_history())[-2]
+        why = await ask(gateway, str(session_of()))
+        assert why.code == "ended.chain_limit"
+        assert "max_chained_turns" in str(why.cures)
+
+
+async def test_a_person_who_writes_lets_the_agent_go_on() -> None:
+    async with a_process(going_on()) as gateway:
+        await gateway.say("go")
+        await ended(gateway)
+        await gateway.say("and further")
+        await ended(gateway, 2)
+        assert (await chat_turns(gateway)).count(Outcome.COMPLETED) == 2 * (1 + MOST)
+
+
+async def test_a_restart_does_not_begin_to_count_again() -> None:
+    database, agent = MemoryDatabase(), going_on(after_s=30)
+    async with a_process(agent, database=database) as before:
+        await before.say("go")
+        await until(lambda: len(before.channel.texts()) == 5)
+        await before.shut_down()
+    async with a_process(agent, database=database) as gateway:
+        await ended(gateway)
+        assert (await chat_turns(gateway)).count(Outcome.COMPLETED) == 1 + MOST
+
+
+@pytest.mark.parametrize(("most", "turns"), [(3, 4), (0, 40)])
+async def test_the_limit_is_a_setting(most: int, turns: int) -> None:
+    async with a_process(going_on(), Ways(max_chained_turns=most)) as gateway:
+        await gateway.say("go")
+        await until(lambda: len(gateway.channel.texts()) > turns)
+        assert gateway.channel.texts()[:turns] == ["and on"] * turns
+
+
+async def test_the_other_owners_are_warned_once_not_each_time() -> None:
+    """Whoever is in the chat of the chain reads it there."""
+    async with a_process(going_on()) as gateway:
+        await gateway.say("hello", chat="bob")
+        await until(lambda: gateway.channel.texts("bob") == ["hi"])
+        for times in (1, 2):
+            await gateway.say("go")
+            await ended(gateway, times)
+        _, warning = gateway.channel.texts("bob")
+        assert "went on by itself in telegram:ann: 10 turns in a row" in warning
+        assert not any("went on by itself" in text for text in gateway.channel.texts("ann"))
