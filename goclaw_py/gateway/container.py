@@ -236,6 +236,7 @@ class Container:
             rights,
             self.runner.mailboxes,
             self.children.in_background,
+            self.children.silence,
             self.runner.notices.dropped,
         )
         self.remote_canceller.connect(self.canceller, self.commands.start_new_session)

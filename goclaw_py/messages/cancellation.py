@@ -142,15 +142,18 @@ class RunCanceller:
         rights: StopRights,
         mailboxes: Mailboxes,
         subagents: Callable[[SessionKey], Sequence[RunId]],
+        silence: Callable[[SessionKey, str | None], Collection[RunId]],
         dropped: Callable[[SessionKey], tuple[DroppedMessage, ...]],
     ) -> None:
         """Set the dependencies. Call it once, before any stop.
 
         ``subagents`` returns the background subagents that a session has started, ``dropped`` its
-        dropped messages that wait for their notice.
+        dropped messages that wait for their notice. ``silence`` lets no result of subagents that a
+        sender has requested, or of all, come into a session.
         """
         self.dropped = dropped
         self.subagents = subagents
+        self._silence = silence
         self._job_runs = job_runs
         self.rights = rights
         self._mailboxes = mailboxes
@@ -261,6 +264,8 @@ class RunCanceller:
         self, session: SessionKey, done: StopResult, *, everything: bool, by: str | None
     ) -> None:
         """Stop background subagents, also of runs that have ended; add them to ``done``."""
+        if everything:  # also those that have ended, but whose results are not here yet
+            self._unstored.update(self._silence(session, by))
         for subagent in self.subagents(session):
             one = self._dispatcher.stop_one(subagent, by)
             done.stopped += [*one.stopped, *one.dropped]

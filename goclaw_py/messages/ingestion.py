@@ -138,13 +138,21 @@ class MessageIngestor:
     async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
         """Store messages that no channel delivered, such as the result of a subagent.
 
-        Duplicates are ignored. Returns the runs of those that this process will answer. Raises
-        ``StoreUnavailable``.
+        Duplicates are ignored. Returns the runs that answer them here. Raises ``StoreUnavailable``.
         """
-        epoch = self._mailboxes.epoch
-        accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
-        if epoch == self._mailboxes.epoch:
-            await self._take_up(accepted)
+        boxes, epoch, committed = self._mailboxes, self._mailboxes.epoch, False
+        # As for messages of people: a stop that comes during the commit finds them.
+        entries = [boxes.enter(MailboxEntry(r.message, r.session, r.agent)) for r in rows]
+        try:
+            rows = [entry.new_row() for entry in entries]
+            accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
+            committed = True
+            boxes.committed(entries, rows, accepted)
+            if epoch == boxes.epoch:
+                done = {external_id(row.message) for row in rows if row.outcome is not None}
+                await self._take_up(accepted, done)
+        finally:
+            boxes.leave(entries, committed=committed)
         turns = (self._mailboxes.turn(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
 
@@ -235,11 +243,7 @@ class MessageIngestor:
             self._rest_until = loop.time() + rest_s
 
     def must_reload(self) -> bool:
-        """Return whether a periodic reload is due.
-
-        It reads all that waits, so a backlog makes it rarer, not the node busier. A stale mailbox
-        does not wait for that.
-        """
+        """Return whether a reload is due: a backlog makes it rarer, a stale mailbox never waits."""
         is_resting = asyncio.get_running_loop().time() < self._rest_until
         return not is_resting or self._mailboxes.has_stale()
 
@@ -327,7 +331,7 @@ class MessageIngestor:
             await self._execute(entry, row)
         elif not self._rejoin(row):
             policy = self._policies.policy(row.session, message)
-            late = not entry.accepting
+            late = not entry.accepting or bool(message.source)  # a program waits for no burst
             self._submit(row, as_it_stands(policy) if late else policy, late=late)
 
     async def _end_cancelled(self, entry: MailboxEntry, row: InboxRow) -> bool:

@@ -56,6 +56,24 @@ async def store_run(
             await retry_until_available(lambda: store.finish_run(end, node=began_as))
 
 
+async def stored_or_logged(
+    operation: Callable[[], Awaitable[object]], facts: Mapping[str, object]
+) -> bool:
+    """Store something; return whether that succeeded.
+
+    Waits for the database; raises ``Fenced`` and ``RunNotStarted``. A boundary: after a bug at the
+    end of a child its parent must not wait forever.
+    """
+    try:
+        await retry_until_available(operation)
+    except (Fenced, RunNotStarted):
+        raise
+    except Exception:
+        log.exception("run_end_not_stored", extra=facts)
+        return False
+    return True
+
+
 async def _begin_at_last(store: RunStartStore, run: NewRun, node: NodeId) -> None:
     try:
         await store.begin_run(run, node=node)

@@ -44,6 +44,7 @@ from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
 from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.run_persistence import stored_or_logged
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
 from goclaw_py.runs.wait_line import HeardEvent
 from goclaw_py.scheduler.dispatcher import Dispatcher
@@ -60,8 +61,8 @@ _LANES: Mapping[Trigger, LaneName] = {
 _UNTOLD = (Outcome.CANCELLED, Outcome.REJECTED, Outcome.INTERRUPTED)
 """Ends of a background subagent that are not announced; after the last one it continues."""
 
-Bring = Callable[[Sequence[NewInbox]], Awaitable[object]]
-"""Stores messages that no person sent in the inbox, to be answered."""
+Bring = Callable[[Sequence[NewInbox]], Awaitable[Sequence[RunId]]]
+"""Stores messages that no person sent in the inbox; returns the runs that will answer them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class Child:
     beginning: asyncio.Task[RunStartResult] | None = None
     """The task that stores its start."""
     progress: RunRecorder = field(default_factory=RunRecorder)
+    is_silenced: bool = False
+    """A stop of everything came: its result begins no turn, even if it has ended before."""
 
     @property
     def id(self) -> RunId:
@@ -168,6 +171,17 @@ class ChildRuns:
         """Return the background subagents that a session pays for, the first one first."""
         children = self._children.values()
         return [c.id for c in children if c.run.task is not None and c.asker.payer == session]
+
+    def silence(self, session: SessionKey, by: str | None) -> list[RunId]:
+        """Let no result of background subagents come into a session any more; return their runs.
+
+        ``by`` limits it to those that this sender has requested.
+        """
+        children = [self._children[run_id] for run_id in self.in_background(session)]
+        mine = [child for child in children if by in (None, child.asker.sender)]
+        for child in mine:
+            child.is_silenced = True
+        return [child.id for child in mine]
 
     def payer(self, run_id: RunId) -> SessionKey | None:
         """Return the session to which a child is charged, None for other runs."""
@@ -347,7 +361,7 @@ class ChildRuns:
                 ended, now = without_success(ended), self._clock.now()
                 bare = progress.bare_end(ended, bug, now, prompt=child.prompt)
                 if child.beginning is not None:
-                    await _stored_or_logged(lambda: self._finish(bare), facts)
+                    await stored_or_logged(lambda: self._finish(bare), facts)
         except RunNotStarted:
             pass
         except Fenced:
@@ -380,13 +394,20 @@ class ChildRuns:
     ) -> None:
         run = child.run
         # A stopped run is not announced; it may have ignored the stop for long.
-        if ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
+        if child.is_silenced or ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
             return
         if run.task is None or run.target is None or done.outcome in _UNTOLD:
             return
         text = texts.subagent_said(run.task.label, done.outcome, done.text)
         row = self._message(run.session, child.asker, run.target, text)
-        await _stored_or_logged(lambda: self._bring([row]), facts)
+
+        async def bring() -> None:
+            # Silenced before, or while its message was committed.
+            runs = () if child.is_silenced else await self._bring([row])
+            for run_id in runs if child.is_silenced else ():
+                self._dispatcher.stop_one(run_id)
+
+        await stored_or_logged(bring, facts)
 
     def _message(
         self, session: SessionKey, asker: ParentRun, target: Target, text: str
@@ -458,24 +479,6 @@ class RunChildren:
         """Start a run of another agent and wait for it."""
         child = await self._runs.ask(self._asker, Trigger.DELEGATE, agent, prompt, key=key)
         return await self._runs.wait(child)
-
-
-async def _stored_or_logged(
-    operation: Callable[[], Awaitable[object]], facts: Mapping[str, object]
-) -> bool:
-    """Store something; return whether that succeeded.
-
-    Waits for the database; raises ``Fenced`` and ``RunNotStarted``. A boundary: after a bug at the
-    end of a child its parent must not wait forever.
-    """
-    try:
-        await retry_until_available(operation)
-    except (Fenced, RunNotStarted):
-        raise
-    except Exception:
-        log.exception("run_end_not_stored", extra=facts)
-        return False
-    return True
 
 
 def _hear_nothing(event: HeardEvent) -> None:

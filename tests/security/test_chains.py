@@ -7,6 +7,8 @@ turn, restarts in between, a person who writes in between.
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
@@ -107,3 +109,39 @@ async def test_the_other_owners_are_warned_once_not_each_time() -> None:
         _, warning = gateway.channel.texts("bob")
         assert "went on by itself in telegram:ann: 10 turns in a row" in warning
         assert not any("went on by itself" in text for text in gateway.channel.texts("ann"))
+
+
+@pytest.mark.parametrize("trouble", ["slow_before_s", "on_its_way_s", "slow_after_s"])
+async def test_a_result_that_is_under_way_begins_no_turn_after_a_stop_of_everything(
+    trouble: str,
+) -> None:
+    """Its subagent has ended, and its message is being stored when the stop comes."""
+    async with a_process(going_on(2, after_s=10)) as gateway:
+        assert await gateway.ask("go") == "and on"
+        slow = getattr(gateway.store, trouble)
+        slow["accept"] = 5.0
+        await asyncio.sleep(12)
+        begun = len(gateway.scripted.requests)
+        stopping = asyncio.create_task(gateway.say("/stopall"))
+        await asyncio.sleep(1)
+        slow.clear()
+        await stopping
+        await asyncio.sleep(60)
+        assert len(gateway.scripted.requests) == begun
+        assert not gateway.pending
+        assert not gateway.dispatcher.runs()
+
+
+async def test_a_subagent_that_has_just_ended_says_nothing_after_a_stop_of_everything() -> None:
+    """Its message is not even being stored yet."""
+    async with a_process(going_on(after_s=10)) as gateway:
+        assert await gateway.ask("go") == "and on"
+        gateway.store.broken.add("accept")
+        await asyncio.sleep(12)
+        (child,) = gateway.container.children.in_background(session_of())
+        stopped = gateway.container.canceller.stop(session_of(), everything=True)
+        await gateway.container.canceller.keep(stopped)
+        gateway.store.broken.clear()
+        await asyncio.sleep(60)
+        assert not gateway.container.children.owns(child)
+        assert gateway.channel.texts() == ["and on"]

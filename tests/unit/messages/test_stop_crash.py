@@ -337,7 +337,10 @@ class Scene:
         )
         self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
-        self.canceller.connect(self, rights, Mailboxes(), lambda _: self.subagents, lambda _: ())
+        boxes = Mailboxes()
+        self.canceller.connect(
+            self, rights, boxes, lambda _: self.subagents, lambda *_: (), lambda _: ()
+        )
 
     def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
         return list(self.notifications[target]) if creator is None else []
