@@ -11,7 +11,7 @@ from goclaw_py.agents import program_loop
 from goclaw_py.app.parts import OWN, Parts
 from goclaw_py.common.redaction import Redactor
 from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
-from goclaw_py.config.agents import DayBudget
+from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
 from goclaw_py.config.work_sources import WorkSourceSettings
@@ -74,14 +74,17 @@ def budgets(settings: Settings) -> dict[AgentName, Limits]:
         AgentName(name): Limits(
             run=_budget(agent.budget, agent.budget.time),
             session_day=_budget(agent.budget.session_day),
-            agent_day=_budget(agent.budget.day),
+            agent_day=Budget(usd=DEFAULT_DAY_USD)
+            if agent.has_default_day
+            else _budget(agent.budget.day),
+            is_default_day=agent.has_default_day,
         )
         for name, agent in settings.agents.items()
     }
 
 
 def _budget(section: DayBudget, seconds: float | None = None) -> Budget:
-    return Budget(section.turns, section.tokens, section.usd, seconds)
+    return Budget(section.turns, section.tokens, section.usd or None, seconds)  # 0: no limit
 
 
 def scheduler(settings: Settings) -> RunScheduler:

@@ -42,6 +42,14 @@ class DayBudget(Section):
     """the maximum cost in US dollars; models without a known price are not counted"""
 
 
+class AgentDayBudget(DayBudget):
+    """Limits on the usage of an agent on one day, in UTC."""
+
+    usd: Annotated[Decimal | None, Money(zero=True)] = None
+    """the maximum cost in US dollars; default 20 for the models of providers, if none of these
+    limits is set; 0: no limit"""
+
+
 class RunBudget(DayBudget):
     """Limits on one run, including its subagents and delegates, and on one day."""
 
@@ -49,9 +57,12 @@ class RunBudget(DayBudget):
     """the maximum duration of a run"""
     session_day: DayBudget = DayBudget()
     """the budget of one conversation for one day, in UTC"""
-    day: DayBudget = DayBudget()
+    day: AgentDayBudget = AgentDayBudget()
     """the budget of the agent for one day, in UTC"""
 
+
+DEFAULT_DAY_USD: Final = Decimal(20)
+"""The daily budget of an agent with a provider's model, where none is set."""
 
 # ---------------------------------------------------------------------------- command
 
@@ -264,6 +275,12 @@ class Agent(Section):
     instructions: WorkspaceFiles | None = None
     """workspace files that are added to the system prompt, all of which must exist; default:
     AGENTS.md, if it exists"""
+
+    @property
+    def has_default_day(self) -> bool:
+        """Return whether the default day budget applies: nobody has set one."""
+        day = self.budget.day
+        return self.is_language_model and (day.turns, day.tokens, day.usd) == (None, None, None)
 
     @property
     def is_language_model(self) -> bool:

@@ -174,7 +174,10 @@ class Durations(_Kind):
 
 
 class Money(_Kind):
-    """A positive amount of money, written as a number."""
+    """A positive amount of money, written as a number; zero only if ``zero`` is set."""
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self._zero = zero
 
     def check(self, value: object) -> Decimal:
         """Return the amount."""
@@ -185,8 +188,8 @@ class Money(_Kind):
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
             raise allowed("must be a number such as 0.5")
         amount = Decimal(str(value))
-        if not amount.is_finite() or amount <= 0:
-            raise allowed("must be above 0")
+        if not amount.is_finite() or amount < 0 or (not amount and not self._zero):
+            raise allowed("must not be negative" if self._zero else "must be above 0")
         return amount
 
 

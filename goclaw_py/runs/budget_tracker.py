@@ -7,10 +7,13 @@ observes what is left when the run starts; usage by other runs meanwhile is chec
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from decimal import Decimal
+from typing import Final
 
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery import texts
@@ -25,14 +28,20 @@ from goclaw_py.ports.store import RunStore
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The budgets of an agent: of each run, of each session per day, of itself per day."""
+    """The budgets of an agent: of each run, of each session per day, of itself per day.
+
+    ``is_default_day``: nobody has chosen ``agent_day``. It is the bound of a mistake, so what other
+    nodes use may be seen a minute late: a message costs no query for it.
+    """
 
     run: Budget = NO_BUDGET
     session_day: Budget = NO_BUDGET
     agent_day: Budget = NO_BUDGET
+    is_default_day: bool = False
 
 
 _NO_LIMITS = Limits()
+_MAX_AGE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +59,8 @@ class _Day:
     scope: BudgetScope
     of: str
     since: datetime
+    max_age_s: float = 0.0
+    """How old the last query may be when a run begins."""
 
 
 @dataclass(slots=True, eq=False)
@@ -114,6 +125,8 @@ class BudgetTracker:
         self._stored: dict[_Day, Usage] = {}
         """The usage of each day in the last query, and what was stored since."""
         self._looks: list[_Look] = []
+        self._asked_at: dict[_Day, float] = {}
+        """When days with a ``max_age_s`` were queried, by the loop's clock."""
 
     def bind(self, run_id: RunId, parent: RunId) -> None:
         """Record the parent of a run, whose budget it also uses; ``close`` the run in any case."""
@@ -145,7 +158,8 @@ class BudgetTracker:
         )
         self._accounts[run_id] = account
         for day in account.days:
-            await self._ask(day)
+            if not self._is_fresh(day):
+                await self._ask(day)
         spent = self._spent_by(account)
         _refuse(spent)
         return _least([one.budget.less(one.used) for one in spent])
@@ -182,7 +196,7 @@ class BudgetTracker:
                 look.closed = look.closed.plus(account.own)
         in_use = {day for other in self._accounts.values() for day in other.days}
         for day in account.days:
-            if day in in_use:
+            if day in in_use or day.max_age_s:
                 self._stored[day] = self._stored.get(day, NO_USAGE).plus(account.own)
             else:
                 self._stored.pop(day, None)  # whoever is next asks anew
@@ -205,13 +219,14 @@ class BudgetTracker:
     def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
         # A session has the session budget of its own agent.
         of_session = self._limits.get(agent_of(payer.session) or payer.agent, _NO_LIMITS)
+        age_s = _MAX_AGE_S if limits.is_default_day else 0.0
         budgets = (
-            (BudgetScope.SESSION_DAY, payer.session, of_session.session_day),
-            (BudgetScope.AGENT_DAY, payer.agent, limits.agent_day),
+            (BudgetScope.SESSION_DAY, payer.session, of_session.session_day, 0.0),
+            (BudgetScope.AGENT_DAY, payer.agent, limits.agent_day, age_s),
         )
         return {
-            _Day(scope, of, self._since()): budget
-            for scope, of, budget in budgets
+            _Day(scope, of, self._since(), max_age_s): budget
+            for scope, of, budget, max_age_s in budgets
             if budget != NO_BUDGET
         }
 
@@ -219,9 +234,19 @@ class BudgetTracker:
         """Return the start of this day."""
         return datetime.combine(self._clock.now().astimezone(UTC).date(), time(), UTC)
 
+    def _is_fresh(self, day: _Day) -> bool:
+        """Return whether the last query of a day is recent enough."""
+        asked_at = self._asked_at.get(day, -math.inf)
+        return asyncio.get_running_loop().time() - asked_at < day.max_age_s
+
     async def _ask(self, day: _Day) -> None:
         """Query the usage of a day, which other processes may have increased."""
         look = _Look(day)
+        if day.max_age_s:
+            for old in [one for one in self._asked_at if one.since < day.since]:
+                del self._asked_at[old], self._stored[old]
+            self._asked_at[day] = asyncio.get_running_loop().time()
+            self._stored.setdefault(day, NO_USAGE)
         self._looks.append(look)
         try:
             if day.scope is BudgetScope.SESSION_DAY:

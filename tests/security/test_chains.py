@@ -8,13 +8,20 @@ turn, restarts in between, a person who writes in between.
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 
 import pytest
 
+from goclaw_py.app.gateway_config import budgets
+from goclaw_py.config import Settings
+from goclaw_py.model.budget import Budget
+from goclaw_py.model.ids import MAIN_AGENT
 from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.model.run_events import Usage
+from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.testing.agents import Do, Say, ScriptedAgent, Step
+from goclaw_py.testing.agents import Do, Return, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
 from tests.support.why import ask
 
@@ -145,3 +152,33 @@ async def test_a_subagent_that_has_just_ended_says_nothing_after_a_stop_of_every
         await asyncio.sleep(60)
         assert not gateway.container.children.owns(child)
         assert gateway.channel.texts() == ["and on"]
+
+
+@pytest.mark.parametrize(
+    ("model", "day", "usd"),
+    [
+        ("openai:gpt-4o", {}, 20),
+        ("openai:gpt-4o", {"usd": 0}, None),
+        ("openai:gpt-4o", {"usd": 3}, 3),
+        ("openai:gpt-4o", {"tokens": 1_000}, None),
+        ("offline", {}, None),
+    ],
+)
+def test_agents_with_a_paid_model_have_a_budget_of_the_day(
+    model: str, day: dict[str, object], usd: int | None
+) -> None:
+    given = {"model": model, "budget": {"day": day}}
+    settings = Settings.model_validate({"agents": {MAIN_AGENT: given}})
+    limits = budgets(settings)[MAIN_AGENT]
+    assert limits.agent_day.usd == usd
+    assert limits.is_default_day == (usd == 20)
+
+
+async def test_the_default_budget_of_the_day_ends_runs_and_costs_no_query_for_each() -> None:
+    paid = Return(AgentResult("ok", usage=Usage(requests=1, cost_usd=Decimal(8))))
+    limits = Limits(agent_day=Budget(usd=Decimal(20)), is_default_day=True)
+    async with a_process(ScriptedAgent(paid, paid, paid, paid), Ways(limits=limits)) as gateway:
+        said = [await gateway.ask("hi") for _ in range(4)]
+        assert said[:3] == ["ok"] * 3
+        assert "my budget for today, $20.00" in said[3]
+        assert gateway.store.calls["spent"] == 1

@@ -24,7 +24,7 @@ from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.common.durations import in_words
 from goclaw_py.common.proxies import proxy_for
 from goclaw_py.config import api_key, heartbeat_policy, switched_off
-from goclaw_py.config.agents import DayBudget
+from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.heartbeat.checklist.intervals import FORMS
 from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
 from goclaw_py.heartbeat.models import Skip
@@ -115,6 +115,12 @@ def check_budgets(facts: DoctorFacts) -> Iterator[Finding]:
     """Check that budgets can be enforced: prices are known, limits reachable (SPEC AGENT-5)."""
     problems = [*_unpriced(facts), *_hidden_limits(facts), *_estimated(facts)]
     yield from problems or [Finding("budgets", "all limits can be enforced")]
+    for name, agent in facts.settings.agents.items():
+        if agent.has_default_day:
+            fact = (
+                f"{DEFAULT_DAY_USD} USD a day, the default (agents.{name}.budget.day.usd; 0: none)"
+            )
+            yield Finding(f"agent {name}, budget of a day", fact)
 
 
 def _unpriced(facts: DoctorFacts) -> Iterator[Finding]:
@@ -122,7 +128,7 @@ def _unpriced(facts: DoctorFacts) -> Iterator[Finding]:
     for name, agent in facts.settings.agents.items():
         budget = agent.budget
         parts = (("", budget), ("session_day.", budget.session_day), ("day.", budget.day))
-        in_usd = [f"{part}usd" for part, one in parts if one.usd is not None]
+        in_usd = [f"{part}usd" for part, one in parts if one.usd]
         for place, model in enumerate((agent.model, *agent.fallback)):
             read = read_model(model)
             if read is None or not in_usd:
@@ -156,7 +162,7 @@ def _hidden_limits(facts: DoctorFacts) -> Iterator[Finding]:
             for wide, other in levels[number + 1 :]:
                 for unit in _UNITS:
                     limit, above = getattr(one, unit), getattr(other, unit)
-                    if limit is not None and above is not None and limit > above:
+                    if limit and above and limit > above:
                         fact = f"{part}{unit} = {limit} is never reached: {wide}{unit} = {above}"
                         cure = f"set agents.{name}.budget.{part}{unit} to {above} or less"
                         yield Finding(f"agent {name}, budget", fact, cure, is_hint=True)
