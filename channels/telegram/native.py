@@ -9,11 +9,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from channels.telegram.client import ChatPlace, Text
-from channels.telegram.sending import draft_text
-from goclaw_py.common.background_tasks import in_thread_if_long
+from channels.telegram.sending import format_draft
 from goclaw_py.model.errors import ChannelError
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.run_events import RunText, RunWaiting
@@ -98,8 +96,7 @@ class NativeDrafts:
             growing.changed.clear()
             try:
                 said = "".join(growing.said)
-                shown = "\n\n".join(filter(None, [said, growing.waiting]))
-                text = await in_thread_if_long(2 * len(shown), partial(draft_text, shown))
+                text = await format_draft("\n\n".join(filter(None, [said, growing.waiting])))
                 await self._show(growing.place, growing.number, text)
                 pause = EVERY_S
             except ChannelError as error:

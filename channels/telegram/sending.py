@@ -130,7 +130,7 @@ class MessageSender:
     async def post_draft(self, beginning: OutboundMessage) -> str:
         """See ``Channel.post_draft``."""
         place = place_or_raise(beginning.target)
-        text = await _draft_text(beginning.text)
+        text = await format_draft(beginning.text)
         buttons = stop_button(beginning.run_id)
         number = await self._post(place, text, beginning.reply_to, buttons)
         self._keep_shown((place.chat_id, number), text, buttons)
@@ -140,7 +140,7 @@ class MessageSender:
         """See ``Channel.edit_draft``."""
         if so_far.draft is not None:
             place = place_or_raise(so_far.target)
-            text = await _draft_text(so_far.text)
+            text = await format_draft(so_far.text)
             await self._edit(place, so_far.draft, text, stop_button(so_far.run_id))
 
     async def close_draft(self, target: Target, draft: str, shown: str, mark: str) -> None:
@@ -258,7 +258,8 @@ def _upload(message: OutboundMessage) -> tuple[Upload, Text | None]:
     return Upload(file.kind, Path(file.path), file.name, file.mime), caption
 
 
-async def _draft_text(markdown: str) -> Text:
+async def format_draft(markdown: str) -> Text:
+    """Return ``draft_text`` without stopping the event loop for a long reply."""
     return await in_thread_if_long(2 * len(markdown), partial(draft_text, markdown))
 
 
