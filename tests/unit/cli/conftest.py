@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 from goclaw_py.app.log_ring import LogRing
 from goclaw_py.cli import composition
@@ -40,6 +42,20 @@ class Done:
     code: int
     out: str
     err: str
+
+
+class Confirmations:
+    """Answers questions in a terminal: the first one with no, others with yes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+        monkeypatch.setattr("typer.confirm", self._confirm)
+
+    def _confirm(self, text: str, **_: object) -> None:
+        self.asked.append(text)
+        if len(self.asked) == 1:
+            raise typer.Abort
 
 
 class Shell:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
-import typer
 
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.model.approvals import Approval, Decision
-from tests.unit.cli.conftest import Shell, ThreadGateway, lines
+from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway, lines
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
 from tests.unit.web.fake_post import KEY
 from tests.unit.web.fakes import FakeControl
@@ -67,15 +64,7 @@ def test_who_asks_and_for_what_is_shown(goclaw: Shell) -> None:
 def test_a_rule_is_confirmed_in_a_terminal(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-
-    def confirm(text: str, **_: object) -> None:
-        asked.append(text)
-        if len(asked) == 1:
-            raise typer.Abort
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr("typer.confirm", confirm)
+    asked = Confirmations(monkeypatch).asked
     for code in (1, 0):
         assert goclaw("approvals", "allow", PAY.id, "--always").code == code
     assert "Agent main may call pay without asking" in asked[0]

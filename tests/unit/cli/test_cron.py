@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from datetime import timedelta
 
 import pytest
-import typer
 
 from goclaw_py.cli.cron import show as cron_list
 from goclaw_py.cli.exits import ExitCode
@@ -21,7 +19,7 @@ from goclaw_py.jobs.models import FixedMessage, JobState, Prompt
 from goclaw_py.jobs.schedule import At, Cron, Every
 from goclaw_py.model.ids import OccurrenceId, Owner
 from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
-from tests.unit.cli.conftest import Done, Shell, lines
+from tests.unit.cli.conftest import Confirmations, Done, Shell, lines
 from tests.unit.cli.cron_desk import ANN, NOW, JobControl
 from tests.unit.web import fakes
 
@@ -336,15 +334,7 @@ def test_a_job_is_deleted(goclaw: Shell, jobs: JobControl) -> None:
 def test_a_person_is_asked(
     goclaw: Shell, jobs: JobControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
-
-    def confirm(text: str, **_: object) -> None:
-        asked.append(text)
-        if len(asked) == 1:
-            raise typer.Abort
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr("typer.confirm", confirm)
+    asked = Confirmations(monkeypatch).asked
     assert goclaw("cron", "rm", "tea").code == 1
     assert "tea" in jobs.all()
     assert goclaw("cron", "rm", "tea").code == 0

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import typer
 
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.ports.control import PairingApplicant
 from goclaw_py.ports.store import Person, Standing
-from tests.unit.cli.conftest import Shell, ThreadGateway
+from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 
@@ -92,15 +90,7 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
     goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CHAN-5: not about a guest, about the first person, or in a script."""
-    asked: list[str] = []
-
-    def confirm(text: str, **_: object) -> None:
-        asked.append(text)
-        if len(asked) == 1:
-            raise typer.Abort
-
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    monkeypatch.setattr("typer.confirm", confirm)
+    asked = Confirmations(monkeypatch).asked
     assert goclaw("pairing", "approve", "CODE").code == 1
     assert "approve" not in [call[0] for call in database.calls]
     for option in ((), ("--guest",), ("--yes",)):
