@@ -22,7 +22,7 @@ from goclaw_py.delivery.albums import send_together
 from goclaw_py.delivery.copies import Copies
 from goclaw_py.delivery.places import place_name
 from goclaw_py.delivery.rate_limiter import RateLimiter
-from goclaw_py.delivery.refusal_texts import is_told_again, refusal_told, told_again
+from goclaw_py.delivery.refusal_texts import has_copy_note, refusal_told, with_copy_note
 from goclaw_py.model.errors import (
     ChannelError,
     ChannelRefused,
@@ -244,7 +244,7 @@ class OutboxSender:
             log.exception("channel_send_crashed", extra={"outbox": rows[0].id})
             await self._all_failed(rows, MaybeSent(f"{type(error).__name__}: {error}"))
         else:
-            is_marked = rows[0].id not in self._in_found and is_told_again(rows[0])
+            is_marked = rows[0].id not in self._in_found and has_copy_note(rows[0])
             others = True
             for row, external_id in zip(rows, ids, strict=True):
                 others = await self._sent(channel, row, external_id)
@@ -299,8 +299,8 @@ class OutboxSender:
             message, found = row.message, None
             if message.draft is None and message.lost is not None:
                 found = await self._copies.find_draft(channel, message)
-            if is_told_again(row, found):
-                message = told_again(channel, message)
+            if has_copy_note(row, found):
+                message = with_copy_note(channel, message)
             if found is not None:
                 message = self._in_found[row.id] = replace(message, draft=found)
         return message

@@ -11,7 +11,7 @@ from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import OutboxRow
 
 
-def is_told_again(row: OutboxRow, found: str | None = None) -> bool:
+def has_copy_note(row: OutboxRow, found: str | None = None) -> bool:
     """Return whether the message has a note that it may be in the chat twice (SPEC IO-5).
 
     An edit that is repeated shows once, and removing a draft shows no text, so both get no note.
@@ -23,7 +23,7 @@ def is_told_again(row: OutboxRow, found: str | None = None) -> bool:
     return message.draft is None and not is_empty and (row.possible_duplicate or is_beside_lost)
 
 
-def told_again(channel: Channel, message: OutboundMessage) -> OutboundMessage:
+def with_copy_note(channel: Channel, message: OutboundMessage) -> OutboundMessage:
     """Return the message with that note."""
     line = texts.sent_again(channel.name)
     lines = channel.parts(line) if message.rich else [line]

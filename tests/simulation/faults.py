@@ -93,7 +93,7 @@ FAULTS = {
     "a message that is sent again does not say so": Fault(
         OutboxSender,
         "_with_draft",
-        (("told_again(channel, message)", "message"),),
+        (("with_copy_note(channel, message)", "message"),),
         Rule.SEEN_TWICE,
         scenes.SENT_UNHEARD,
     ),
