@@ -128,8 +128,20 @@ class OddGateway:
         self.heartbeat_runs[number] = begun["heartbeat_run"]
 
     def until_idle(self) -> None:
-        """Wait until nothing runs or waits, nor is stored as if it did."""
-        wait_for(lambda: not self._unfinished(), "the end of all runs", limit_s=400)
+        """Wait until nothing runs or waits, nor is stored as if it did.
+
+        Somebody else chats meanwhile: without any success, failures are taken for an outage.
+        """
+
+        def is_idle() -> bool:
+            if not self._unfinished():
+                return True
+            known = len(self.api.texts(OTHER))
+            self.api.say(OTHER, "say meanwhile")
+            wait_for(lambda: len(self.api.texts(OTHER)) > known, "the answer in another chat")
+            return False
+
+        wait_for(is_idle, "the end of all runs", limit_s=240)
 
     def _unfinished(self) -> list[Any]:
         claims = self.ask("GET", "occurrences?limit=500")
