@@ -39,7 +39,7 @@ PLACES: Final = {
     "event": ("heartbeat.commands:event", "Send an event to an agent."),
     "pairing": ("chats.pairing:app", "Manage who may talk to the agent."),
     "groups": ("chats.groups:app", "Manage in which groups the agent listens."),
-    "web": ("chats.web:app", "Manage who may use the web chat."),
+    "web": ("chats.web:app", "Manage who may use the web chat and the dashboard."),
     "config": ("system.config:app", "Show, change and check the settings."),
     "simulate": (
         "simulate.commands:simulate",
