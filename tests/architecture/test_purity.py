@@ -47,7 +47,8 @@ PURE = {
     "common": (
         "database_url datetimes dst durations formatting histogram jitter lru markdown "
         "markdown.blocks "
-        "markdown.emphasis markdown.html_tags markdown.links markdown.literals markdown.tables "
+        "markdown.emphasis markdown.html_tags markdown.links markdown.literals markdown.pairs "
+        "markdown.tables "
         "proxies rasters redaction storable text thoughts time_texts timezones"
     ),
     "delivery": "approval_texts help_text ok_token rate_limit texts wait_texts",

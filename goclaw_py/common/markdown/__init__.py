@@ -19,6 +19,7 @@ from goclaw_py.common.markdown.emphasis import emphasis
 from goclaw_py.common.markdown.html_tags import html_tag
 from goclaw_py.common.markdown.links import autolink, link, with_words
 from goclaw_py.common.markdown.literals import backslash, text
+from goclaw_py.common.markdown.pairs import pair_runs
 from goclaw_py.common.markdown.tables import table
 
 __all__ = ["Token", "make_parser", "parse"]
@@ -56,6 +57,7 @@ def make_parser(accepts: Callable[[str], bool]) -> MarkdownIt:
     inline.at("link", link)
     inline.at("autolink", autolink)
     inline.before("autolink", "html_tag", html_tag)
+    parser.inline.ruler2.at("balance_pairs", pair_runs)
     parser.inline.ruler2.enable("strikethrough")
     parser.validateLink = accepts  # type: ignore[assignment,method-assign]  # made for that
     return parser

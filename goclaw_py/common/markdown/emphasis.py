@@ -26,7 +26,7 @@ _PAIRS = frozenset(("()", "[]", "{}", "<>", "“”", "‘’", "「」", "（�
 # Of one ``*`` or of underscores, which code has more often than chats.
 _BEFORE_OPENING = frozenset("([,;:|-`")
 _JOINS = frozenset(",;:|-")
-_FIRST = frozenset("\"'([`<&#@\\+*_~")
+_FIRST = frozenset("\"'([`<&#@\\+")
 _LAST = frozenset("\"')]}`>;:.,!?%$*_~")
 _AFTER_CLOSING = frozenset(".,;:!?)]'|~`<-")
 
@@ -39,10 +39,15 @@ _ENDS_A_LABEL = frozenset(":.!?)]\"'%")
 
 _FAR = 60
 _LONGEST_LABEL = 1000
+_LONGEST_AROUND = 300
 _LETTERS = re.compile(r"[^\W\d_](?:[^\s\d_!-,./:-@\[-`{-~]*[^\W\d_])")
 _NAME = re.compile(r"_+[^\W_]+_+[^\W_]")
 """An identifier such as ``_private_name``."""
 _DUNDER = re.compile(r"__([A-Za-z][A-Za-z0-9_]{0,40}?)__(?!\w)")
+_FILE_OR_CALL = re.compile(r"_[a-z][a-z0-9-]+\.[a-z][a-z0-9]{0,4}(?!\w)|_[a-z]\w*\((?!s\))")
+"""A name of a file with an underscore first (_config.yml), or a call such as ``_t('x')``."""
+_SHELL_OR_REFERENCE = re.compile(r"(?:\A|[^\s\d]|\D\s)\$\Z|(?:\A|\s)[,&/#@]\Z")
+"""The end of what is before the mark of ``$*``, ``$_``, ``/*``, ``@_``."""
 _BEHIND_CODE = re.compile(r"\.\w|[(/\[=]")
 _DUNDERS = frozenset(
     name.strip("_")
@@ -79,17 +84,11 @@ def emphasis(state: StateInline, silent: bool) -> bool:  # noqa: FBT001  the lib
             return True
     opens, closes = _sides(state.src, run, state.posMax)
     state.pos = run.end()
-    if not (opens or closes):
+    mark, size = run[0][0], len(run[0])
+    if not (opens or closes) or (mark == "~" and size % 2):
         state.append_pending(run[0])
         return True
-    mark, size = run[0][0], len(run[0])
-    if mark == "~":
-        # The library joins a third tilde to the text.
-        if size % 2:
-            state.append_pending(mark)
-        pieces, length = ["~~"] * (size // 2), 0
-    else:
-        pieces, length = [mark] * size, size
+    pieces, length = (["~~"] * (size // 2), 0) if mark == "~" else ([mark] * size, size)
     for piece in pieces:
         token = state.push("text", "", 0)
         token.content = piece
@@ -116,14 +115,16 @@ def _sides(src: str, run: re.Match[str], end_of_all: int) -> tuple[bool, bool]:
         if not is_strong:
             return False, False
         return _opens_within_word(src, run), _closes_within_word(src, begin, after)
+    # With nothing but other marks up to a blank, it begins or ends nothing: ``test_*`` can close.
+    can_open = not after.isspace() and not word_before
+    can_close = not before.isspace()
     if is_strong:
-        opens = not near_after.isspace() and not word_before and _strong_opens(src, run, before)
-        closes = not near_before.isspace() and _strong_closes(src, run, after, word_after)
-        return opens, closes
+        opens = can_open and _strong_opens(src, run, before)
+        return opens, can_close and _strong_closes(src, run, after, word_after)
     if _in_formula(src, begin, end, before, after):
         return False, False
-    opens = not near_after.isspace() and not word_before and _opens(src, run, before)
-    closes = not near_before.isspace() and not word_after and _closes(src, run, after)
+    opens = can_open and _opens(src, run, before)
+    closes = can_close and not word_after and _closes(src, run, after)
     return opens, closes
 
 
@@ -169,7 +170,7 @@ def _opens(src: str, run: re.Match[str], before: str) -> bool:
     if not _is_first(src, end):
         return False
     if run[0][0] == "_":
-        if _NAME.match(src, begin):
+        if _NAME.match(src, begin) or _FILE_OR_CALL.match(src, begin):
             return False
         if not before.isascii() and before.isalnum():
             return False
@@ -185,7 +186,9 @@ def _opens(src: str, run: re.Match[str], before: str) -> bool:
 
 
 def _is_first(src: str, place: int) -> bool:
-    """Return whether this may be the first character of an emphasis."""
+    """Return whether this may be the first character of an emphasis, beyond other marks."""
+    while place < len(src) - 1 and src[place] in "*_~":
+        place += 1
     first, second = src[place], src[place + 1 : place + 2]
     if not first.isascii():
         return first not in _FULL_WIDTH_ENDS
@@ -205,6 +208,8 @@ def _closes(src: str, run: re.Match[str], after: str) -> bool:
         return False
     if last == "." and _LOWER_STEM.search(src, max(begin - 40, 0), begin):
         return False
+    if _SHELL_OR_REFERENCE.search(src, max(begin - 3, 0), begin) or _is_before_a_sign(src, run):
+        return False
     if after.isspace():
         return True
     if not after.isascii():
@@ -216,6 +221,15 @@ def _closes(src: str, run: re.Match[str], after: str) -> bool:
     if after == "'":
         return next_one.isalpha()
     return after in _AFTER_CLOSING or _ENTITY.match(src, end) is not None
+
+
+def _is_before_a_sign(src: str, run: re.Match[str]) -> bool:
+    """Return whether the next mark ends nothing: ``test_*``, unlike ``**_x_**``, ``*a _x_*``."""
+    begin, end = run.span()
+    if end == len(src) or src[end] not in "*_~":
+        return False
+    runs = _RUN.findall(src, max(begin - _LONGEST_AROUND, 0), begin)
+    return [str(other)[0] for other in runs].count(src[end]) % 2 == 0
 
 
 def _opens_within_word(src: str, run: re.Match[str]) -> bool:

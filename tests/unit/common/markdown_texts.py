@@ -81,6 +81,17 @@ user:*name*:x
 """.strip().splitlines()
 
 GLOBS = r"""
+_config.yml, __init__.py, .env_*
+_test.go and foo_test.go and test_*
+_t('x') and t_('y') and foo_
+_foo and test_*, _bar
+**kwargs and 2*
+__x and foo_
+*_* and ^_^ and >_<
+$* and $_ and *args
+_* and *_ and x_
+x ~~~a~~~ and ~~~
+***a* and **b*
 *.py
 *.py and *.txt
 *.py,*.txt
@@ -357,6 +368,15 @@ AS_WRITTEN = {
 
 MARKUP = {
     # Emphasis.
+    "***a** b*": "<b><i>a</i></b><i> b</i>",
+    "***a* b**": "<b><i>a</i> b</b>",
+    "**a *b***": "<b>a <i>b</i></b>",
+    "**a _b_**": "<b>a <i>b</i></b>",
+    "**Use *args here**": "<b>Use *args here</b>",
+    "**Pourquoi ?** *Oui !*": "<b>Pourquoi ?</b> <i>Oui !</i>",
+    "*50 $* and **60 $**": "<i>50 $</i> and <b>60 $</b>",
+    "_config.yml_ and _e.g. this_": "<i>config.yml</i> and <i>e.g. this</i>",
+    "_see test(s)_ and _(so)_": "<i>see test(s)</i> and <i>(so)</i>",
     "**a**": "<b>a</b>",
     "*a*": "<i>a</i>",
     "__a__": "<b>a</b>",

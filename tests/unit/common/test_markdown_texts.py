@@ -155,6 +155,25 @@ def test_all_that_is_no_markup_is_shown(words: list[str], between: str) -> None:
     assert signs(terminal(text)) == shown
 
 
+MARKS_AND_WORDS = st.sampled_from([*("*", "**", "***", "****", "_", "__", "~~", "~~~"), *"ab,("])
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(st.tuples(MARKS_AND_WORDS, st.sampled_from(["", "", " "])), max_size=16))
+def test_a_run_of_marks_is_markup_as_a_whole_or_not_at_all(parts: list[tuple[str, str]]) -> None:
+    text = "a" + "".join(part + blank for part, blank in parts) + "b"
+    tokens = parse(_parser, text)
+    assert tokens is not None
+    children = tokens[1].children or []
+    used = "".join(
+        "+" * len(t.markup) + "." * len(t.content or " " * t.tag.count("br")) for t in children
+    )
+    written = "".join(t.markup + (t.content or "\n" * t.tag.count("br")) for t in children)
+    assert written == text
+    for run in re.finditer(r"\*+|_+|~+", text):
+        assert len(set(used[run.start() : run.end()])) == 1
+
+
 PARTS_OF_ROWS = st.sampled_from(["|", "||", " | ", "`", "``", r"\|", " ", "x", " || "])
 
 
@@ -190,6 +209,9 @@ def steps(text: str) -> int:
 
 GROWING = {
     "nested emphasis": lambda n: "*a " * n + "b" + " c*" * n,
+    "emphasis that is closed too often": lambda n: "*a **b " * n + "c*** " * n,
+    "runs of all sizes": lambda n: "".join(f"{'*' * (k % 40)}a " for k in range(n)) + "b** " * n,
+    "emphasis beside other marks": lambda n: "_a " * n + "b_* " * n,
     "nested strong emphasis": lambda n: "**a *b " * n + "* c**" * n,
     "emphasis that ends nowhere": lambda n: "*a **b " * n,
     "a list of numbers": lambda n: "".join(f"{number}. *a*\n" for number in range(n)),
