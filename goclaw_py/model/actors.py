@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Role(StrEnum):
+class AccessRole(StrEnum):
     """What a person or program may do over HTTP; each role may do what those before it may."""
 
     VIEWER = "viewer"
@@ -22,9 +22,9 @@ class Role(StrEnum):
     ADMIN = "admin"
     """Decides about people, settings, tokens and nodes."""
 
-    def includes(self, other: Role) -> bool:
+    def includes(self, other: AccessRole) -> bool:
         """Return whether this role may do whatever the other one may."""
-        order = list(Role)
+        order = list(AccessRole)
         return order.index(self) >= order.index(other)
 
 
@@ -54,7 +54,7 @@ class Actor:
 
     kind: ActorKind
     name: str
-    role: Role | None = None
+    role: AccessRole | None = None
     reads_text: bool = True
     via: str = ""
 

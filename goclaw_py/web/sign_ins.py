@@ -13,9 +13,10 @@ from typing import Final
 
 from starlette.types import Scope
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind
+from goclaw_py.model.errors import NotFound, StoreUnavailable
 from goclaw_py.model.web_links import SECRET_BYTES, is_secret, secret_hash
-from goclaw_py.ports.store import SignIn, SignInStore
+from goclaw_py.ports.store import SETTINGS_TOKEN_NAME, SignIn, SignInMethod, SignInStore
 from goclaw_py.web.attempts import Attempts
 from goclaw_py.web.connections import peer_of
 
@@ -35,6 +36,11 @@ WRONG_TOKEN: Final = "wrong token"  # noqa: S105 - a reason
 _MOST_CACHED: Final = 1_000
 _MOST_AGENT: Final = 300
 _PURPOSE: Final = b"goclaw sign-ins with this token"
+
+
+def settings_actor(address: str) -> Actor:
+    """Return who shows the token of the settings."""
+    return Actor(ActorKind.SETTINGS_TOKEN, SETTINGS_TOKEN_NAME, AccessRole.ADMIN, via=address)
 
 
 @dataclass(slots=True)
@@ -91,14 +97,43 @@ class SignIns:
             log.warning("sign_in_refused", extra=facts | {"reason": blocked or WRONG_TOKEN})
         return blocked or WRONG_TOKEN
 
-    async def begin(self, address: str, user_agent: str) -> str:
-        """Sign a browser in; return the secret for its cookie. Raises ``StoreUnavailable``."""
+    async def begin(
+        self,
+        actor: Actor,
+        user_agent: str = "",
+        *,
+        method: SignInMethod = SignInMethod.SETTINGS_TOKEN,
+        expires_at: datetime | None = None,
+    ) -> str:
+        """Sign a browser in; return the secret for its cookie.
+
+        Args:
+            actor: Who signs in, with a role, from where.
+            user_agent: What the browser calls itself.
+            method: How the browser signs in.
+            expires_at: When its token ends, if that is before the usual end of a sign-in.
+
+        Raises ``StoreUnavailable``, and ``NotFound`` if its token was revoked meanwhile.
+        """
         assert self._store is not None
+        assert actor.role is not None
         secret, now = secrets.token_urlsafe(SECRET_BYTES), self._now()
-        agent = "".join(filter(str.isprintable, user_agent))[:_MOST_AGENT]
-        made = SignIn(secrets.token_hex(6), now, now, now + LASTS, address, agent)
-        await self._store.begin_sign_in(made, secret_hash(secret), self._token_hash)
-        facts = {"address": address, "sign_in": made.id, "user_agent": agent}
+        made = SignIn(
+            id=secrets.token_hex(6),
+            created_at=now,
+            last_used_at=now,
+            expires_at=min(now + LASTS, expires_at or now + LASTS),
+            address=actor.via,
+            user_agent="".join(filter(str.isprintable, user_agent))[:_MOST_AGENT],
+            name=actor.name,
+            role=actor.role,
+            reads_text=actor.reads_text,
+            method=method,
+        )
+        if not await self._store.begin_sign_in(made, secret_hash(secret), self._token_hash):
+            raise NotFound(f"the token {actor.name!r} was revoked")
+        facts = {"address": actor.via, "sign_in": made.id, "user_agent": made.user_agent}
+        facts |= {"actor": actor.name, "role": actor.role.value, "method": method.value}
         log.info("sign_in_accepted", extra=facts)
         return secret
 

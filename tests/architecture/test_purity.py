@@ -79,8 +79,8 @@ PURE = {
 SEE_RECORDS_ONLY = ("ports", "store", "agents", "tools", "sources", "web", "config", "testing")
 """Packages that stand behind ports. Of features they see records and rules, never a shell."""
 
-CONNECTS = {"goclaw_py.common.proxied_sessions"}
-"""A shell of no feature, which those who speak HTTP may use."""
+CONNECTS = {"goclaw_py.common.proxied_sessions", "goclaw_py.model.actors"}
+"""Shells of no feature: for those who speak HTTP, and for those who need to know who acts."""
 
 NAMES = {module.name for module in modules()}
 PURE_NAMES = {

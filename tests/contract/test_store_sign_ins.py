@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.ports.store import SignIn
+from goclaw_py.model.actors import AccessRole
+from goclaw_py.ports.store import SignIn, SignInMethod, Token
 from tests.support.stores import T0, World, at
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
@@ -21,7 +22,7 @@ def sign_in(name: str, *, lasts: timedelta = DAY) -> SignIn:
 
 async def begin(world: World, name: str, *, token: str = "t", lasts: timedelta = DAY) -> SignIn:
     made = sign_in(name, lasts=lasts)
-    await world.a.begin_sign_in(made, f"secret of {name}", token)
+    assert await world.a.begin_sign_in(made, f"secret of {name}", token)
     return replace(made, user_agent=(await world.a.sign_ins(now=T0))[0].user_agent)
 
 
@@ -74,3 +75,35 @@ async def test_expired_sign_ins_are_deleted(world: World) -> None:
     late = T0 + DAY + timedelta(seconds=1)
     assert await world.b.sweep_sign_ins(now=late) == 1
     assert [one.id for one in await world.b.sign_ins(now=T0)] == ["bob"]
+
+
+async def test_a_sign_in_carries_who_and_what_they_may_do(world: World) -> None:
+    """SEC-8, SEC-10."""
+    made = replace(
+        sign_in("ann"),
+        user_agent="",
+        name="ann@example.org",
+        role=AccessRole.VIEWER,
+        reads_text=False,
+        method=SignInMethod.OPENID,
+    )
+    assert await world.a.begin_sign_in(made, "secret", "t")
+    assert await world.b.sign_in_of("secret", "t", now=T0) == made
+    assert await world.b.sign_ins(now=T0) == [made]
+
+
+async def test_a_sign_in_ends_with_its_token(world: World) -> None:
+    """SEC-8: and a name alone, of a token or a person, ends nothing else."""
+    for name in ("grafana", "other"):
+        await world.a.add_token(Token(name, AccessRole.OPERATOR, True, T0), f"hash of {name}")
+    of_token = SignInMethod.TOKEN
+    for number, (name, method) in enumerate(
+        [("grafana", of_token), ("other", of_token), ("grafana", SignInMethod.PROXY)]
+    ):
+        made = replace(sign_in(f"s{number}"), name=name, method=method)
+        assert await world.a.begin_sign_in(made, f"secret {number}", "t")
+    assert await world.b.revoke_token("grafana")
+    assert {one.id for one in await world.a.sign_ins(now=T0)} == {"s1", "s2"}
+    late = replace(sign_in("late"), name="grafana", method=of_token)
+    assert not await world.a.begin_sign_in(late, "late", "t")
+    assert await world.b.sign_in_of("late", "t", now=T0) is None

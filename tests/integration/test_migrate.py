@@ -27,6 +27,7 @@ FROZEN = {
     3: "7118b5f91868ad3a82b744f398386b57bbf4ed1019e0c84ab6de6b89d7daf71e",
     4: "f9108ef8dbfe41f2bc70f9b771a0b7b9a9cc3c7d077f029ab1b86311359ae3c7",
     5: "0903c6ba1766e6bcbe0f7f3d6af1dfe0ca5190690a6e54a76a314b823ca494a1",
+    6: "c697e3f0fbfe310cf504a77012813c95d8226f7e7c624e394127eb8bcc0290d7",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 

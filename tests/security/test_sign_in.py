@@ -28,7 +28,7 @@ from goclaw_py.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, OF_ADDRESS_EVER
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.sign_ins import CHECK_S, LASTS, NOTE_S, SignIns
+from goclaw_py.web.sign_ins import CHECK_S, LASTS, NOTE_S, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE
 from tests.support.apps import lend_api
 from tests.unit.gateway.test_control_post import StoppedClock
@@ -234,7 +234,7 @@ async def test_the_event_stream_of_an_ended_sign_in_ends() -> None:
     now_s, said = NOW.timestamp(), asyncio.Queue[bytes]()
     store = MemoryStore()
     sign_ins = SignIns(store, TOKEN, lambda: now_s)
-    cookie = await sign_ins.begin(HOME, "Firefox")
+    cookie = await sign_ins.begin(settings_actor(HOME), "Firefox")
     sent, ended = list[bytes](), asyncio.Event()
 
     async def events() -> AsyncIterator[bytes]:

@@ -51,8 +51,10 @@ insert into people values ('web', 'default', 'ben', 'ben', null, 'guest', 'epoch
 insert into web_links values
     ('h1', 'web', 'default', 'ben', 'epoch', 'infinity', null, null),
     ('h2', 'web', 'default', 'ben', 'epoch', '2026-01-01', 'epoch', 'h3');
+insert into tokens values ('grafana', 'viewer', false, 'h1', 'epoch', 'infinity', 'epoch');
 insert into sign_ins
-values ('i1', 'h1', 't1', 'epoch', 'epoch', 'infinity', '192.0.2.1', 'Firefox');
+values ('i1', 'h1', 't1', 'epoch', 'epoch', 'infinity', '192.0.2.1', 'Firefox',
+    'grafana', 'viewer', false, 'token', 'grafana');
 insert into chats (channel, account, chat, peer, first_seen_at, last_seen_at)
 values ('c', 'a', '1', 'direct', 'epoch', 'epoch');
 insert into topics values ('c', 'a', '1', '5', E'Plans\t"', 'closed', true);

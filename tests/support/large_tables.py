@@ -22,7 +22,7 @@ _MANY: Final = 100_000
 # Tables with as many rows as there is work in progress, or as there are nodes or agents.
 _FEW: Final = {
     "nodes": 3, "leases": 1_000, "node_calls": 1_000, "lane_slots": 1_000, "drafts": 300,
-    "heartbeats": 1_000, "incidents": 100, "web_links": 1_000, "sign_ins": 100,
+    "heartbeats": 1_000, "incidents": 100, "web_links": 1_000, "tokens": 100, "sign_ins": 100,
 }  # fmt: skip
 
 _AT: Final = f"timestamptz '{START}' + n * interval '1 min'"
@@ -114,6 +114,8 @@ _ROWS: Final = {
     "web_links": f"""(link_hash, channel, account, sender_id, created_at, expires_at, used_at, cookie_hash)
         select 'l' || n, 'c', 'a', 'p' || n, {_AT}, {_AT},
             case when n <= 990 then {_AT} end, case when n <= 990 then 'ck' || n end""",
+    "tokens": f"""(name, role, reads_text, secret_hash, created_at)
+        select 'tk' || n, 'viewer', false, 'th' || n, {_AT}""",
     "sign_ins": f"""(id, secret_hash, token_hash, created_at, last_used_at, expires_at, address, user_agent)
         select 'si' || n, 'sh' || n, 't', {_AT}, {_AT}, {_AT}, 'x', 'x'""",
     "cron_jobs": f"""(id, owner, slug, name, search_text, agent, kind, spec, maker, notify, channel,

@@ -95,7 +95,8 @@ from goclaw_py.ports.store.runs import (
     ToolCall,
 )
 from goclaw_py.ports.store.settings import NewSettingEdit, SettingStore
-from goclaw_py.ports.store.sign_ins import SignIn, SignInStore
+from goclaw_py.ports.store.sign_ins import SETTINGS_TOKEN_NAME, SignIn, SignInMethod, SignInStore
+from goclaw_py.ports.store.tokens import Token, TokenStore
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.ports.store.web_links import WebLink, WebLinkStore
 from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState, WorkStore
@@ -108,6 +109,7 @@ __all__ = [
     "ALL_SESSIONS",
     "MOST_COUNTED",
     "MOST_RUNS_COUNTED",
+    "SETTINGS_TOKEN_NAME",
     "AcceptedMessages",
     "ApprovalStore",
     "BackgroundStore",
@@ -177,6 +179,7 @@ __all__ = [
     "SettingEdit",
     "SettingStore",
     "SignIn",
+    "SignInMethod",
     "SignInStore",
     "Standing",
     "Stops",
@@ -187,6 +190,8 @@ __all__ = [
     "StoredWorkItem",
     "SubagentTask",
     "Summary",
+    "Token",
+    "TokenStore",
     "ToolCall",
     "Topic",
     "Unanswered",
@@ -230,6 +235,7 @@ class Store(
     PeopleStore,
     WebLinkStore,
     SignInStore,
+    TokenStore,
     ChatStore,
     NameStore,
     IncidentStore,

@@ -4,17 +4,37 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from enum import StrEnum
+from typing import Final, Protocol
+
+from goclaw_py.model.actors import AccessRole
+
+SETTINGS_TOKEN_NAME: Final = "web.token"  # noqa: S105 - a name
+"""The name of whoever shows the token of the settings."""
+
+
+class SignInMethod(StrEnum):
+    """How a browser signed in."""
+
+    SETTINGS_TOKEN = "settings_token"  # noqa: S105 - a method
+    TOKEN = "token"  # noqa: S105 - a method
+    """With a token that has a name."""
+
+    PROXY = "proxy"
+    OPENID = "openid"
 
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """A browser that is signed in to the dashboard with the token.
+    """A browser that is signed in to the dashboard.
 
     Args:
         last_used_at: The last request, to about a minute.
         address: Where the browser connected from; behind a reverse proxy that of the proxy.
         user_agent: What the browser calls itself.
+        name: Who signed in: the name of a token or of a person.
+        role: What the person may do.
+        reads_text: Whether a viewer may read the text of messages.
     """
 
     id: str
@@ -23,6 +43,10 @@ class SignIn:
     expires_at: datetime
     address: str
     user_agent: str
+    name: str = SETTINGS_TOKEN_NAME
+    role: AccessRole = AccessRole.ADMIN
+    reads_text: bool = True
+    method: SignInMethod = SignInMethod.SETTINGS_TOKEN
 
 
 class SignInStore(Protocol):
@@ -31,8 +55,11 @@ class SignInStore(Protocol):
     Of the secret in the cookie and of the token only hashes are stored.
     """
 
-    async def begin_sign_in(self, sign_in: SignIn, secret_hash: str, token_hash: str) -> None:
-        """Store a sign-in, and delete those with another token."""
+    async def begin_sign_in(self, sign_in: SignIn, secret_hash: str, token_hash: str) -> bool:
+        """Store a sign-in, and delete those with another token of the settings.
+
+        Returns False if it is one of a token that was revoked meanwhile.
+        """
 
     async def sign_in_of(
         self, secret_hash: str, token_hash: str, *, now: datetime

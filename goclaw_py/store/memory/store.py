@@ -28,7 +28,7 @@ from goclaw_py.store.memory.records import MemoryRunRecords
 from goclaw_py.store.memory.rewind import MemoryRewind
 from goclaw_py.store.memory.runs import MemoryRuns
 from goclaw_py.store.memory.settings import MemorySettings
-from goclaw_py.store.memory.sign_ins import MemorySignIns
+from goclaw_py.store.memory.sign_ins import MemorySignIns, MemoryTokens
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
 from goclaw_py.store.memory.usage import MemoryUsageSums
@@ -51,6 +51,7 @@ class MemoryStore(
     MemoryPeople,
     MemoryWebLinks,
     MemorySignIns,
+    MemoryTokens,
     MemoryChats,
     MemoryNames,
     MemoryIncidents,

@@ -36,6 +36,7 @@ from goclaw_py.ports.store import (
     SignIn,
     StoredEntry,
     StoredWorkItem,
+    Token,
     ToolCall,
     Topic,
     Unanswered,
@@ -53,10 +54,8 @@ CUT = (Outcome.LOST, Outcome.INTERRUPTED)
 """The outcomes of runs that later runs may continue."""
 ExternalKey = tuple[str, str, str]
 """Channel, account, external id."""
-
 ChatKey = tuple[str, str, str]
 """Channel, account, chat."""
-
 PersonKey = tuple[str, str, str]
 """Channel, account, sender id."""
 
@@ -275,6 +274,7 @@ class MemoryDatabase:
         self.kept: dict[PersonKey, list[NewInbox]] = {}  # of senders with an access request
         self.web_links: dict[str, WebLink] = {}
         self.sign_ins: dict[str, tuple[SignIn, str, str]] = {}
+        self.tokens: dict[str, tuple[Token, str]] = {}
         self.hearers: dict[object, list[Callable[[Notice], None]]] = {}
         self.cron = JobTables()
         self.heartbeat_runs = HeartbeatTables()

@@ -26,8 +26,13 @@ from goclaw_py.store.sql import queries
 _SQL = queries("backups")
 
 _LOCK_S: Final = 30
-_NOT_CONTENT: Final = frozenset({"nodes", "leases", "node_calls", "lane_slots", "sign_ins"})
-"""Tables about processes, which are no content, and sign-ins: one that was ended stays ended."""
+_NOT_CONTENT: Final = frozenset(
+    {"nodes", "leases", "node_calls", "lane_slots", "sign_ins", "tokens"}
+)
+"""Tables about processes, which are no content, sign-ins and tokens.
+
+One that was ended or revoked stays so, and somebody else's backup brings none.
+"""
 
 # What a COPY as text looks like depends on these; so does nothing else here.
 _PLAIN: Final = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store import SignIn
+from goclaw_py.ports.store import SignIn, SignInMethod
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries
@@ -16,10 +16,10 @@ _SQL = queries("sign_ins")
 class PostgresSignIns(PostgresPart):
     """Implements ``SignInStore``."""
 
-    async def begin_sign_in(self, sign_in: SignIn, secret_hash: str, token_hash: str) -> None:
+    async def begin_sign_in(self, sign_in: SignIn, secret_hash: str, token_hash: str) -> bool:
         async with self._pool.transaction() as connection:
             await connection.fetch(_SQL["remove_others"], token_hash)
-            await connection.fetch(
+            added = await connection.fetch(
                 _SQL["add"],
                 sign_in.id,
                 sign_in.created_at,
@@ -29,7 +29,13 @@ class PostgresSignIns(PostgresPart):
                 storable(sign_in.user_agent),
                 secret_hash,
                 token_hash,
+                storable(sign_in.name),
+                sign_in.role,
+                sign_in.reads_text,
+                sign_in.method,
+                sign_in.name if sign_in.method is SignInMethod.TOKEN else None,
             )
+        return bool(added)
 
     async def sign_in_of(
         self, secret_hash: str, token_hash: str, *, now: datetime

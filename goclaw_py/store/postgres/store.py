@@ -35,6 +35,7 @@ from goclaw_py.store.postgres.runs.runs import PostgresRuns
 from goclaw_py.store.postgres.runs.usage import PostgresUsageSums
 from goclaw_py.store.postgres.settings import PostgresSettings
 from goclaw_py.store.postgres.sign_ins import PostgresSignIns
+from goclaw_py.store.postgres.tokens import PostgresTokens
 from goclaw_py.store.postgres.upkeep import PostgresUpkeep
 
 
@@ -64,6 +65,7 @@ class PostgresStore(
     PostgresPeople,
     PostgresWebLinks,
     PostgresSignIns,
+    PostgresTokens,
     PostgresChats,
     PostgresNames,
     PostgresIncidents,

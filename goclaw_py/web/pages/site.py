@@ -47,7 +47,7 @@ from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.sealing import SEAL, sealed
-from goclaw_py.web.sign_ins import WRONG_TOKEN, SignIns
+from goclaw_py.web.sign_ins import WRONG_TOKEN, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE, cookie_of
 
 log = logging.getLogger(__name__)
@@ -233,7 +233,9 @@ def _sign_routes(service: PageServices, sign_ins: SignIns | None) -> list[Route]
             wanted, is_blocked = given.get("next", ""), reason != WRONG_TOKEN
             return _question(service, request, wanted, _BLOCKED if is_blocked else _WRONG)
         address = request.client.host if request.client else ""
-        secret = await sign_ins.begin(address, request.headers.get("user-agent", ""))
+        secret = await sign_ins.begin(
+            settings_actor(address), request.headers.get("user-agent", "")
+        )
         path, _, query = own_place(given.get("next", "")).partition("?")
         response = back_to(path, "welcome", **dict(parse_qsl(query)))
         # A browser says with each form from where it comes: by that we know of a proxy's TLS.

@@ -18,7 +18,7 @@ from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.sign_ins import SignIns
+from goclaw_py.web.sign_ins import SignIns, settings_actor
 from tests.unit.web.fakes import NOW, FakeControl
 
 TOKEN = "0123456789abcdef"
@@ -64,7 +64,7 @@ class World:
     async def sign_in(self) -> str:
         """The cookie of a browser that is signed in."""
         assert self.sign_ins is not None
-        return await self.sign_ins.begin("192.0.2.1", "Firefox")
+        return await self.sign_ins.begin(settings_actor("192.0.2.1"), "Firefox")
 
 
 class Browser(httpx.AsyncClient):

@@ -1,0 +1,42 @@
+"""Tokens with a name and a role."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from goclaw_py.ports.store import Token
+from goclaw_py.store.postgres import rows
+from goclaw_py.store.postgres.part import PostgresPart
+from goclaw_py.store.sql import queries
+from goclaw_py.store.text import storable
+
+_SQL = queries("tokens")
+
+
+class PostgresTokens(PostgresPart):
+    """Implements ``TokenStore``."""
+
+    async def add_token(self, token: Token, secret_hash: str) -> bool:
+        added = await self._pool.row(
+            _SQL["add"],
+            storable(token.name),
+            token.role,
+            token.reads_text,
+            secret_hash,
+            token.created_at,
+            token.expires_at,
+        )
+        return added is not None
+
+    async def token_of(self, secret_hash: str, *, now: datetime) -> Token | None:
+        found = await self._pool.row(_SQL["of_secret"], secret_hash, now)
+        return None if found is None else rows.from_row(Token, found)
+
+    async def note_token_used(self, name: str, *, now: datetime) -> None:
+        await self._pool.fetch(_SQL["note_used"], storable(name), now)
+
+    async def tokens(self) -> list[Token]:
+        return [rows.from_row(Token, row) for row in await self._pool.fetch(_SQL["tokens"])]
+
+    async def revoke_token(self, name: str) -> bool:
+        return await self._pool.row(_SQL["remove"], storable(name)) is not None
