@@ -11,7 +11,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.ports.channel import Hook
-from goclaw_py.ports.store import SignInStore
+from goclaw_py.ports.store import Store
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
@@ -38,7 +38,7 @@ class WebAccess:
             made = SignIns(None, self.token, self.now_s)
             object.__setattr__(self, "sign_ins", made)
 
-    def with_store(self, store: SignInStore) -> WebAccess:
+    def with_store(self, store: Store) -> WebAccess:
         """Return the same access, with browsers that can sign in."""
         made = SignIns(store, self.token, self.now_s) if self.token else None
         return replace(self, sign_ins=made)

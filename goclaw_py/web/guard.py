@@ -20,12 +20,14 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
+from goclaw_py.web.checked import CHECK_S
 from goclaw_py.web.connections import note_known, peer_of
 from goclaw_py.web.sealing import sealed
-from goclaw_py.web.sign_ins import CHECK_S, WRONG_TOKEN, SignIns
+from goclaw_py.web.sign_ins import Admission, SignIns, actor_of
 from goclaw_py.web.signin import cookie_of, is_for_guests
 
 log = logging.getLogger(__name__)
@@ -61,7 +63,11 @@ _NO_TOKEN: Final = RequestRefusal(
     401, "a token is required: send the header Authorization: Bearer <token>"
 )
 _SIGNED_IN: Final = "goclaw.sign_in"
-_HAS_TOKEN: Final = "goclaw.has_token"  # noqa: S105
+_TOKEN: Final = "goclaw.token"  # noqa: S105
+_ACTOR: Final = "goclaw.actor"
+
+NOBODY: Final = ""
+"""The name of an actor that has shown nothing: the request is for an open path, or of a guest."""
 
 
 def sign_in_of(scope: Scope) -> str:
@@ -117,11 +123,24 @@ class Guard:
                 app = self._guests
             elif self._sign_ins is None or not _is_open(scope):
                 note_known(scope)
-            if self._sign_ins is not None and sign_in_of(scope):
-                send = _until_signed_out(self._sign_ins, scope, send)
-            await app(scope, receive, send)
+            if self._sign_ins is not None and _is_let_in(scope):
+                send = _until_ended(self._sign_ins, scope, send)
+            with acts(self._actor(scope)):
+                await app(scope, receive, send)
             return
         await self._refuse(refusal, scope, receive, send)
+
+    def _actor(self, scope: Scope) -> Actor:
+        """Return who sends a request that is not refused."""
+        client = scope.get("client")
+        found = scope["state"].get(_ACTOR)
+        if isinstance(found, Actor):
+            return found
+        address = client[0] if client else ""
+        if self._sign_ins is None and not self._is_guest(scope):
+            # Only this machine may connect then, and everybody on it decides everything.
+            return Actor(ActorKind.COMMAND_LINE, "this machine", AccessRole.ADMIN, via=address)
+        return Actor(ActorKind.PERSON, NOBODY, via=address)
 
     async def _refuse(
         self, refusal: RequestRefusal, scope: Scope, receive: Receive, send: Send
@@ -164,18 +183,20 @@ class Guard:
         if origins and not (len(origins) == 1 and _is_same(origins[0], authority)):
             return RequestRefusal(403, "requests from pages of other sites are refused")
         if self._sign_ins is not None:
-            wrong = self._wrong_token(self._sign_ins, scope)
-            if wrong is None:
-                # No other site can make a browser send this header.
-                return None
-            if not (_is_open(scope) or self._is_guest(scope)):
-                try:
+            try:
+                wrong = await self._wrong_token(self._sign_ins, scope)
+                if wrong is None:
+                    # No other site can make a browser send this header.
+                    return None
+                if not (_is_open(scope) or self._is_guest(scope)):
                     found = await self._sign_ins.find(cookie_of(scope["headers"]))
-                except StoreUnavailable as error:
-                    return RequestRefusal(503, str(error))
-                if found is None:
-                    return wrong
-                scope["state"][_SIGNED_IN] = found.id
+                    if found is None:
+                        return wrong
+                    client = scope.get("client")
+                    scope["state"][_SIGNED_IN] = found.id
+                    scope["state"][_ACTOR] = actor_of(found, client[0] if client else "")
+            except StoreUnavailable as error:
+                return RequestRefusal(503, str(error))
         if scope["method"] in _READING or origins or _only(scope, b"sec-fetch-site") in _OWN_SITE:
             return None
         return RequestRefusal(
@@ -189,23 +210,23 @@ class Guard:
             return True
         return self._by_any_address and _is_address(name) and not _is_any(name)
 
-    def _wrong_token(self, sign_ins: SignIns, scope: Scope) -> RequestRefusal | None:
+    async def _wrong_token(self, sign_ins: SignIns, scope: Scope) -> RequestRefusal | None:
         """Return how a request without the token is refused; None if it has the token."""
         given = _only(scope, b"authorization")
         if given is None:
             return _NO_TOKEN
         scheme, _, token = given.partition(b" ")
-        reason = sign_ins.refusal_of(
-            token.strip(b" ") if scheme.lower() == b"bearer" else b"", scope
-        )
-        if not reason:
-            scope["state"][_HAS_TOKEN] = True
+        token = token.strip(b" ") if scheme.lower() == b"bearer" else b""
+        found = await sign_ins.admit(token, scope)
+        if isinstance(found, Admission):
+            scope["state"] |= {_TOKEN: token, _ACTOR: found.actor}
             return None
-        is_blocked = reason != WRONG_TOKEN
-        return RequestRefusal(429, f"{reason}; try again later") if is_blocked else _NO_TOKEN
+        if found.is_blocked:
+            return RequestRefusal(429, f"{found.reason}; try again later")
+        return _NO_TOKEN
 
     def _is_guest(self, scope: Scope) -> bool:
-        has_token = _HAS_TOKEN in scope["state"]
+        has_token = _TOKEN in scope["state"]
         return self._guests is not None and not has_token and is_for_guests(scope)
 
     def _log(self, scope: Scope, refusal: RequestRefusal) -> None:
@@ -218,9 +239,21 @@ class Guard:
             log.info("web_request_refused", extra=facts)
 
 
-def _until_signed_out(sign_ins: SignIns, scope: Scope, send: Send) -> Send:
-    """End an event stream when its browser is signed out: it may last for days."""
+def _is_let_in(scope: Scope) -> bool:
+    """Return whether a request is of somebody who was let in."""
+    return _ACTOR in scope["state"]
+
+
+def _until_ended(sign_ins: SignIns, scope: Scope, send: Send) -> Send:
+    """End an event stream when its browser is signed out, or its token ends: it may last long."""
     cookie, checked_s = cookie_of(scope["headers"]), sign_ins.now_s()
+    token: bytes | None = scope["state"].get(_TOKEN)
+
+    async def is_valid() -> bool:
+        if token is not None:
+            return await sign_ins.is_admitted(token)
+        return await sign_ins.find(cookie) is not None
+
     has_length = is_over = False
 
     async def checked(message: Message) -> None:
@@ -230,7 +263,7 @@ def _until_signed_out(sign_ins: SignIns, scope: Scope, send: Send) -> Send:
         elif not has_length and not 0 <= sign_ins.now_s() - checked_s < CHECK_S:
             checked_s = sign_ins.now_s()
             try:
-                is_over = is_over or await sign_ins.find(cookie) is None
+                is_over = is_over or not await is_valid()
             except StoreUnavailable:
                 is_over = True
             if is_over:

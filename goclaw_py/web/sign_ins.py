@@ -1,4 +1,4 @@
-"""Browsers that are signed in to the dashboard with the token (SPEC SEC-6)."""
+"""Tokens, and browsers that are signed in to the dashboard (SPEC SEC-6, SEC-8)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from typing import Final
 from starlette.types import Scope
 
 from goclaw_py.model.actors import AccessRole, Actor, ActorKind
-from goclaw_py.model.errors import NotFound, StoreUnavailable
+from goclaw_py.model.errors import NotFound
+from goclaw_py.model.tokens import is_token
 from goclaw_py.model.web_links import SECRET_BYTES, is_secret, secret_hash
-from goclaw_py.ports.store import SETTINGS_TOKEN_NAME, SignIn, SignInMethod, SignInStore
+from goclaw_py.ports.store import SETTINGS_TOKEN_NAME, Notice, SignIn, SignInMethod, Store, Token
 from goclaw_py.web.attempts import Attempts
+from goclaw_py.web.checked import CheckedSecrets
 from goclaw_py.web.connections import peer_of
 
 log = logging.getLogger(__name__)
@@ -25,15 +27,6 @@ log = logging.getLogger(__name__)
 LASTS: Final = timedelta(days=30)
 """How long a sign-in is valid."""
 
-CHECK_S: Final = 5.0
-"""Seconds for which a sign-in that was found valid is not looked up again."""
-
-NOTE_S: Final = 60.0
-"""Seconds between two notes that a sign-in is used."""
-
-WRONG_TOKEN: Final = "wrong token"  # noqa: S105 - a reason
-
-_MOST_CACHED: Final = 1_000
 _MOST_AGENT: Final = 300
 _PURPOSE: Final = b"goclaw sign-ins with this token"
 
@@ -43,59 +36,110 @@ def settings_actor(address: str) -> Actor:
     return Actor(ActorKind.SETTINGS_TOKEN, SETTINGS_TOKEN_NAME, AccessRole.ADMIN, via=address)
 
 
-@dataclass(slots=True)
-class _Checked:
-    """A sign-in that was found valid, and when."""
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Somebody whose token is accepted: who it is, by which method, and when the token ends."""
 
-    sign_in: SignIn
-    at_s: float
+    actor: Actor
+    method: SignInMethod
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRefusal:
+    """Why a token is not accepted. ``is_blocked``: there were too many wrong ones."""
+
+    reason: str
+    is_blocked: bool
+
+
+WRONG_TOKEN: Final = TokenRefusal("wrong token", is_blocked=False)
+
+_KINDS: Final = {
+    SignInMethod.SETTINGS_TOKEN: ActorKind.SETTINGS_TOKEN,
+    SignInMethod.TOKEN: ActorKind.TOKEN,
+    SignInMethod.PROXY: ActorKind.PERSON,
+    SignInMethod.OPENID: ActorKind.PERSON,
+}
 
 
 class SignIns:
-    """Begins, checks and ends sign-ins, and limits wrong tokens.
+    """Checks tokens, limits wrong ones, and begins, checks and ends sign-ins of browsers.
 
     Args:
-        store: Where they are; None: no browser can be signed in.
-        token: The token; with another one none of them is valid.
+        store: Where sign-ins and named tokens are; None: only the token of the settings opens.
+        token: That of the settings; with another one no sign-in is valid.
         now_s: Returns the Unix time in seconds.
     """
 
-    def __init__(self, store: SignInStore | None, token: str, now_s: Callable[[], float]) -> None:
+    def __init__(self, store: Store | None, token: str, now_s: Callable[[], float]) -> None:
         self._store = store
         self._token = token.encode()
         # Not the whole of it: it shows whether the token is the same, and helps nobody to guess.
         mark = hmac.new(self._token, _PURPOSE, hashlib.sha256).hexdigest()
         self._token_hash = mark[:8]
         self.now_s = now_s
-        self._checked: dict[str, _Checked] = {}
-        """By the hash of the secret."""
+        self._browsers = CheckedSecrets(self._look_up_sign_in, self._note_sign_in, now_s)
+        self._tokens = CheckedSecrets(self._look_up_token, self._note_token, now_s)
         self._attempts = Attempts()
+        if store is not None:
+            store.on_notice(self._on_notice)
 
     @property
     def lasts_s(self) -> int:
         """How long the cookie of a sign-in is valid."""
         return int(LASTS.total_seconds())
 
-    def refusal_of(self, given: bytes, scope: Scope) -> str:
-        """Return why a token is not accepted, "" if it is; log and count wrong ones.
+    async def admit(self, given: bytes, scope: Scope) -> Admission | TokenRefusal:
+        """Return whose token this is, or why it is refused; log and count wrong ones.
 
         Beyond the limit an address is refused without a comparison, unless the right token came
-        from it lately: behind a reverse proxy strangers have the address of the operator.
+        from it lately: behind a reverse proxy strangers have the address of the operator. The
+        token of the settings is compared without a statement. Raises ``StoreUnavailable``.
         """
         client, now = scope.get("client"), self.now_s()
-        peer = peer_of(client)
+        peer, address = peer_of(client), client[0] if client else ""
         blocked = self._attempts.blocked(peer, now)
+        found: Admission | None = None
         # Compared in any case, so that the duration reveals nothing.
-        is_right = hmac.compare_digest(given, self._token)
-        if is_right and (not blocked or self._attempts.is_trusted(peer, now)):
-            self._attempts.note_right(peer, now)
-            return ""
+        if not (self._token and hmac.compare_digest(given, self._token)):
+            # Beyond the limit only what was valid lately: guesses must not reach the database.
+            found = await self._named(given, address, only_known=bool(blocked))
+        elif not blocked or self._attempts.is_trusted(peer, now):
+            found = Admission(settings_actor(address), SignInMethod.SETTINGS_TOKEN)
+        if found is not None:
+            if found.actor.role is AccessRole.ADMIN:
+                # Not for others: they could guess at the token of the settings without a limit.
+                self._attempts.note_right(peer, now)
+            return found
         if not blocked:
             self._attempts.note_wrong(peer, now)
         if not blocked or self._attempts.is_first_refusal(peer):
-            facts = {"address": client[0] if client else "", "path": scope["path"][:200]}
-            log.warning("sign_in_refused", extra=facts | {"reason": blocked or WRONG_TOKEN})
-        return blocked or WRONG_TOKEN
+            facts = {"address": address, "path": scope["path"][:200]}
+            log.warning("sign_in_refused", extra=facts | {"reason": blocked or WRONG_TOKEN.reason})
+        return TokenRefusal(blocked, is_blocked=True) if blocked else WRONG_TOKEN
+
+    async def is_admitted(self, given: bytes) -> bool:
+        """Return whether a token that was accepted is so still. Raises ``StoreUnavailable``."""
+        if self._token and hmac.compare_digest(given, self._token):
+            return True
+        return await self._named(given, "") is not None
+
+    async def _named(
+        self, given: bytes, address: str, *, only_known: bool = False
+    ) -> Admission | None:
+        """Return whose named token this is, if it is one."""
+        text = given.decode("latin-1")
+        if self._store is None or not is_token(text):
+            return None
+        hashed = secret_hash(text)
+        if only_known and not self._tokens.has(hashed):
+            return None
+        token = await self._tokens.find(hashed)
+        if token is None:
+            return None
+        actor = Actor(ActorKind.TOKEN, token.name, token.role, token.reads_text, address)
+        return Admission(actor, SignInMethod.TOKEN, token.expires_at)
 
     async def begin(
         self,
@@ -140,46 +184,51 @@ class SignIns:
     async def find(self, secret: str) -> SignIn | None:
         """Return the sign-in of a browser; None if it is not valid, or not any more.
 
-        While the database is away, what was valid before stays so until its end: nobody can end it
-        then, and the page of the health is wanted. Raises ``StoreUnavailable`` for others.
+        See ``CheckedSecrets.find``. Raises ``StoreUnavailable``.
         """
         if self._store is None or not is_secret(secret):
             return None
-        hashed, now_s = secret_hash(secret), self.now_s()
-        before = self._checked.get(hashed)
-        if before is not None and 0 <= now_s - before.at_s < CHECK_S:
-            return before.sign_in if before.sign_in.expires_at > self._now() else None
-        try:
-            found = await self._look_up(self._store, hashed)
-        except StoreUnavailable:
-            if before is None or before.sign_in.expires_at <= self._now():
-                raise
-            found = before.sign_in
-        self._checked.pop(hashed, None)
-        if found is not None:
-            if len(self._checked) >= _MOST_CACHED:
-                del self._checked[next(iter(self._checked))]
-            self._checked[hashed] = _Checked(found, now_s)
-        return found
+        return await self._browsers.find(secret_hash(secret))
 
     async def end(self, secret: str) -> None:
         """Sign a browser out. Raises ``StoreUnavailable``."""
         found = await self.find(secret)
         if found is not None and self._store is not None:
             await self._store.end_sign_in(found.id)
-            self._checked.pop(secret_hash(secret), None)
+            self._browsers.forget(secret_hash(secret))
             log.info("sign_in_ended", extra={"sign_in": found.id})
 
     def forget(self) -> None:
-        """Look every sign-in up again: some were ended here."""
-        self._checked.clear()
+        """Look every sign-in and token up again: some were ended here."""
+        self._browsers.forget()
+        self._tokens.forget()
 
-    async def _look_up(self, store: SignInStore, hashed: str) -> SignIn | None:
-        now = self._now()
-        found = await store.sign_in_of(hashed, self._token_hash, now=now)
-        if found is not None and (now - found.last_used_at).total_seconds() >= NOTE_S:
-            await store.note_sign_in_used(found.id, now=now)
-        return found
+    def _on_notice(self, notice: Notice) -> None:
+        if notice is Notice.PEOPLE:
+            self._browsers.recheck()
+            self._tokens.recheck()
+
+    async def _look_up_sign_in(self, hashed: str, now: datetime) -> SignIn | None:
+        assert self._store is not None
+        return await self._store.sign_in_of(hashed, self._token_hash, now=now)
+
+    async def _note_sign_in(self, found: SignIn, now: datetime) -> None:
+        assert self._store is not None
+        await self._store.note_sign_in_used(found.id, now=now)
+
+    async def _look_up_token(self, hashed: str, now: datetime) -> Token | None:
+        assert self._store is not None
+        return await self._store.token_of(hashed, now=now)
+
+    async def _note_token(self, found: Token, now: datetime) -> None:
+        assert self._store is not None
+        await self._store.note_token_used(found.name, now=now)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.now_s(), UTC)
+
+
+def actor_of(sign_in: SignIn, address: str) -> Actor:
+    """Return who a signed-in browser is."""
+    kind = _KINDS[sign_in.method]
+    return Actor(kind, sign_in.name, sign_in.role, sign_in.reads_text, address)

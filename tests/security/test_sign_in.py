@@ -25,10 +25,11 @@ from goclaw_py.store.memory import MemoryStore
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, OF_ADDRESS_EVERY_S, Attempts
+from goclaw_py.web.checked import CHECK_S, NOTE_S
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.sign_ins import CHECK_S, LASTS, NOTE_S, SignIns, settings_actor
+from goclaw_py.web.sign_ins import LASTS, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE
 from tests.support.apps import lend_api
 from tests.unit.gateway.test_control_post import StoppedClock

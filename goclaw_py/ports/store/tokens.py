@@ -47,4 +47,7 @@ class TokenStore(Protocol):
         """Return all tokens by name, also those that have expired."""
 
     async def revoke_token(self, name: str) -> bool:
-        """Delete a token with the sign-ins that it began; return whether it was stored."""
+        """Delete a token with the sign-ins that it began; return whether it was stored.
+
+        Sends ``Notice.PEOPLE``.
+        """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.ports.store import SignIn, SignInMethod, Token
+from goclaw_py.ports.store import Notice, SignIn, SignInMethod, Token
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 
@@ -79,4 +79,7 @@ class MemoryTokens(MemoryPart):
         for key, (one, *_) in list(self._db.sign_ins.items()):
             if one.method is SignInMethod.TOKEN and one.name == name:
                 del self._db.sign_ins[key]
-        return self._db.tokens.pop(name, None) is not None
+        if self._db.tokens.pop(name, None) is None:
+            return False
+        self._db.notify(Notice.PEOPLE)
+        return True

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store import Token
+from goclaw_py.ports.store import Notice, Token
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.part import PostgresPart
+from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable
 
@@ -39,4 +39,8 @@ class PostgresTokens(PostgresPart):
         return [rows.from_row(Token, row) for row in await self._pool.fetch(_SQL["tokens"])]
 
     async def revoke_token(self, name: str) -> bool:
-        return await self._pool.row(_SQL["remove"], storable(name)) is not None
+        async with self._pool.transaction() as connection:
+            if await connection.row(_SQL["remove"], storable(name)) is None:
+                return False
+            await notify(connection, [Notice.PEOPLE])
+        return True

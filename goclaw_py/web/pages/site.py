@@ -47,7 +47,7 @@ from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.sealing import SEAL, sealed
-from goclaw_py.web.sign_ins import WRONG_TOKEN, SignIns, settings_actor
+from goclaw_py.web.sign_ins import SignIns, TokenRefusal
 from goclaw_py.web.signin import COOKIE, cookie_of
 
 log = logging.getLogger(__name__)
@@ -228,13 +228,15 @@ def _sign_routes(service: PageServices, sign_ins: SignIns | None) -> list[Route]
         if sign_ins is None:
             return RedirectResponse("/", status_code=303)
         given = await form(request)
-        reason = sign_ins.refusal_of(given.get("token", "").strip().encode(), request.scope)
-        if reason:
-            wanted, is_blocked = given.get("next", ""), reason != WRONG_TOKEN
-            return _question(service, request, wanted, _BLOCKED if is_blocked else _WRONG)
-        address = request.client.host if request.client else ""
+        found = await sign_ins.admit(given.get("token", "").strip().encode(), request.scope)
+        if isinstance(found, TokenRefusal):
+            error = _BLOCKED if found.is_blocked else _WRONG
+            return _question(service, request, given.get("next", ""), error)
         secret = await sign_ins.begin(
-            settings_actor(address), request.headers.get("user-agent", "")
+            found.actor,
+            request.headers.get("user-agent", ""),
+            method=found.method,
+            expires_at=found.expires_at,
         )
         path, _, query = own_place(given.get("next", "")).partition("?")
         response = back_to(path, "welcome", **dict(parse_qsl(query)))

@@ -1,0 +1,28 @@
+"""The form of tokens with a name, and of their names (SPEC SEC-8)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+MAX_NAME_CHARS: Final = 64
+
+NAME_RULE: Final = (
+    f"a name of a token has 1 to {MAX_NAME_CHARS} characters, no space at its ends, "
+    "and no control characters"
+)
+
+PREFIX: Final = "goclaw_"
+"""The beginning of every token, by which people and scanners of secrets recognise one."""
+
+_TOKEN: Final = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
+
+
+def is_token_name(text: str) -> bool:
+    """Return whether a token can have this name."""
+    return 1 <= len(text) <= MAX_NAME_CHARS and text.isprintable() and text.strip() == text
+
+
+def is_token(text: str) -> bool:
+    """Return whether a text has the form of a token."""
+    return _TOKEN.fullmatch(text) is not None
