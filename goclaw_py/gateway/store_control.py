@@ -11,7 +11,7 @@ from typing import TypeVar
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.delivery import approval_texts
-from goclaw_py.gateway import conversations, forks, web_guests
+from goclaw_py.gateway import conversations, forks, tokens, web_guests
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
@@ -20,6 +20,7 @@ from goclaw_py.jobs.creation import JobCreationRules
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.jobs.service import GatewayJobService as StoredJobs
 from goclaw_py.messages import approvals
+from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.approvals import Approval, Decision
 from goclaw_py.model.errors import (
     ApprovalClosed,
@@ -51,8 +52,9 @@ from goclaw_py.ports.store import (
     SignIn,
     Store,
     StoredRun,
+    Token,
 )
-from goclaw_py.ports.web_guests import WebGuest, WebInvitation
+from goclaw_py.ports.web_guests import NewToken, WebGuest, WebInvitation
 from goclaw_py.runs.live_events import LiveEvent
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import (
@@ -296,6 +298,27 @@ class StoreControl(GatewayQueries):
         if not await self._store.end_sign_in(sign_in):
             raise NotFound(f"no browser has the sign-in {sign_in!r}; see: goclaw web sign-ins")
         log.info("sign_in_ended", extra={"sign_in": sign_in})
+
+    async def tokens(self) -> list[Token]:
+        """See ``Control``."""
+        return await self._store.tokens()
+
+    async def create_token(
+        self,
+        name: str,
+        role: AccessRole,
+        *,
+        reads_text: bool = False,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        """See ``Control``."""
+        now = self._clock.now()
+        wanted = tokens.new_token(name, role, reads_text=reads_text, expires_at=expires_at, now=now)
+        return await tokens.create(self._store, wanted)
+
+    async def revoke_token(self, name: str) -> None:
+        """See ``Control``."""
+        await tokens.revoke(self._store, name)
 
     async def end_sign_ins(self) -> int:
         """See ``Control``."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from goclaw_py.model.errors import GoclawError
+
 MAX_NAME_CHARS: Final = 64
 
 NAME_RULE: Final = (
@@ -16,6 +18,14 @@ PREFIX: Final = "goclaw_"
 """The beginning of every token, by which people and scanners of secrets recognise one."""
 
 _TOKEN: Final = re.compile(PREFIX + r"[A-Za-z0-9_-]{43}")
+
+
+class BadToken(GoclawError):
+    """A token cannot have this name or this end."""
+
+
+class TokenExists(GoclawError):
+    """A token has this name already."""
 
 
 def is_token_name(text: str) -> bool:

@@ -22,12 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
 from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.web import roles
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S
 from goclaw_py.web.connections import note_known, peer_of
 from goclaw_py.web.sealing import sealed
-from goclaw_py.web.sign_ins import Admission, SignIns, actor_of
+from goclaw_py.web.sign_ins import AcceptedToken, SignIns, actor_of
 from goclaw_py.web.signin import cookie_of, is_for_guests
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,12 @@ class RequestRefusal:
 _NO_TOKEN: Final = RequestRefusal(
     401, "a token is required: send the header Authorization: Bearer <token>"
 )
+FORBIDDEN_PATH: Final = "/forbidden"
+"""The page for people whose role does not suffice."""
+
+FORBIDDEN: Final = "goclaw.forbidden"
+"""The key of its sentence in the state of the request."""
+
 _SIGNED_IN: Final = "goclaw.sign_in"
 _TOKEN: Final = "goclaw.token"  # noqa: S105
 _ACTOR: Final = "goclaw.actor"
@@ -118,15 +125,26 @@ class Guard:
             return
         refusal = await self.refusal(scope)
         if refusal is None:
+            actor = self._actor(scope)
             app = self._app
             if self._guests and self._is_guest(scope):
                 app = self._guests
+            elif not roles.may(actor, scope["method"], scope["path"]):
+                refusal = RequestRefusal(
+                    403, roles.refusal_of(actor, scope["method"], scope["path"])
+                )
             elif self._sign_ins is None or not _is_open(scope):
                 note_known(scope)
             if self._sign_ins is not None and _is_let_in(scope):
                 send = _until_ended(self._sign_ins, scope, send)
-            with acts(self._actor(scope)):
-                await app(scope, receive, send)
+            with acts(actor):
+                if refusal is None:
+                    await app(scope, receive, send)
+                elif _wants_page(scope):
+                    self._log(scope, refusal)
+                    await app(_forbidden(scope, refusal), receive, send)
+                else:
+                    await self._refuse(refusal, scope, receive, send)
             return
         await self._refuse(refusal, scope, receive, send)
 
@@ -218,7 +236,7 @@ class Guard:
         scheme, _, token = given.partition(b" ")
         token = token.strip(b" ") if scheme.lower() == b"bearer" else b""
         found = await sign_ins.admit(token, scope)
-        if isinstance(found, Admission):
+        if isinstance(found, AcceptedToken):
             scope["state"] |= {_TOKEN: token, _ACTOR: found.actor}
             return None
         if found.is_blocked:
@@ -285,6 +303,13 @@ def _is_open(scope: Scope) -> bool:
 def _wants_page(scope: Scope) -> bool:
     """Return whether a browser requests a page for a person."""
     return scope["method"] in ("GET", "POST") and b"text/html" in b",".join(_all(scope, b"accept"))
+
+
+def _forbidden(scope: Scope, refusal: RequestRefusal) -> Scope:
+    """Return a request for the page that says why another request is refused."""
+    state = {**scope["state"], FORBIDDEN: refusal.text}
+    place = {"path": FORBIDDEN_PATH, "raw_path": FORBIDDEN_PATH.encode(), "query_string": b""}
+    return {**scope, "method": "GET", "state": state, **place}
 
 
 def _place(scope: Scope) -> str:

@@ -37,7 +37,7 @@ def settings_actor(address: str) -> Actor:
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
+class AcceptedToken:
     """Somebody whose token is accepted: who it is, by which method, and when the token ends."""
 
     actor: Actor
@@ -90,7 +90,7 @@ class SignIns:
         """How long the cookie of a sign-in is valid."""
         return int(LASTS.total_seconds())
 
-    async def admit(self, given: bytes, scope: Scope) -> Admission | TokenRefusal:
+    async def admit(self, given: bytes, scope: Scope) -> AcceptedToken | TokenRefusal:
         """Return whose token this is, or why it is refused; log and count wrong ones.
 
         Beyond the limit an address is refused without a comparison, unless the right token came
@@ -100,13 +100,13 @@ class SignIns:
         client, now = scope.get("client"), self.now_s()
         peer, address = peer_of(client), client[0] if client else ""
         blocked = self._attempts.blocked(peer, now)
-        found: Admission | None = None
+        found: AcceptedToken | None = None
         # Compared in any case, so that the duration reveals nothing.
         if not (self._token and hmac.compare_digest(given, self._token)):
             # Beyond the limit only what was valid lately: guesses must not reach the database.
             found = await self._named(given, address, only_known=bool(blocked))
         elif not blocked or self._attempts.is_trusted(peer, now):
-            found = Admission(settings_actor(address), SignInMethod.SETTINGS_TOKEN)
+            found = AcceptedToken(settings_actor(address), SignInMethod.SETTINGS_TOKEN)
         if found is not None:
             if found.actor.role is AccessRole.ADMIN:
                 # Not for others: they could guess at the token of the settings without a limit.
@@ -127,7 +127,7 @@ class SignIns:
 
     async def _named(
         self, given: bytes, address: str, *, only_known: bool = False
-    ) -> Admission | None:
+    ) -> AcceptedToken | None:
         """Return whose named token this is, if it is one."""
         text = given.decode("latin-1")
         if self._store is None or not is_token(text):
@@ -139,7 +139,7 @@ class SignIns:
         if token is None:
             return None
         actor = Actor(ActorKind.TOKEN, token.name, token.role, token.reads_text, address)
-        return Admission(actor, SignInMethod.TOKEN, token.expires_at)
+        return AcceptedToken(actor, SignInMethod.TOKEN, token.expires_at)
 
     async def begin(
         self,

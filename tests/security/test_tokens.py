@@ -121,7 +121,7 @@ async def test_a_request_runs_as_who_sent_it(door: Door) -> None:
     in_person = await door.sign_ins.begin(settings_actor(HOME))
     found = await door.sign_ins.admit(SECRET.encode(), scope_with())
     assert not hasattr(found, "reason")
-    by_token = await door.sign_ins.begin(found.actor, method=found.method)  # type: ignore[union-attr]
+    by_token = await door.sign_ins.begin(found.actor, method=found.method)
     admin = Actor(ActorKind.SETTINGS_TOKEN, "web.token", AccessRole.ADMIN, via=HOME)
     viewer = Actor(ActorKind.TOKEN, made.name, AccessRole.VIEWER, reads_text=False, via=HOME)
     assert await door.actor(bearer(SETTINGS_TOKEN)) == admin

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from goclaw_py.cli.chats import tokens
 from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from goclaw_py.config import Settings
 
 app = typer.Typer(help="Manage who may use the web chat and the dashboard.", no_args_is_help=True)
+app.add_typer(tokens.app, name="tokens")
 
 _COLUMNS: Final = (
     Column("NAME"),

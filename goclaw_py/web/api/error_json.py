@@ -39,7 +39,9 @@ from goclaw_py.model.errors import (
     UploadTooLarge,
     WrongDecision,
 )
+from goclaw_py.model.tokens import BadToken, TokenExists
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
+from goclaw_py.web.roles import RoleTooLow
 
 DISPATCH_FAILED: Final = "DISPATCH_FAILED"
 
@@ -71,6 +73,9 @@ _STATUS_OF: Final[tuple[tuple[type[GoclawError], int], ...]] = (
     (StoreUnavailable, 503),
     (UnknownJob, 404),
     (NotYours, 403),
+    (RoleTooLow, 403),
+    (BadToken, 422),
+    (TokenExists, 409),
     (JobChanged, 409),
     (SlugTaken, 409),
     (TooManyJobs, 409),
@@ -89,6 +94,7 @@ _CODES: Final[Mapping[str, type[GoclawError]]] = {
     "NOT_REWINDABLE": NotRewindable,
     "SETTING_CHANGED": SettingChanged,
     "ALREADY_INVITED": AlreadyInvited,
+    "TOKEN_EXISTS": TokenExists,
     DISPATCH_FAILED: StoreUnavailable,
 }
 _KINDS: Final[Mapping[str, type[GoclawError]]] = {

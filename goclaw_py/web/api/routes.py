@@ -40,10 +40,12 @@ from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
 from goclaw_py.web.api.settings import settings_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
+from goclaw_py.web.api.tokens import token_routes
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
 from goclaw_py.web.caco.routes import message_routes, schedule_routes
 from goclaw_py.web.content import NOT_JSON, is_json
 from goclaw_py.web.limits import BodyLimit
+from goclaw_py.web.message_text import without_text
 from goclaw_py.web.sealing import sealed
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -71,6 +73,7 @@ def make_api(
 
     ``logs`` are the newest log lines of this process. ``agents`` may be chosen in a chat.
     """
+    control = without_text(control)
     app = _Api(
         title="goclaw_py",
         version=release or "0",
@@ -99,6 +102,7 @@ def make_api(
     _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
     _include(app, guest_routes(control), "/api/web")
+    _include(app, token_routes(control), "/api/tokens")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")
     _include(app, outbox_routes(control), "/api/outbox")

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.jobs.models import MAX_TEXT_CHARS
+from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.approvals import Decision
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.run_events import (
@@ -149,6 +150,15 @@ class InviteBody(Body):
 
     name: Annotated[str, Field(pattern=f"^(?:{GUEST_NAME})$")]
     again: Flag = False
+
+
+class TokenBody(Body):
+    """The name and role of a new token; ``expires_at``: its end, with a zone."""
+
+    name: Annotated[str, Field(min_length=1, max_length=512)]
+    role: AccessRole
+    reads_text: Flag = False
+    expires_at: AwareDatetime | None = None
 
 
 class NamesBody(Body):

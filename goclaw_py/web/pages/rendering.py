@@ -19,10 +19,12 @@ from markupsafe import Markup
 
 from goclaw_py.common import formatting
 from goclaw_py.common.text import count, first_words
+from goclaw_py.model.actors import Actor, acting
 from goclaw_py.model.display_names import address, sender_words, short_id
 from goclaw_py.model.messages import OutboundMessage
 from goclaw_py.ports.settings import Setting
 from goclaw_py.web.pages.chat.markdown import html_of
+from goclaw_py.web.roles import may
 
 NONE: Final = "\u2013"
 """A dash in place of a missing value."""
@@ -120,12 +122,21 @@ class Pages:
             setting_value=setting_value,
         )
         self._templates.globals.update(
-            navigation=navigation, themes=THEMES, assets=assets.version, signs_out=signs_out
+            opens=_opens,
+            navigation=navigation,
+            themes=THEMES,
+            assets=assets.version,
+            signs_out=signs_out,
         )
 
     def render(self, template: str, facts: Mapping[str, object]) -> str:
         """Fill a template; ``facts`` must contain every value that it uses."""
-        return self._templates.get_template(template).render(facts)
+        return self._templates.get_template(template).render(facts, actor=acting())
+
+
+def _opens(actor: Actor, path: str) -> bool:
+    """Return whether a person may open a page; guests of the web chat have a menu of their own."""
+    return actor.role is None or may(actor, "GET", path)
 
 
 class Assets:

@@ -21,12 +21,14 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from goclaw_py.model.actors import acting
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.ports.control import Control
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
 from goclaw_py.web.pages.rendering import THEMES, Pages
+from goclaw_py.web.roles import level_of
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +66,7 @@ NOTICES: Final = {
     "dropped": "Dropped.",
     "removed": "Removed.",
     "signed-out": "Signed out.",
+    "revoked": "Revoked.",
     "deleted": "The conversation was deleted.",
     "approved": "Approved.",
     "answered": "Answered.",
@@ -382,7 +385,10 @@ def place(text: str | None, *, keys: int = 1) -> Cursor | None:
 
 
 def _part_key(page: Page, query: Query) -> tuple[str, ...]:
-    return (page.name, *(f"{name}={value}" for name, value in sorted(query.items())))
+    """Return what two requests must have in common to be shown the same."""
+    actor = acting()
+    level = "" if actor is None else f"{level_of(actor)} {actor.reads_text}"
+    return (page.name, level, *(f"{name}={value}" for name, value in sorted(query.items())))
 
 
 def own_query(page: Page, request: Request) -> dict[str, str]:

@@ -23,7 +23,8 @@ from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
-from goclaw_py.web.guard import SIGN_IN_PATH
+from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH, SIGN_IN_PATH
+from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     approvals,
     deliveries,
@@ -41,6 +42,7 @@ from goclaw_py.web.pages import (
 from goclaw_py.web.pages import health as health_page
 from goclaw_py.web.pages import logs as logs_page
 from goclaw_py.web.pages import sign_ins as sign_ins_page
+from goclaw_py.web.pages import tokens as tokens_page
 from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
@@ -112,17 +114,21 @@ def make_site(
         health: For the health page.
         parts: None: the chat has one agent, and no files.
     """
+    control = without_text(control)
     assets, parts = Assets(), parts or SiteParts()
-    menu = NAVIGATION if access.sign_ins is None else (*NAVIGATION, sign_ins_page.PAGE)
+    of_token = () if access.sign_ins is None else (sign_ins_page.PAGE, tokens_page.PAGE)
+    menu = (*NAVIGATION, *of_token)
     pages = Pages(assets, read=parts.read, signs_out=bool(access.token), navigation=menu)
     closing = closing_of(api)
     service = PageServices(control, Hub(closing), pages, access.now_s)
     routes = [
         Route("/static/{name}", static_files(assets)),
+        Route(FORBIDDEN_PATH, _forbid),
         *_sign_routes(service, access.sign_ins),
     ]
     if access.sign_ins is not None:
         routes += sign_ins_page.routes(service, access.sign_ins)
+        routes += tokens_page.routes(service)
     for module in _MODULES:
         routes += module.routes(service)
     routes += people.routes(service, access.public_url, has_token=bool(access.token))
@@ -264,6 +270,12 @@ def _sign_routes(service: PageServices, sign_ins: SignIns | None) -> list[Route]
         Route(SIGN_IN_PATH, answer, methods=["POST"]),
         Route("/logout", leave, methods=["POST"]),
     ]
+
+
+async def _forbid(request: Request) -> Response:
+    """Say why the guard refuses a request; see ``web.guard``."""
+    text = getattr(request.state, FORBIDDEN, "")
+    raise HTTPException(403, text) if text else HTTPException(404)
 
 
 async def _choose_theme(request: Request) -> Response:

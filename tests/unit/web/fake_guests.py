@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
+from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.errors import AlreadyInvited, NotFound
+from goclaw_py.model.tokens import BadToken, TokenExists, is_token_name
 from goclaw_py.model.web_links import NAME_RULE, is_guest_name
-from goclaw_py.ports.store import SignIn
-from goclaw_py.ports.web_guests import WebGuest, WebInvitation
+from goclaw_py.ports.store import SignIn, Token
+from goclaw_py.ports.web_guests import NewToken, WebGuest, WebInvitation
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_post import AT
 
@@ -15,6 +17,8 @@ SECRET = "q0Vb3nJxT2m8sYkW5hR1uZ7cD9fL4gA6pE-oXiNvB_Q"
 BEN = WebGuest("ben", AT, AT + timedelta(days=7), 2)
 BROWSER = SignIn("6f2a90c1d4e8", AT, AT, AT + timedelta(days=30), "192.0.2.1", "Firefox <b>")
 OTHER = SignIn("0a1b2c3d4e5f", AT, AT, AT + timedelta(days=30), "2001:db8::7", "")
+GRAFANA = Token("grafana", AccessRole.VIEWER, False, AT, None, AT)
+EXPIRED = Token("<old>", AccessRole.OPERATOR, True, AT, AT + timedelta(days=1))
 LEA = WebGuest("lea", AT, None, 0)
 
 
@@ -25,6 +29,7 @@ class FakeGuests(FakeApprovals):
         super().__init__()
         self.invited = [BEN, LEA]
         self.browsers = [BROWSER, OTHER]
+        self.tokens_made = [GRAFANA, EXPIRED]
 
     async def web_guests(self) -> list[WebGuest]:
         self._called("web_guests")
@@ -50,3 +55,27 @@ class FakeGuests(FakeApprovals):
     async def end_sign_ins(self) -> int:
         self._called("end_sign_ins")
         return len(self.browsers)
+
+    async def tokens(self) -> list[Token]:
+        self._called("tokens")
+        return self.tokens_made
+
+    async def create_token(
+        self,
+        name: str,
+        role: AccessRole,
+        *,
+        reads_text: bool = False,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        self._called("create_token", name, role, reads_text, expires_at)
+        if not is_token_name(name):
+            raise BadToken("no name")
+        if name in {one.name for one in self.tokens_made}:
+            raise TokenExists(f"there is a token {name!r}")
+        return NewToken(Token(name, role, reads_text, AT, expires_at), f"goclaw_{SECRET}")
+
+    async def revoke_token(self, name: str) -> None:
+        self._called("revoke_token", name)
+        if name not in {one.name for one in self.tokens_made}:
+            raise NotFound(f"no {name}")

@@ -1,0 +1,122 @@
+"""``goclaw web tokens``: tokens with a name and a role (SPEC SEC-8)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Final
+
+import typer
+
+from goclaw_py.cli.context import AsJson, answer
+from goclaw_py.cli.messages import display
+from goclaw_py.cli.output import Column, Printer, clock, show_table
+from goclaw_py.model.actors import AccessRole
+from goclaw_py.model.tokens import NAME_RULE, is_token_name
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import Token
+from goclaw_py.ports.web_guests import NewToken
+
+app = typer.Typer(invoke_without_command=True)
+
+_COLUMNS: Final = (
+    Column("NAME"),
+    Column("ROLE"),
+    Column("LAST USED", drop=1),
+    Column("ENDS"),
+    Column("CREATED", drop=2),
+)
+_MOST_DAYS: Final = 36_500
+
+
+def _name(text: str) -> str:
+    if not is_token_name(text):
+        raise typer.BadParameter(NAME_RULE)
+    return text
+
+
+@app.callback()
+def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
+    """List, create and revoke tokens of programs and people for API and dashboard.
+
+    A viewer reads, an operator acts, an admin decides about people, settings, tokens and nodes.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+
+    def show(found: list[Token]) -> None:
+        now = display.now()
+        rows = [
+            (
+                one.name,
+                role_words(one),
+                "never" if one.last_used_at is None else clock(one.last_used_at),
+                _end(one) if one.is_valid(now) else f"expired {_end(one)}",
+                clock(one.created_at),
+            )
+            for one in found
+        ]
+        show_table(_COLUMNS, rows, empty="no tokens; to make one: goclaw web tokens create NAME")
+
+    answer(ctx, lambda control: control.tokens(), Printer(list[Token], show, as_json))
+
+
+@app.command()
+def create(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(callback=_name, help="Name of the token.")],
+    *,
+    role: Annotated[AccessRole, typer.Option(help="What it may do.")] = AccessRole.VIEWER,
+    text: Annotated[
+        bool, typer.Option("--text", help="Let a viewer read the text of messages.")
+    ] = False,
+    days: Annotated[
+        int | None,
+        typer.Option(min=1, max=_MOST_DAYS, help="Days until it ends (default: it does not)."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a token, and print it. It is shown only once."""
+
+    async def ask(control: Control) -> NewToken:
+        end = None if days is None else display.now() + timedelta(days=days)
+        return await control.create_token(name, role, reads_text=text, expires_at=end)
+
+    def show(made: NewToken) -> None:
+        typer.echo(made.secret)
+        end = "" if made.token.expires_at is None else f", until {_end(made.token)}"
+        typer.echo(
+            f"{role_words(made.token)}{end}. Keep it: it is not shown again. "
+            "Send it as: Authorization: Bearer TOKEN",
+            err=True,
+        )
+
+    answer(ctx, ask, Printer(NewToken, show, as_json), create=True)
+
+
+@app.command()
+def revoke(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="Name of the token: goclaw web tokens.")],
+    *,
+    as_json: AsJson = False,
+) -> None:
+    """Revoke a token. Browsers that used it are signed out."""
+
+    async def ask(control: Control) -> str:
+        await control.revoke_token(name)
+        return name
+
+    def show(name: str) -> None:
+        typer.echo(f"{name} is revoked")
+
+    answer(ctx, ask, Printer(dict[str, str], show, as_json, lambda name: {"name": name}))
+
+
+def role_words(token: Token) -> str:
+    """Return the role in words."""
+    is_reading = token.role is AccessRole.VIEWER and token.reads_text
+    return f"{token.role}, reads text" if is_reading else str(token.role)
+
+
+def _end(token: Token) -> str:
+    return "never" if token.expires_at is None else clock(token.expires_at)

@@ -1,0 +1,305 @@
+"""What viewers without text get: records whose texts are blanked, in one place (SPEC SEC-8).
+
+``WithoutText`` stands between the services and all that answers over HTTP. A string of a record
+goes through only if its type says that it is an id or one of a few words, or if ``PLAIN`` names its
+field; everything else is blanked, so a new field cannot be forgotten. Nor do searches and messages
+of errors say what the text is.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from typing import Any, Final, cast, get_args, get_type_hints
+
+from goclaw_py.jobs.models import Program
+from goclaw_py.model.actors import AccessRole, acting
+from goclaw_py.model.errors import (
+    BadUsageQuery,
+    GoclawError,
+    NoGateway,
+    NotFound,
+    StoreUnavailable,
+)
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import JobQuery, MessageFilter
+from goclaw_py.web.roles import Least, RoleTooLow, level_of
+
+HIDDEN: Final = "(hidden)"
+"""What stands in the place of a text."""
+
+PLAIN: Final[Mapping[str, str]] = {
+    "ActiveHours": "zone",
+    "Approval": "decided_by",
+    "ApprovalRequest": "call_id tool",
+    "Attachment": "ref mime",
+    "ChannelView": "name account detail warning proxy",
+    "Chat": "channel account chat",
+    "Cron": "expression",
+    "Explanation": "code",
+    "ExplanationStep": "code",
+    "GatewayStatus": "release database",
+    "HeartbeatPolicy": "zone model",
+    "HistoryEntry": "format",
+    "InboundMessage": "external_id message_id reply_to album edits",
+    "Job": "last_status creator",
+    "JobSpec": "zone session policy source",
+    "LastActivity": "sender_id",
+    "LastChat": "channel account",
+    "LiveAsked": "id",
+    "LiveEnded": "id",
+    "LiveJoined": "id",
+    "LiveNow": "id",
+    "LiveStarted": "id",
+    "LiveText": "id",
+    "LiveTool": "id name call_id",
+    "LiveUsage": "id model",
+    "LostDraft": "after id",
+    "Node": "host release",
+    "NodeState": "places settings",
+    "OutFile": "mime",
+    "OutboundMessage": "reply_to draft album",
+    "OutboxRow": "external_id",
+    "PairingApplicant": "channel account chat",
+    "PeerView": "machine release health receives",
+    "Person": "channel account",
+    "Profile": "name zone",
+    "Prompt": "model",
+    "RunProgress": "tools model",
+    "Sender": "id name username",
+    "SessionFork": "chat",
+    "SignIn": "id address user_agent name",
+    "StartedNow": "session",
+    "StepView": "name",
+    "StoredRun": "model sender",
+    "Subject": "id",
+    "Target": "channel account chat thread",
+    "Token": "name",
+    "ToolCall": "name",
+    "ToolGrant": "tool granted_by",
+    "UsageReport": "zone",
+    "UsageRow": "group",
+    "WebGuest": "name",
+    "WebInvitation": "name",
+}
+"""The strings that say nothing of what people and agents have written."""
+
+TEXT: Final[Mapping[str, str]] = {
+    "ApprovalContext": "chat request job",
+    "ApprovalRequest": "arguments",
+    "Asker": "name",
+    "Attachment": "name",
+    "Button": "text data",
+    "Chat": "name gone",
+    "Checklist": "text",
+    "ChecklistEntry": "text words key",
+    "Cure": "words command",
+    "DryRunReport": "detail prompt",
+    "EditableSetting": "path value file_value choices",
+    "Explanation": "answer",
+    "ExplanationStep": "words",
+    "FixedMessage": "text",
+    "GatewayStatus": "warnings",
+    "HeartbeatEvent": "text",
+    "HeartbeatRun": "detail reply delivery undelivered",
+    "HistoryEntry": "text native",
+    "NewToken": "secret",
+    "InboundMessage": ("text quote press unsupported place_name topic_name source asker formatted"),
+    "Item": "text every key",
+    "Job": "last_error",
+    "JobSpec": "slug name",
+    "LiveText": "text",
+    "LoggedOccurrence": "slug output error delivery definition",
+    "OutFile": "path name",
+    "OutboundMessage": "text alert",
+    "OutboxRow": "error",
+    "Profile": "default_prompt",
+    "Program": "argv",
+    "Prompt": "text",
+    "Route": "detail problem",
+    "Row": "text",
+    "RunProgress": "prompt",
+    "RunReplay": "text error",
+    "Session": "pinned",
+    "Setting": "path value origin about",
+    "SettingEdit": "path value before after source",
+    "SettingsView": "ignored unavailable",
+    "StepView": "text",
+    "StoredRun": "error",
+    "Subject": "name",
+    "TickEdit": "box",
+    "ToolCall": "arguments result",
+    "UsageRow": "names",
+    "WebInvitation": "path",
+}
+"""Those that may: blanked, as whatever stands in neither table. A test compares all types."""
+
+PLAIN_RESULTS: Final = frozenset({"run_counts", "zone", "agents"})
+"""Methods and properties whose bare strings are plain."""
+
+_SERVICES: Final = frozenset({"jobs", "heartbeats", "settings"})
+_SEARCHES: Final[Mapping[type, str]] = {MessageFilter: "text", JobQuery: "name"}
+_SAID_TO_ALL: Final = (StoreUnavailable, NoGateway, BadUsageQuery, RoleTooLow)
+"""Errors whose words quote nothing that is stored."""
+
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SCALARS: Final = (type(None), bool, int, float, Decimal, date, datetime, timedelta, Enum)
+
+
+def without_text(control: Control) -> Control:
+    """Return the same operations; their answers depend on who acts."""
+    return cast("Control", WithoutText(control))
+
+
+def sees_text() -> bool:
+    """Return whether who acts may read the text of messages."""
+    actor = acting()
+    return actor is None or actor.role is None or level_of(actor) >= Least.TEXT
+
+
+class WithoutText:
+    """A service as whoever acts may see it: without text, and without programs, or the whole."""
+
+    def __init__(self, service: object) -> None:
+        self._service = service
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an operation or a property of the service."""
+        found = getattr(self._service, name)
+        if name in _SERVICES:
+            return WithoutText(found)
+        actor = acting()
+        if actor is None or actor.role in (None, AccessRole.ADMIN):
+            return found
+        if not sees_text():
+            is_plain = name in PLAIN_RESULTS
+            return (
+                _blanked(found, is_plain=is_plain)
+                if callable(found)
+                else blank(found, is_plain=is_plain)
+            )
+        return _without_programs(found) if name in ("create", "edit") else found
+
+
+def _without_programs(found: Callable[..., Any]) -> Callable[..., Any]:
+    """Refuse jobs that run programs: with one, an operator could read and change the settings."""
+
+    def call(*given: object, **named: object) -> Any:
+        for one in (*given, *named.values()):
+            if isinstance(getattr(one, "payload", None), Program):
+                raise RoleTooLow(f"a job that runs a program needs the role {Least.ADMIN}")
+        return found(*given, **named)
+
+    return call
+
+
+def _blanked(found: Callable[..., Any], *, is_plain: bool) -> Callable[..., Any]:
+    """Return an operation whose result has no text, and which cannot search in it."""
+
+    def call(*given: object, **named: object) -> Any:
+        _refuse_search(inspect.signature(found).bind(*given, **named).arguments)
+        result = found(*given, **named)
+        if inspect.isasyncgen(result):
+            raise RoleTooLow(f"this needs the role {Least.TEXT}")
+        return (
+            _awaited(result, is_plain=is_plain)
+            if inspect.isawaitable(result)
+            else blank(result, is_plain=is_plain)
+        )
+
+    return call
+
+
+async def _awaited(result: Awaitable[object], *, is_plain: bool) -> object:
+    try:
+        return blank(await result, is_plain=is_plain)
+    except _SAID_TO_ALL:
+        raise
+    except GoclawError:
+        # Its words could be a name, or the candidates for one.
+        raise NotFound("there is nothing with this id or key") from None
+
+
+def _refuse_search(arguments: Mapping[str, object]) -> None:
+    """Refuse what would find out by trying whether a word is in a text or name."""
+    asked = arguments.get("asked")
+    if asked is not None and not _ID.fullmatch(str(asked)):
+        raise RoleTooLow(f"without its whole id a job needs the role {Least.TEXT}")
+    texts = [arguments.get("search")]
+    texts += [getattr(one, _SEARCHES.get(type(one), ""), "") for one in arguments.values()]
+    if any(texts):
+        raise RoleTooLow(f"to search in texts and names needs the role {Least.TEXT}")
+
+
+def blank(value: Any, *, is_plain: bool = False) -> Any:
+    """Return a value without text. Raises ``TypeError`` for a type that it does not know."""
+    match value:
+        case str() if isinstance(value, Enum) or is_plain or not value:
+            return value
+        case str():
+            return HIDDEN
+        case bytes():
+            return value if is_plain else b""
+        case _ if isinstance(value, _SCALARS):
+            return value
+        case list() | tuple() | frozenset() | set():
+            return type(value)(blank(one, is_plain=is_plain) for one in value)
+        case Mapping():
+            if not is_plain and any(type(key) is str for key in value):
+                return {}
+            return {key: blank(one, is_plain=is_plain) for key, one in value.items()}
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return _blank_record(value)
+        case _:
+            raise TypeError(f"whether a {type(value).__name__} has text is not known")
+
+
+def _blank_record(value: Any) -> Any:
+    kind: type = type(value)
+    plain = plain_fields(kind)
+    changes = {}
+    for field in fields(value):
+        before = getattr(value, field.name)
+        after = blank(before, is_plain=field.name in plain)
+        if after is not before and after != before:
+            changes[field.name] = after
+    return replace(value, **changes) if changes else value
+
+
+@cache
+def plain_fields(kind: type) -> frozenset[str]:
+    """Return the fields of a record that have no text."""
+    named = PLAIN.get(kind.__name__, "").split()
+    typed = (name for name, hint in hints_of(kind).items() if not may_be_text(hint))
+    return frozenset((*named, *typed))
+
+
+def hints_of(kind: type) -> dict[str, Any]:
+    """Return the types of the fields of a record, also those imported only for checkers."""
+    known = {
+        name: one
+        for module in list(sys.modules.values())
+        if getattr(module, "__name__", "").startswith("goclaw_py.")
+        for name, one in vars(module).items()
+        if isinstance(one, type)
+    }
+    found = get_type_hints(kind, localns=known)
+    return {field.name: found[field.name] for field in fields(kind)}
+
+
+def may_be_text(hint: object) -> bool:
+    """Return whether a value of this type may be a text: a bare string, or anything."""
+    return any(part in (str, bytes, object, Any) for part in _parts(hint))
+
+
+def _parts(hint: object) -> Iterator[object]:
+    yield hint
+    for part in get_args(hint):
+        yield from _parts(part)

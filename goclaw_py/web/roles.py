@@ -1,0 +1,309 @@
+"""The least role of every route over TCP, in one table (SPEC SEC-8).
+
+``Guard`` asks it before an app sees the request. A request may match several paths, such as
+``/api/jobs/{job}`` and ``/api/jobs/{job}/log``; the strictest of them counts, so that it does not
+matter which of them a router takes first. What is not in the table is for admins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import cache, lru_cache
+from typing import Final
+
+from goclaw_py.model.actors import AccessRole, Actor
+from goclaw_py.model.errors import GoclawError
+
+
+class RoleTooLow(GoclawError):
+    """Who acts may not do this; the message names the role that it needs."""
+
+
+class Least(IntEnum):
+    """The least that a request needs; each includes those before it."""
+
+    VIEWER = 0
+    TEXT = 1
+    """A viewer who may read the text of messages, or more."""
+
+    OPERATOR = 2
+    ADMIN = 3
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return "viewer who may read text" if self is Least.TEXT else self.name.lower()
+
+
+ROUTES: Final[Mapping[Least, str]] = {
+    Least.VIEWER: """
+        GET /healthz
+        GET /readyz
+        GET /metrics
+        GET /openapi.json
+        GET /api/status
+        GET /api/channels
+        GET /api/lanes
+        GET /api/nodes
+        GET /api/usage
+        GET /api/usage/times
+        GET /api/grants
+        GET /api/people
+        POST /api/names
+        GET /api/pairing
+        GET /api/heard
+        GET /api/chats
+        GET /api/web/guests
+        GET /api/sessions
+        GET /api/sessions/{key:path}
+        GET /api/sessions/{key:path}/queue
+        GET /api/runs
+        GET /api/runs/counts
+        GET /api/runs/active
+        GET /api/runs/timeline
+        GET /api/runs/density
+        GET /api/runs/{prefix}
+        GET /api/outbox
+        GET /api/outbox/counts
+        GET /api/outbox/{row_id}
+        GET /api/inbox
+        GET /api/inbox/{row_id}
+        GET /api/schedule
+        GET /api/jobs
+        GET /api/jobs/{job}
+        GET /api/jobs/{job}/log
+        GET /api/jobs/{job}/stats
+        GET /api/jobs/{job}/upcoming
+        GET /api/jobs/{job}/route
+        GET /api/occurrences
+        GET /api/occurrences/{occurrence}
+        GET /api/scheduler
+        GET /api/scheduler/counts
+        GET /api/scheduler/stats
+        GET /api/scheduler/zone
+        GET /api/heartbeats
+        GET /api/heartbeats/{agent}
+        GET /api/heartbeats/{agent}/runs
+        GET /api/heartbeat-runs
+        GET /api/heartbeat-runs/{heartbeat_run}
+        GET /api/agents
+        GET /static/{name}
+        GET /login
+        POST /login
+        POST /logout
+        POST /theme
+        GET /forbidden
+        GET /
+        GET /live/now
+        GET /runs
+        GET /live/runs
+        GET /timeline
+        GET /live/timeline
+        GET /sessions
+        GET /live/sessions
+        GET /jobs
+        GET /live/jobs
+        GET /jobs/view
+        GET /live/job
+        GET /jobs/{job}
+        GET /heartbeats
+        GET /live/heartbeats
+        GET /heartbeats/-/view
+        GET /live/heartbeat
+        GET /heartbeats/{agent}
+        GET /deliveries
+        GET /live/deliveries
+        GET /usage
+        GET /live/usage
+        GET /people
+        GET /live/people
+        GET /health
+        GET /live/health
+    """,
+    Least.TEXT: """
+        GET /api/runs/events
+        GET /api/runs/{prefix}/record
+        GET /api/sessions/{key:path}/history
+        GET /api/why
+        GET /api/schedule/{slug}
+        GET /api/logs
+        GET /api/logs/events
+        GET /api/approvals
+        GET /api/approvals/{prefix}
+        GET /api/heartbeats/{agent}/dry-run
+        GET /api/heartbeats/{agent}/checklist
+        GET /api/agents/{agent}/events
+        GET /sessions/view
+        GET /live/session
+        GET /runs/view
+        GET /live/run
+        GET /runs/{prefix}
+        GET /heartbeats/{agent}/dry-run
+        GET /approvals
+        GET /live/approvals
+        GET /why
+        GET /live/why
+        GET /logs
+        GET /live/logs
+    """,
+    Least.OPERATOR: """
+        POST /api/sessions/{key:path}/messages
+        POST /api/sessions/{key:path}/stop
+        POST /api/sessions/{key:path}/reset
+        PUT /api/sessions/{key:path}/title
+        DELETE /api/sessions/{key:path}
+        POST /api/sessions/{key:path}/fork
+        POST /api/runs/{prefix}/replay
+        POST /api/outbox/retry
+        POST /api/outbox/drop
+        POST /api/inbox/retry
+        POST /api/inbox/drop
+        PUT /api/lanes/{name:path}
+        POST /api/approvals/{prefix}/decide
+        POST /api/grants/revoke
+        PUT /api/schedule/{slug}
+        PATCH /api/schedule/{slug}
+        DELETE /api/schedule/{slug}
+        POST /api/schedule/{slug}/run
+        POST /api/jobs
+        PATCH /api/jobs/{job}
+        DELETE /api/jobs/{job}
+        POST /api/jobs/{job}/run
+        POST /api/scheduler/preview
+        PUT /api/scheduler/zone
+        POST /api/heartbeats/{agent}/run
+        PUT /api/heartbeats/{agent}/switch
+        PUT /api/heartbeats/{agent}/mute
+        PUT /api/heartbeats/{agent}/checklist
+        POST /api/heartbeats/{agent}/checklist/items
+        POST /api/heartbeats/{agent}/checklist/items/{number}/done
+        POST /api/agents/{agent}/events
+        GET /api/chat/{chat}/events
+        POST /api/chat/{chat}/messages
+        POST /api/chat/{chat}/press
+        POST /api/chat/{chat}/confirm
+        GET /api/config
+        GET /api/settings
+        POST /stop
+        POST /sessions/reset
+        GET /jobs/new
+        POST /jobs/new
+        GET /jobs/preview
+        GET /jobs/{job}/edit
+        POST /jobs/{job}/edit
+        POST /jobs/{job}/{action}
+        POST /heartbeats/{agent}/checklist/{action}
+        POST /heartbeats/{agent}/{action}
+        POST /deliveries/all
+        POST /deliveries/selected
+        POST /deliveries/outbox/retry
+        POST /deliveries/outbox/drop
+        POST /deliveries/inbox/retry
+        POST /deliveries/inbox/drop
+        POST /approvals/decide
+        POST /approvals/revoke
+        GET /settings
+        GET /chat
+        GET /live/chat
+        GET /chat/new
+        GET /chat/export
+        POST /chat/markdown
+        GET /chat/delete
+        POST /chat/delete
+        POST /chat/rename
+        POST /chat/decide
+        POST /chat/files
+        GET /chat/file
+    """,
+    Least.ADMIN: """
+        POST /api/nodes/{node}/drain
+        POST /api/settings
+        GET /api/settings/history
+        POST /api/people/revoke
+        POST /api/pairing/approve
+        POST /api/chats/allow
+        POST /api/web/guests
+        GET /api/web/sign-ins
+        DELETE /api/web/sign-ins
+        DELETE /api/web/sign-ins/{sign_in}
+        GET /api/tokens
+        POST /api/tokens
+        DELETE /api/tokens/{name:path}
+        GET /sign-ins
+        POST /sign-ins/end
+        GET /tokens
+        POST /tokens/create
+        POST /tokens/revoke
+        GET /settings/edit
+        POST /settings/edit
+        POST /settings/chat
+        POST /people/invite
+        POST /people/approve
+        POST /people/revoke
+        POST /people/groups
+    """,
+}
+"""The routes of the API and of the dashboard; those of guests are behind a door of their own."""
+
+_PARAMETER: Final = re.compile(r"\{\w+(:path)?\}")
+
+
+def routes() -> Iterator[tuple[str, str, Least]]:
+    """Yield method, path and least role of every route."""
+    for least, lines in ROUTES.items():
+        for line in lines.split("\n"):
+            if line.strip():
+                method, path = line.split()
+                yield method, path, least
+
+
+@cache
+def _patterns() -> dict[str, list[tuple[re.Pattern[str], Least]]]:
+    found: dict[str, list[tuple[re.Pattern[str], Least]]] = {}
+    for method, path, least in routes():
+        found.setdefault(method, []).append((_pattern(path), least))
+    return found
+
+
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return a pattern that matches whatever a router takes for this path.
+
+    That is also a path with the end of a line behind it, as ``$`` of their patterns does.
+    """
+    fixed = _PARAMETER.split(path)[::2]
+    kinds = [".*" if kind else "[^/]+" for kind in _PARAMETER.split(path)[1::2]]
+    text = "".join(re.escape(part) + kind for part, kind in zip(fixed, [*kinds, ""], strict=True))
+    return re.compile(text + r"\n?", re.DOTALL)
+
+
+@lru_cache(maxsize=1024)
+def least_of(method: str, path: str) -> Least:
+    """Return the least that a request needs."""
+    patterns = _patterns().get("GET" if method == "HEAD" else method, ())
+    return max((least for one, least in patterns if one.fullmatch(path)), default=Least.ADMIN)
+
+
+def level_of(actor: Actor) -> Least:
+    """Return the most that an actor may; without a role no text either."""
+    match actor.role:
+        case AccessRole.ADMIN:
+            return Least.ADMIN
+        case AccessRole.OPERATOR:
+            return Least.OPERATOR
+        case AccessRole.VIEWER if actor.reads_text:
+            return Least.TEXT
+        case _:
+            return Least.VIEWER
+
+
+def may(actor: Actor, method: str, path: str) -> bool:
+    """Return whether an actor may send a request. Admins cost no look at the table."""
+    return actor.role is AccessRole.ADMIN or level_of(actor) >= least_of(method, path)
+
+
+def refusal_of(actor: Actor, method: str, path: str) -> str:
+    """Return the sentence for who may not."""
+    has = "viewer without text" if level_of(actor) is Least.VIEWER else str(actor.role)
+    wanted = least_of(method, path)
+    return f"this needs the role {wanted}; {actor.name or 'nobody'} has the role {has}"
