@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
-import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -21,6 +20,7 @@ from typing import Any, Final, cast, get_args, get_type_hints
 
 from goclaw_py.jobs.models import Program
 from goclaw_py.model.actors import AccessRole, acting
+from goclaw_py.model.display_names import KnownNames, display_name
 from goclaw_py.model.errors import (
     BadUsageQuery,
     GoclawError,
@@ -179,6 +179,9 @@ class WithoutText:
         if actor is None or actor.role in (None, AccessRole.ADMIN):
             return found
         if not sees_text():
+            if name == "names":
+                # Names are titles, too, and those of jobs are their first words.
+                return _names_of_ids
             is_plain = name in PLAIN_RESULTS
             return (
                 _blanked(found, is_plain=is_plain)
@@ -215,6 +218,10 @@ def _blanked(found: Callable[..., Any], *, is_plain: bool) -> Callable[..., Any]
         )
 
     return call
+
+
+async def _names_of_ids(keys: Collection[str]) -> dict[str, str]:
+    return {key: display_name(key, KnownNames()) for key in keys}
 
 
 async def _awaited(result: Awaitable[object], *, is_plain: bool) -> object:
@@ -282,15 +289,8 @@ def plain_fields(kind: type) -> frozenset[str]:
 
 
 def hints_of(kind: type) -> dict[str, Any]:
-    """Return the types of the fields of a record, also those imported only for checkers."""
-    known = {
-        name: one
-        for module in list(sys.modules.values())
-        if getattr(module, "__name__", "").startswith("goclaw_py.")
-        for name, one in vars(module).items()
-        if isinstance(one, type)
-    }
-    found = get_type_hints(kind, localns=known)
+    """Return the types of the fields of a record."""
+    found = get_type_hints(kind)
     return {field.name: found[field.name] for field in fields(kind)}
 
 

@@ -46,7 +46,11 @@ def names() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for module in list(sys.modules.values()):
         if getattr(module, "__name__", "").startswith("goclaw_py."):
-            found |= vars(module)
+            found |= {
+                name: one
+                for name, one in vars(module).items()
+                if getattr(one, "__module__", "").startswith("goclaw_py.")
+            }
     return found
 
 
