@@ -75,7 +75,7 @@ def outputs(stage: Stage, address: str) -> Iterator[tuple[str, str]]:
 
 def _helps(stage: Stage) -> Iterator[tuple[str, str]]:
     """Return the help of all commands."""
-    waiting = deque([()])
+    waiting: deque[tuple[str, ...]] = deque([()])
     while waiting:
         command = waiting.popleft()
         printed = stage.goclaw(*command, "--help")
