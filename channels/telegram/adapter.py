@@ -149,16 +149,15 @@ class TelegramChannel:
         return None if self._webhook is None else self._webhook.hook
 
     def reaches(self, chat: str) -> bool:  # noqa: ARG002  every chat shares the bot's fate
-        """Return False while the token is refused."""
+        """Return False while the token is refused, or that of a bot that is not connected."""
         return not (self._refused or self._ending)
 
     def pace(self, chat: str) -> RateLimit:
         """Return the server's limits, see https://core.telegram.org/bots/faq."""
         settings = self._settings
-        is_group = chat.startswith("-")
         return RateLimit(
             gap_s=settings.chat_gap_s,
-            per_minute=(settings.group_per_minute or None) if is_group else None,
+            per_minute=(settings.group_per_minute or None) if chat.startswith("-") else None,
             account_per_s=settings.account_per_second or None,
         )
 
@@ -241,7 +240,7 @@ class TelegramChannel:
 
         Otherwise a post that waits for the connection could arrive after the run has ended.
         """
-        if self._connecting.locked():
+        if self._refused or self._connecting.locked():
             raise NotSent("the bot is being connected")
         bot = self._settings.bot_id
         posted = self._sending.post_draft(numbered(bot, beginning))
@@ -330,8 +329,7 @@ class TelegramChannel:
             await asyncio.wait(self._closing, timeout=_CLOSE_WITHIN_S)
         for task in self._closing:
             task.cancel()
-        if self._closing:
-            await asyncio.wait(self._closing)
+        await asyncio.gather(*self._closing, return_exceptions=True)
         async with self._connecting:
             self._closed = True
             client, self._client = self._client, None
@@ -412,12 +410,14 @@ class TelegramChannel:
         _log.info("token_changed", extra={"account": self.account})
         async with self._connecting:
             client, self._client = self._client, None
-            self._settings = settings
+            before, self._settings = self._settings, settings
         if client is not None:
             await client.close()
         if self._webhook is not None:
             self._webhook.use(settings)
         self._accepted()
+        # Another bot may be that of another account, so nothing is sent before it receives.
+        self._refused = settings.bot_id != before.bot_id
         return True
 
     # ------------------------------------------------------------------ showing

@@ -40,6 +40,8 @@ class ChannelSupervisor:
         self._views = {
             id(c): ChannelView(c.name, c.account, ChannelState.STARTING, "") for c in self._channels
         }
+        self._identities = {id(c): c.identity for c in self._channels}
+        """Which bot each account has received for, or is to: no other account may become it."""
         self._waiting: set[WakeEvent] = set()
 
     def look(self) -> None:
@@ -75,20 +77,45 @@ class ChannelSupervisor:
 
     async def _receive(self, channel: Channel, intake: InboundHandler) -> None:
         """Receive until that ends; after a refusal, wait until a retry makes sense."""
-        lease = channel.lease
+        lease = None
         try:
+            if reason := self._duplicates(channel):
+                raise ChannelRefused(reason)
+            lease = channel.lease
             await self._lease(channel, lease)
             self._show(channel, ChannelState.CONNECTED)
             await channel.receive(intake)
         except ChannelRefused as error:
-            facts = {**_facts(channel), "reason": str(error)}
-            log.error("channel_stopped", extra=facts)  # noqa: TRY400  the reason says it all
-            self._show(channel, ChannelState.STOPPED, str(error))
+            self._stop(channel, str(error))
         finally:
             await self._give_back(channel, lease)
-        if self._views[id(channel)].state is ChannelState.STOPPED:
+        while self._views[id(channel)].state is ChannelState.STOPPED:
             await channel.until_retry()
+            # A server accepts the token of another account as well.
+            if not (reason := self._duplicates(channel)):
+                break
+            self._stop(channel, reason)
         self._show(channel, ChannelState.STARTING, "it has ended, and starts again")
+
+    def _duplicates(self, channel: Channel) -> str:
+        """Return why an account must not receive; "" unless its bot is that of another one.
+
+        A token that changes at run time can be that of another account. Both would receive each
+        other's messages, and the end of one would release the lease of the other.
+        """
+        identity = channel.identity
+        for other in self._channels:
+            if other is channel or identity is None:
+                continue
+            if other.identity == identity == self._identities[id(other)]:
+                return f"its token is that of account {other.account}"
+        self._identities[id(channel)] = identity
+        return ""
+
+    def _stop(self, channel: Channel, reason: str) -> None:
+        if self._views[id(channel)].detail != reason:
+            log.error("channel_stopped", extra={**_facts(channel), "reason": reason})
+        self._show(channel, ChannelState.STOPPED, reason)
 
     async def _give_back(self, channel: Channel, lease: str | None) -> None:
         """Release a lease, so that another gateway may receive, perhaps with a valid token."""

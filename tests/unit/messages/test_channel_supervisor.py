@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 
 import pytest
@@ -13,6 +13,7 @@ from goclaw_py.messages.channel_supervisor import ChannelSupervisor
 from goclaw_py.model.errors import ChannelRefused
 from goclaw_py.model.ids import NodeId
 from goclaw_py.model.messages import Inbound, InboundMessage
+from goclaw_py.ports.channel import InboundHandler
 from goclaw_py.ports.store import Node
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
@@ -113,6 +114,68 @@ async def test_a_channel_that_is_refused_starts_again_when_that_is_worth_a_try()
         assert not await others_lease(store, "bot:2")
         await refused.deliver(message("hello"))
         assert intake.texts == ["hello"]
+
+
+class NewToken(Exception):
+    """Ends ``receive``."""
+
+
+class Renewable(RecordingChannel):
+    """A bot whose token may be replaced, as Telegram's: ``lease`` is that of the present one."""
+
+    async def receive(self, intake: InboundHandler) -> None:
+        with suppress(NewToken):
+            await super().receive(intake)
+
+    async def until_retry(self) -> None:
+        await asyncio.sleep(60)  # its server accepts the token
+
+
+OF_WORK = ("stopped", "its token is that of account work")
+
+
+@pytest.mark.parametrize("at", ["receiving", "stopped"])
+async def test_a_token_that_becomes_that_of_another_account_stops_only_its_own(
+    at: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two accounts with one bot would answer each other's messages, or some of them twice."""
+    store = FlakyStore()
+    work, home = Renewable(account="work", lease="bot:1"), Renewable(account="home", lease="bot:2")
+    async with supervised(home, work, store=store) as (supervisor, intake):
+        await asyncio.sleep(1)
+        if at == "stopped":
+            home.break_off(REFUSED)
+            await asyncio.sleep(1)
+        home.lease = "bot:1"
+        if at == "receiving":
+            home.break_off(NewToken())
+        await asyncio.sleep(600)
+        assert looks(supervisor) == [OF_WORK, CONNECTED]
+        assert home.receiving == 0
+        assert not await others_lease(store), "the lease of the other account"
+        assert await others_lease(store, "bot:2")
+        reasons = [vars(r)["reason"] for r in caplog.records if r.msg == "channel_stopped"]
+        assert reasons.count(OF_WORK[1]) == 1, "no log line for each look"
+        await work.deliver(message("undisturbed"))
+        assert intake.texts == ["undisturbed"]
+        home.lease = "bot:3"
+        await until(lambda: home.receiving == 1, within_s=70)
+        assert looks(supervisor) == [CONNECTED, CONNECTED]
+
+
+async def test_two_accounts_may_change_their_bots_for_each_others() -> None:
+    """At first the one that changes first has the token of the other."""
+    work, home = Renewable(account="work", lease="bot:1"), Renewable(account="home", lease="bot:2")
+    async with supervised(work, home) as (supervisor, _):
+        home.lease = "bot:1"
+        home.break_off(NewToken())
+        await asyncio.sleep(10)
+        assert looks(supervisor) == [CONNECTED, OF_WORK]
+        work.lease = "bot:2"
+        work.break_off(NewToken())
+        await asyncio.sleep(70)
+        assert looks(supervisor) == [CONNECTED, CONNECTED]
+        assert (work.receiving, home.receiving) == (1, 1)
 
 
 async def test_a_channel_that_breaks_while_it_is_stopped_does_not_end_the_others() -> None:

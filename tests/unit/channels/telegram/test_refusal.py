@@ -189,6 +189,24 @@ async def test_the_token_of_another_bot_needs_another_lease() -> None:
         assert channel.lease == "telegram:4343"
 
 
+async def test_nothing_is_sent_by_another_bot_before_the_channel_receives_with_it() -> None:
+    """SPEC CHAN-8: it may be the bot of another account, which nobody knows before."""
+    other = "4343:AAanother-bot_for-tests-only-1234567"
+    bot = ScriptedClient()
+    file = TokenFile(SETTINGS, {SETTINGS.token: refusing("get_me"), other: bot})
+    async with file.channel() as channel:
+        file.settings = replace(SETTINGS, token=other)
+        await asyncio.wait_for(channel.receive(Notebook()), MINUTE)
+        await asyncio.wait_for(channel.until_retry(), 2 * MINUTE)
+        assert not channel.reaches("7")
+        with pytest.raises(NotSent):
+            await channel.post_draft(OutboundMessage(Target("telegram", "default", "7"), "x"))
+        assert bot.sent == []
+        async with meanwhile(channel.receive(Notebook())):
+            await asyncio.sleep(1)
+            assert channel.reaches("7")
+
+
 async def test_a_stopped_channel_asks_the_server_about_its_token_every_minute() -> None:
     client = refusing("get_me")
     async with over(client) as channel:
