@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -99,13 +99,10 @@ class ChatRunExecutor:
         self._channels = channels
         self._clock = clock
         self._turns: dict[RunId, Turn] = {}
-        self._children = tools.children
-        self._contexts = tools.contexts
-        self._drafts = tools.drafts
-        self._feed = tools.feed
+        self._children, self._contexts = tools.children, tools.contexts
+        self._drafts, self._feed = tools.drafts, tools.feed
         self._budget_tracker = tools.budget_tracker
-        self._received = tools.received
-        self._replies = tools.replies
+        self._received, self._replies = tools.received, tools.replies
         self._jobs = tools.jobs
         self.chains = tools.chains
         self._drafts.shows_first = self._had_effect
@@ -124,10 +121,8 @@ class ChatRunExecutor:
         ask: Ask,
     ) -> None:
         """Set the dependencies. Call it once, before anything runs."""
-        self._dispatcher = dispatcher
-        self._agent_executor = agent_executor
-        self._outages = outages
-        self._ask = ask
+        self._dispatcher, self._agent_executor = dispatcher, agent_executor
+        self._outages, self._ask = outages, ask
 
     def owns(self, run_id: RunId) -> bool:
         """Return whether it is a chat turn without a stored end."""
@@ -293,20 +288,27 @@ class ChatRunExecutor:
             policy = self._contexts.throttled(turn.session, turn.policy)
             self._dispatcher.set_concurrency(turn.session, policy.concurrency)
 
-    async def record(self, ended: Ending, error: BaseException | None) -> None:
-        """Store the end of a turn, with its reply.
+    def record(self, ended: Ending, error: BaseException | None) -> Coroutine[None, None, None]:
+        """Store the end of a turn, with its reply, when awaited.
 
-        Returns when that is done, or another node owns the session. An end that cannot be stored
+        That returns when it is done, or another node owns the session. An end that cannot be stored
         because of a bug is stored as a failure; otherwise its messages would never end.
         """
         turn = self._turns[ended.run_id]
+        if ended.is_dropped:
+            self.drop(turn, ended)  # immediately: a stop in the same batch must know of it
+        return self._record_in_order(turn, ended, error)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _record_in_order(
+        self, turn: Turn, ended: Ending, error: BaseException | None
+    ) -> None:
         try:
             with self._abandoned.storing(ended, turn.session) as stored:
                 await self._record(turn, ended, error, stored)
         finally:
             turn.ended.set()
-
-    # ------------------------------------------------------------------ inside
 
     async def _record(
         self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
@@ -430,9 +432,8 @@ class ChatRunExecutor:
         turn, ended = end.turn, end.ended
         if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
             return  # its rows stay as they are and run after the restart
-        if ended.outcome in (Outcome.DROPPED, Outcome.REJECTED):
-            self.drop(turn, ended)
-            return
+        if ended.is_dropped:
+            return  # its rows end with their notice
         rows, say, now = [row.id for row in turn.rows], end.say, self._clock.now()
 
         async def settle() -> None:

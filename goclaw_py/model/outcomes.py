@@ -113,6 +113,12 @@ class Ending:
     outcome: Outcome
     reason: Reason | None = None
 
+    @property
+    def is_dropped(self) -> bool:
+        """Return whether it was dropped or refused before it began, which its sender learns."""
+        is_left = self.reason is Reason.DRAINING  # for the next process
+        return self.outcome in (Outcome.DROPPED, Outcome.REJECTED) and not is_left
+
 
 def stop_reason(*, everything: bool) -> Reason:
     """Return the reason of stopped requests."""

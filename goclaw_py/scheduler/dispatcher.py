@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable, Coroutine, Set
+from contextvars import copy_context
 from functools import partial
 from typing import Protocol, assert_never
 
@@ -43,8 +44,11 @@ class RunHandler(Protocol):
     async def work(self, run_id: RunId) -> None:
         """Execute the run. Returning is completion, an exception is failure."""
 
-    async def record(self, ended: Ending, error: BaseException | None) -> None:
-        """Store how a request ended. The run keeps its slots until this returns."""
+    def record(self, ended: Ending, error: BaseException | None) -> Coroutine[None, None, None]:
+        """Store how a request ended. The run keeps its slots until that returns.
+
+        The call itself comes before anything else happens, the rest in a task.
+        """
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """A request became part of another one, which waits or has just taken it."""
@@ -262,16 +266,12 @@ class Dispatcher:
     def _record(self, effect: Ended, error: BaseException | None) -> None:
         request = effect.request
         ended = Ending(request.id, effect.outcome, effect.reason)
-        recording = self._record_end(request, ended, error)
-        task = self._loop.create_task(recording, name=f"end {request.id}")
+        recording = self._host.record(ended, error)
+        context = copy_context()
+        context.run(work_on, run_id=request.id, session=request.session)
+        task = self._loop.create_task(recording, name=f"end {request.id}", context=context)
         self._records[request.id] = task
         task.add_done_callback(partial(self._on_recorded, request))
-
-    async def _record_end(
-        self, request: Request, ended: Ending, error: BaseException | None
-    ) -> None:
-        work_on(run_id=request.id, session=request.session)
-        await self._host.record(ended, error)
 
     def _on_recorded(self, request: Request, task: asyncio.Task[None]) -> None:
         run_id = request.id

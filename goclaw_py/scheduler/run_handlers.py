@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from typing import Protocol
 
 from goclaw_py.model.ids import RunId
@@ -30,9 +31,9 @@ class RunHandlers:
         """Execute the run."""
         await self._of(run_id).work(run_id)
 
-    async def record(self, ended: Ending, error: BaseException | None) -> None:
+    def record(self, ended: Ending, error: BaseException | None) -> Coroutine[None, None, None]:
         """Store how a request ended."""
-        await self._of(ended.run_id).record(ended, error)
+        return self._of(ended.run_id).record(ended, error)
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Only chat messages join others."""
