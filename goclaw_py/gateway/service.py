@@ -132,7 +132,10 @@ class GatewayControl(StoreControl):
         stopped = self._canceller.stop(session, everything=everything)
         report = stopped.report
         if stopped.nothing:
-            report = await self._remote_canceller.stop(session, everything=everything) or report
+            remote = await self._remote_canceller.stop(session, everything=everything)
+            if remote is None:  # this node may have taken it over meanwhile
+                stopped = self._canceller.stop(session, everything=everything)
+            report = stopped.report if remote is None else remote
         try:
             await self._canceller.keep(stopped)
             if everything:

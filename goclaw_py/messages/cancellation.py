@@ -166,6 +166,11 @@ class RunCanceller:
         """Return whether something runs or waits in a session, also for a provider."""
         return bool(self.runs(session)) or self._outages.has_session(session)
 
+    async def has_more_to_take_up(self, session: SessionKey) -> bool:
+        """Return whether messages of a session wait that this process does not have."""
+        waiting = await self._store.unanswered(session, ended=False)
+        return not self._mailboxes.has_all({one.id for one in waiting if not one.asking_run})
+
     def of_others(self, session: SessionKey, by: str) -> tuple[InboundMessage, ...]:
         """Return the messages of running and waiting runs, except this sender's."""
         turns = self._turns([run.id for run in self.runs(session)])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 from goclaw_py.cluster.rpc import Facts, NodeRpc
 from goclaw_py.messages.cancellation import CancelResult, RunCanceller
 from goclaw_py.model.chat_commands import StopCommand
-from goclaw_py.model.errors import GoclawError, NotFound
+from goclaw_py.model.errors import GoclawError, NodeSilent, NotFound
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
 from goclaw_py.model.outcomes import stop_reason
@@ -23,6 +24,10 @@ log = logging.getLogger(__name__)
 _STOP: Final = "stop"
 _STOP_JOBS: Final = "stop_jobs"
 _RESET: Final = "reset"
+
+_LOOK_S: Final = 0.2
+_LOOKS: Final = 25
+"""How often is looked whether a session of a dead node was taken over: until long after it is."""
 
 
 class RemoteCanceller:
@@ -53,13 +58,14 @@ class RemoteCanceller:
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport | None:
         """Stop on the node that owns a session; None if no other node does.
 
-        Raises ``NodeSilent`` and ``StoreUnavailable``.
+        If its owner has died, waits until another node, perhaps this one, has taken the session
+        over. Raises ``NodeSilent`` and ``StoreUnavailable``.
         """
         answer = await self._ask_owner(session, _STOP, everything=everything)
         return None if answer is None else _report(answer)
 
     async def reset(self, session: SessionKey) -> bool:
-        """Stop and start a new history there; False if no other node owns the session."""
+        """Stop and start a new history there, as ``stop``; False if no other node owns it."""
         return await self._ask_owner(session, _RESET) is not None
 
     async def stop_jobs(
@@ -113,13 +119,36 @@ class RemoteCanceller:
         return [node.id for node in nodes if node.id != here and node.is_live(now)]
 
     async def _ask_owner(self, session: SessionKey, what: str, **facts: object) -> Facts | None:
-        owner = await self._store.owner(session)
-        if owner is None or owner == self._node():
+        dead = None
+        for _ in range(_LOOKS):
+            owner = await self._store.owner(session)
+            if owner is not None and owner != self._node():
+                try:
+                    return await self._ask(owner, what, session=session, **facts)
+                except NotFound:
+                    dead = owner  # another node, perhaps this one, continues its runs
+            elif not await self._canceller.has_more_to_take_up(session):
+                return None
+            await asyncio.sleep(_LOOK_S)
+        if dead is None:
             return None
+        raise NodeSilent(f"node {dead} has died, and no node has taken its sessions over; repeat")
+
+    async def _ask(self, node: NodeId, what: str, **facts: object) -> Facts:
+        """Call a node; a silent one is waited for until it renews its lease, or loses it."""
+        before = await self._lease_of(node)
         try:
-            return await self._calls.ask(owner, what, session=session, **facts)
-        except NotFound:
-            return None  # It has died: whoever takes the session over begins with what waits.
+            return await self._calls.ask(node, what, **facts)
+        except NodeSilent:
+            while (lease := await self._lease_of(node)) > self._clock.now():
+                if lease != before:
+                    raise
+                await asyncio.sleep(_LOOK_S)
+            raise NotFound(f"node {node} has died") from None
+
+    async def _lease_of(self, node: NodeId) -> datetime:
+        leases = [one.lease_until for one in await self._store.nodes() if one.id == node]
+        return leases[0] if leases else datetime.min.replace(tzinfo=UTC)
 
     # ------------------------------------------------------------------ asked by others
 
