@@ -20,7 +20,7 @@ from channels.telegram.lost_drafts import LostDrafts
 from channels.telegram.marks import Marks
 from channels.telegram.menu import publish_commands
 from channels.telegram.native import NativeDrafts
-from channels.telegram.outage import Outage, health_of
+from channels.telegram.outage import STARTING, Outage, health_of
 from channels.telegram.polling import Poller
 from channels.telegram.probe import probe
 from channels.telegram.sending import (
@@ -138,8 +138,7 @@ class TelegramChannel:
             state = self._refusal.state if self._refused else ChannelState.RECONNECTING
             return ChannelHealth(state, refusal)
         if self._start is not None:
-            starting = ChannelHealth(ChannelState.STARTING)
-            return health_of([self._start]) if self._start.sentence else starting
+            return health_of([self._start]) if self._start.sentence else STARTING
         part = self._poller or self._webhook
         return HEALTHY if part is None else part.health
 
@@ -462,7 +461,8 @@ class TelegramChannel:
         task.add_done_callback(self._closing.discard)
 
     def _starting(self) -> Outage:
-        return Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S)
+        state = ChannelState.RECONNECTING if self.handle else ChannelState.STARTING
+        return Outage("Telegram cannot be reached", self.account, _LONGEST_PAUSE_S, state)
 
     def _named(self, bot: Bot) -> None:
         self.handle = bot.username or None

@@ -10,6 +10,8 @@ from goclaw_py.scheduler.views import HEALTHY, ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")
 
+STARTING = ChannelHealth(ChannelState.STARTING)
+
 _DOUBLINGS = 5
 _TELL_EVERY_S = 300.0
 """The shortest time between two log lines about an outage, in seconds."""

@@ -72,7 +72,7 @@ class ChannelSupervisor:
                 await self._receive(channel, intake)
             except Exception as error:
                 log.exception("channel_crashed", extra=_facts(channel))
-                self._show(channel, ChannelState.STARTING, f"failed: {error}")
+                self._show(channel, ChannelState.FAILED, f"failed: {error}")
             await asyncio.sleep(RESTART_S)
 
     async def _receive(self, channel: Channel, intake: InboundHandler) -> None:
@@ -95,7 +95,7 @@ class ChannelSupervisor:
             if not (reason := self._duplicates(channel)):
                 break
             self._stop(channel, reason)
-        self._show(channel, ChannelState.STARTING, "it has ended, and starts again")
+        self._show(channel, ChannelState.FAILED, "it has ended, and starts again")
 
     def _duplicates(self, channel: Channel) -> str:
         """Return why an account must not receive; "" unless its bot is that of another one.

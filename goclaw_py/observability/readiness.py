@@ -98,9 +98,10 @@ def _channels(channels: Sequence[ChannelView]) -> ReadinessCheck:
         return ReadinessCheck("channels", Condition.OK, "no channel is set up")
     if not serving:
         return ReadinessCheck("channels", Condition.FAILING, f"no channel works: {counted}")
-    # What Telegram brings to an endpoint that starts is refused: a rolling restart has to wait. One
-    # that has failed must not hide the others.
-    if any(view.state is ChannelState.STARTING and not view.detail for view in channels):
+    # An account whose server has never answered may be cut off here only, and refuses webhooks: a
+    # rolling restart has to wait. A server that is lost later is no reason to go, nor is one
+    # account that has failed or is refused: it must not hide the others.
+    if any(view.state is ChannelState.STARTING for view in channels):
         return ReadinessCheck("channels", Condition.FAILING, f"a channel is starting: {counted}")
     fine = all(view.state in _FINE for view in channels)
     state = Condition.OK if fine else Condition.DEGRADED

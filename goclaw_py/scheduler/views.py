@@ -166,6 +166,9 @@ class ChannelState(StrEnum):
     """The connection of one account of a channel (SPEC CHAN-8)."""
 
     STARTING = "starting"
+    """Its server has not answered since the start of the process."""
+    FAILED = "failed"
+    """Its receiving has ended, for example by a bug; it begins again by itself."""
     WAITING = "waiting"
     """Another gateway receives for the account; this one takes over when that one ends."""
     CONNECTED = "connected"

@@ -121,13 +121,14 @@ def _channel(view: ChannelView) -> _Problem:
     return f"channel.{view.state.value}", words, _CHANNEL[view.state]
 
 
+_NETWORK: Final = Cure("It retries by itself; check the network of this machine", "goclaw doctor")
+
 _CHANNEL: Final[dict[ChannelState, tuple[Cure, ...]]] = {
-    ChannelState.STARTING: (Cure("Wait a moment", "goclaw status"),),
+    ChannelState.STARTING: (_NETWORK,),
+    ChannelState.FAILED: (Cure("It starts again by itself; read its error", "goclaw logs"),),
     ChannelState.WAITING: (Cure("Which node receives for it", "goclaw nodes list"),),
     ChannelState.CONNECTED: (),
-    ChannelState.RECONNECTING: (
-        Cure("It retries by itself; check the network of this machine", "goclaw doctor"),
-    ),
+    ChannelState.RECONNECTING: (_NETWORK,),
     ChannelState.CONFLICT: (
         Cure("Stop the other program that uses this bot's token, or give one of them another bot"),
     ),

@@ -74,7 +74,7 @@ class ChannelAnswer:
     Args:
         state: ``connected``, ``reconnecting``, ``conflict`` (another program receives for it),
             ``unauthorized`` (its token is refused), ``stopped`` (refused for minutes), ``waiting``
-            (another gateway receives for it) or ``starting``.
+            (another gateway receives for it), ``failed`` (it begins again) or ``starting``.
         detail: The problem in words; "" if there is none.
         last_received_at: When an approved person last wrote there, null if unknown.
         last_sent_at: When a message was last sent there, null if unknown.

@@ -273,6 +273,8 @@ CASES = [
     Case("channels", channel_is(ChannelState.UNAUTHORIZED), "unauthorized, x", "@BotFather"),
     Case("channels", channel_is(ChannelState.CONFLICT), "conflict, x", "other program"),
     Case("channels", channel_is(ChannelState.RECONNECTING), "reconnecting, x", "see the log"),
+    Case("channels", channel_is(ChannelState.STARTING), "starting, x", "see the log"),
+    Case("channels", channel_is(ChannelState.FAILED), "failed, x", "see the log"),
     Case("channels", silent(TELEGRAM), "no answer", "goclaw status"),
     ok("webhooks", plain, "none"),
     ok("webhooks", says(ABROAD), "https://b.example.org"),

@@ -71,7 +71,7 @@ async def test_a_channel_that_breaks_is_started_again(caplog: pytest.LogCaptureF
     async with supervised(broken, sound) as (supervisor, intake):
         broken.break_off(ValueError("a bug"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "failed: a bug"), CONNECTED]
+        assert looks(supervisor) == [("failed", "failed: a bug"), CONNECTED]
         await sound.deliver(message("still here"))
         await broken.deliver(message("here again"))
         assert intake.texts == ["still here", "here again"]
@@ -187,7 +187,7 @@ async def test_a_channel_that_breaks_while_it_is_stopped_does_not_end_the_others
     async with supervised(refused, sound) as (supervisor, intake):
         refused.break_off(ChannelRefused("wrong token"))
         await asyncio.sleep(1)
-        assert looks(supervisor) == [("starting", "failed: a bug"), CONNECTED]
+        assert looks(supervisor) == [("failed", "failed: a bug"), CONNECTED]
         await sound.deliver(message("still here"))
         assert intake.texts == ["still here"]
 

@@ -16,7 +16,8 @@ WORKS = channel(ChannelState.CONNECTED)
 STANDS_BY = channel(ChannelState.WAITING, "another gateway receives for this account")
 TROUBLED = channel(ChannelState.RECONNECTING, "no answer from api.example.org, token 123:abc")
 BEGINS = channel(ChannelState.STARTING)
-CRASHED = channel(ChannelState.STARTING, "failed: a bug")
+UNREACHED = channel(ChannelState.STARTING, "Telegram cannot be reached, for 9 s now: no route")
+CRASHED = channel(ChannelState.FAILED, "failed: a bug")
 STOPPED = channel(ChannelState.STOPPED, "wrong token 123:abc")
 WELL = Vitals(database=True, channels=(WORKS,), lag_s=0.0, draining=False)
 
@@ -51,7 +52,10 @@ def test_it_is_ready_if_nothing_fails(
     ((WORKS, TROUBLED), Condition.DEGRADED, "1 connected, 1 reconnecting (without the console)"),
     ((WORKS, BEGINS), Condition.FAILING, "a channel is starting: 1 connected, 1 starting"),
     ((STANDS_BY, BEGINS), Condition.FAILING, "a channel is starting: 1 starting, 1 waiting"),
-    ((WORKS, CRASHED), Condition.DEGRADED, "1 connected, 1 starting (without the console)"),
+    ((UNREACHED,), Condition.FAILING, "no channel works: 1 starting"),
+    ((WORKS, UNREACHED), Condition.FAILING, "a channel is starting: 1 connected, 1 starting"),
+    ((WORKS, CRASHED), Condition.DEGRADED, "1 connected, 1 failed (without the console)"),
+    ((CRASHED,), Condition.FAILING, "no channel works: 1 failed"),
     ((BEGINS,), Condition.FAILING, "no channel works: 1 starting"),
     ((STOPPED, BEGINS), Condition.FAILING, "no channel works: 1 starting, 1 stopped"),
 ])  # fmt: skip

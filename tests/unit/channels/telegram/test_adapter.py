@@ -26,7 +26,7 @@ from goclaw_py.model.messages import (
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import RunEnded, RunStarted
 from goclaw_py.ports.channel import Channel
-from goclaw_py.scheduler.views import ChannelState
+from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,
     Answer,
@@ -182,6 +182,26 @@ async def test_receiving_tells_the_bots_name_and_publishes_the_menu() -> None:
         client.menu
     )
     assert {"jobs", "timezone", "heartbeat", "mute"} <= set(client.menu)
+
+
+@pytest.mark.parametrize("settings", [SETTINGS, HOOKED], ids=["polling", "webhook"])
+async def test_it_starts_until_the_server_can_be_reached_and_never_again(
+    settings: TelegramSettings,
+) -> None:
+    """SPEC CHAN-1: a gateway that has worked stays ready through an outage of Telegram."""
+    client, seen = ScriptedClient(), list[ChannelHealth]()
+    async with over(client, settings) as channel:
+        for _ in range(2):
+            client.fail("get_me", *[NotSent("no route")] * 4)
+            async with meanwhile(channel.receive(Notebook())):
+                for wait_s in (2, 60):
+                    await asyncio.sleep(wait_s)
+                    seen.append(channel.health)
+    states = [health.state for health in seen]
+    assert states[0] is ChannelState.STARTING
+    assert "no route" in seen[0].detail
+    assert ChannelState.STARTING not in states[1:]
+    assert states[2] is ChannelState.RECONNECTING
 
 
 async def test_it_is_connected_once_the_server_has_answered() -> None:
