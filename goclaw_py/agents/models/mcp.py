@@ -17,9 +17,9 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TextIO
 
-from fastmcp.client.transports import StdioTransport
+from fastmcp.client.transports import ClientTransport, StdioTransport
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, Tool, jsonrpc_message_adapter
+from mcp.types import CONNECTION_CLOSED, Tool
 from pydantic import ValidationError
 from pydantic_ai.exceptions import ModelRetry
 from pydantic_ai.exceptions import ToolFailed as ToolRefused
@@ -29,12 +29,11 @@ from goclaw_py.agents.command.process import MARK, end_marked
 from goclaw_py.agents.models.mcp_texts import (
     NOT_IN_NAMES,
     SERVER_KEEPS,
-    UNREADABLE,
     failure_of,
-    lenient,
     name_of,
     text_of,
 )
+from goclaw_py.agents.models.responses.mcp_messages import UNREADABLE, limited_transport, reading
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.common.time_texts import lasting
@@ -51,9 +50,6 @@ for _theirs in (logging.getLogger("fastmcp"), logging.getLogger("mcp")):
     _theirs.handlers.clear()
     _theirs.propagate = True
     _theirs.setLevel(logging.WARNING)
-
-# All transports read with it.
-jsonrpc_message_adapter.validate_json = lenient(jsonrpc_message_adapter)  # type: ignore[method-assign]
 
 PATIENCE_S = 10.0
 """Seconds that runs wait for a starting server. It continues to start after that."""
@@ -349,8 +345,8 @@ class _Server:
     @asynccontextmanager
     async def _connected(self, errors: _ErrorOutput) -> AsyncIterator[MCPToolset[None]]:
         if self._spec.url:
-            headers = dict(self._spec.headers) or None
-            async with _toolset(self.name, self._spec.url, headers) as connection:
+            remote = limited_transport(self.name, self._spec.url, self._spec.headers)
+            async with _toolset(self.name, remote) as connection:
                 yield connection
             return
         async with AsyncExitStack() as stack:
@@ -367,6 +363,7 @@ class _Server:
                 keep_alive=False,
                 log_file=file,
             )
+            stack.enter_context(reading(self.name))
             connection = await stack.enter_async_context(_toolset(self.name, transport))
             # The program holds the other end by now. When it ends, so does what it says.
             file.close()
@@ -444,13 +441,10 @@ def _told(servers: Sequence[_Server], emit: Emit | None) -> Iterator[None]:
         emit(replace(waiting, is_over=True))
 
 
-def _toolset(
-    name: str, where: str | StdioTransport, headers: dict[str, str] | None = None
-) -> MCPToolset[None]:
+def _toolset(name: str, transport: ClientTransport) -> MCPToolset[None]:
     return MCPToolset(
-        where,
+        transport,
         id=name,
-        headers=headers,
         init_timeout=START_S,
         read_timeout=None,  # each call has a limit of its own
         tool_error_behavior="failed",

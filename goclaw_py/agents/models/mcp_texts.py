@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Collection
-from typing import Any, Final
+from collections.abc import Collection
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic_ai.messages import BinaryContent
 
 from goclaw_py.agents.models.scrub import hide
@@ -25,9 +22,6 @@ LONGEST_NAME = 64
 SERVER_KEEPS = 20
 """The shortest part of a server's name that is kept for a tool with a long name."""
 
-UNREADABLE: Final = "the answer cannot be read: nobody knows whether the server has done this"
-
-_PARSE_ERROR = -32700
 _MIN_SECRET = 4
 NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -81,40 +75,3 @@ def _words(given: object) -> str:
             return "\n".join(_words(item) for item in given)
         case _:
             return storable_json(given).decode()
-
-
-def lenient(messages: TypeAdapter[Any]) -> Callable[..., Any]:
-    """Return a function that reads messages in JSON as ``messages`` does, and some more.
-
-    The library drops a message that it cannot read, and the call would wait for its time limit.
-    Many servers cut a text in the middle of an emoji: JSON with half of a UTF-16 pair, which it
-    refuses. An answer of another shape becomes an error of its call.
-    """
-    read = messages.validate_json
-
-    def read_leniently(data: str | bytes | bytearray, **options: Any) -> Any:
-        try:
-            return read(data, **options)
-        except ValidationError:
-            given = _object(data)
-            if given is None:
-                raise
-            try:
-                return messages.validate_python(given, **options)
-            except ValidationError:
-                if "method" in given or not isinstance(given.get("id"), int | str):
-                    raise
-            error = {"code": _PARSE_ERROR, "message": UNREADABLE}
-            answer = {"jsonrpc": "2.0", "id": given["id"], "error": error}
-            return messages.validate_python(answer, **options)
-
-    return read_leniently
-
-
-def _object(data: str | bytes | bytearray) -> dict[str, Any] | None:
-    """Return an object without what the library cannot write again; None if it is none."""
-    try:
-        given = json.loads(storable_json(json.loads(data)))
-    except (ValueError, RecursionError):
-        return None
-    return given if isinstance(given, dict) else None

@@ -25,15 +25,16 @@ MOST_EVENT_BYTES: Final = 2**20
 MOST_EVENT_LINES: Final = 2_000
 """The number of lines of an event: a library copies what it has of it for each of them."""
 
-_BATCH_BYTES: Final = 8_192
+BATCH_BYTES: Final = 8_192
 """Bytes of events after which other tasks get their turn: some milliseconds of a library's work."""
 
 _PIECE_BYTES: Final = 64
 """What a piece costs besides its bytes: servers may send each byte on its own."""
 
 _DECODED_BYTES: Final = 65_536
-_EVENT_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
-_END_BYTES: Final = 4
+EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+END_BYTES: Final = 4
+"""The longest end of an event."""
 
 
 class ResponseTooLong(AgentError):
@@ -63,15 +64,21 @@ def limited(response: httpx2.Response) -> httpx2.Response:
     """Return a response, decoded, whose stream raises ``ResponseTooLong`` beyond the limits."""
     is_json = response.headers.get("content-type", "").startswith("application/json")
     is_whole = is_json or not response.is_success
+    stream = response.stream
+    assert isinstance(stream, httpx2.AsyncByteStream)
+    most = MOST_EVENT_BYTES if is_whole else MOST_BYTES
+    response.stream = _LimitedStream(decoded(response), stream, most)
+    return response
+
+
+def decoded(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Return the body of a response in pieces, decoded, and mark the response as decoded."""
     encoding = response.headers.pop("content-encoding", "identity").strip().lower()
     if encoding not in {"identity", "gzip", ""}:
         raise httpx2.DecodingError(f"the server sends {encoding[:40]!r}, which nobody asked for")
     stream = response.stream
     assert isinstance(stream, httpx2.AsyncByteStream)
-    pieces = _decoded(stream) if encoding == "gzip" else aiter(stream)
-    most = MOST_EVENT_BYTES if is_whole else MOST_BYTES
-    response.stream = _LimitedStream(pieces, stream, most)
-    return response
+    return _unzipped(stream) if encoding == "gzip" else aiter(stream)
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
@@ -99,9 +106,9 @@ class _LimitedStream(httpx2.AsyncByteStream):
                 raise ResponseTooLong(f"more than {self._most:,} bytes")
             for batch in held.add(piece):
                 yield batch
-                if len(piece) > _BATCH_BYTES:
+                if len(piece) > BATCH_BYTES:
                     await asyncio.sleep(0)
-            if cost > _BATCH_BYTES:
+            if cost > BATCH_BYTES:
                 cost = 0
                 await asyncio.sleep(0)
         if held.rest:
@@ -121,12 +128,12 @@ class _Held:
     def add(self, piece: bytes) -> Iterator[bytes]:
         """Add a piece, and yield the events that have ended, a few at a time."""
         rest = self.rest
-        searched = max(0, len(rest) - _END_BYTES + 1)
+        searched = max(0, len(rest) - END_BYTES + 1)
         rest += piece
         self._lines += _lines(piece)
         begin = end = 0
-        for found in _EVENT_END.finditer(rest, searched):
-            if found.end() - begin > _BATCH_BYTES and end > begin:
+        for found in EVENT_END.finditer(rest, searched):
+            if found.end() - begin > BATCH_BYTES and end > begin:
                 yield bytes(rest[begin:end])
                 begin = end
             if found.end() - end > MOST_EVENT_LINES:
@@ -141,7 +148,7 @@ class _Held:
         _check_lines(self._lines)
 
 
-async def _decoded(stream: httpx2.AsyncByteStream) -> AsyncIterator[bytes]:
+async def _unzipped(stream: httpx2.AsyncByteStream) -> AsyncIterator[bytes]:
     decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         async for piece in stream:

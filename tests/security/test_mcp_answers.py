@@ -1,0 +1,173 @@
+"""An MCP server writes more than anybody reads (SPEC AGENT-13).
+
+Promised: a message that is too long fails its call, with the reason, and nothing else; nothing long
+is parsed. Tried: texts, lists, pictures and errors of up to 100 MB, ids in front and behind, lists
+of tools, a million lines that are no messages, a message without an end, over a program's output,
+JSON, events, and the stream of the first version of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp.types import jsonrpc_message_adapter
+
+from goclaw_py.agents.models import mcp
+from goclaw_py.agents.models.mcp import Servers
+from goclaw_py.agents.models.responses import mcp_messages
+from goclaw_py.agents.models.responses.mcp_messages import MOST_BYTES, MOST_VALUES
+from goclaw_py.agents.spec import McpServer
+from goclaw_py.model.errors import ToolFailed
+from tests.support.odd_mcp_server import serving
+from tests.support.process import ROOT
+
+pytestmark = pytest.mark.real_time
+
+PROGRAM = (sys.executable, "-m", "tests.support.odd_mcp_server")
+WAYS = ("program", "json", "events", "sse")
+BEGIN = '{"jsonrpc": "2.0", "id": ID, "result": {"content": '
+TEXT = BEGIN + '[{"type": "text", "text": "'
+FINE = '{"content": [{"type": "text", "text": "fine"}]}'
+
+LONG = {
+    "a text": (TEXT, "x", '"}]}}'),
+    "a text with escapes": (TEXT, "\\n", '"}]}}'),
+    "halves of pairs": (TEXT, "\\ud83d", '"}]}}'),
+    "lists": (BEGIN + '[], "structuredContent": {"a": [', "[],", "[]]}}}"),
+    "objects": (BEGIN + '[], "structuredContent": {"a": [', '{"a":1},', "1]}}}"),
+    "deep lists": (BEGIN + '[], "_meta": {"a": ', "[", "}}}"),
+    "many texts": (BEGIN + "[", '{"type":"text","text":"a"},', '{"type":"text","text":"a"}]}}'),
+    "a picture": (BEGIN + '[{"type":"image","mimeType":"image/png","data":"', "AAAA", '"}]}}'),
+    "an error": ('{"id":ID,"error":{"code":1,"message":"', "x", '"},"jsonrpc":"2.0"}'),
+    "an id at the end": (
+        '{"result":{"content":[{"type":"text","text":"',
+        "x",
+        '"}]},"jsonrpc":"2.0","id":ID}',
+    ),
+    "quotes in a text": (TEXT, '\\"id\\":1,', '"}]}}'),
+}
+
+
+@asynccontextmanager
+async def connected(way: str) -> AsyncIterator[mcp.ServerTools]:
+    async with serving() as address:
+        if way == "program":
+            spec = McpServer(PROGRAM, env={"PYTHONPATH": str(ROOT)}, call_timeout_s=30)
+        else:
+            spec = McpServer(url=f"{address}/{way}", call_timeout_s=30)
+        servers = Servers({"odd": spec})
+        try:
+            yield await servers.tools()
+        finally:
+            await servers.close()
+
+
+async def write(tools: mcp.ServerTools, parts: tuple[str, str, str], size: int) -> str:
+    begin, again, end = parts
+    times = size // len(again)
+    return await tools.call(
+        "odd_write", {"begin": begin, "again": again, "times": times, "end": end}
+    )
+
+
+@pytest.fixture(autouse=True)
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+    """What the library has parsed."""
+    monkeypatch.setattr(mcp, "PATIENCE_S", 60.0)
+    read, seen = jsonrpc_message_adapter.validate_json, list[bytes]()
+
+    def record(data: str | bytes, **options: Any) -> object:
+        seen.append(data.encode() if isinstance(data, str) else data)
+        return read(data, **options)
+
+    monkeypatch.setattr(jsonrpc_message_adapter, "validate_json", record)
+    return seen
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_answer_that_is_too_long_fails_its_call_only(
+    way: str, parsed: list[bytes]
+) -> None:
+    async with connected(way) as tools:
+        said = await asyncio.gather(
+            *(write(tools, parts, 3_000_000) for parts in LONG.values()),
+            tools.call("odd_give", {"content": FINE}),
+            return_exceptions=True,
+        )
+        assert said.pop() == "fine"
+        wrong = [
+            (name, str(error)[:200])
+            for name, error in zip(LONG, said, strict=True)
+            if not (isinstance(error, ToolFailed) and "the answer is too long" in str(error))
+        ]
+        assert wrong == []
+        assert await tools.call("odd_give", {"content": FINE}) == "fine"
+    assert max(map(len, parsed)) <= MOST_BYTES
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_an_answer_of_100_mb_fails_its_call_only(way: str, parsed: list[bytes]) -> None:
+    async with connected(way) as tools:
+        with pytest.raises(ToolFailed, match="too long"):
+            await write(tools, LONG["a text"], 100_000_000)
+        assert await tools.call("odd_give", {"content": FINE}) == "fine"
+    assert max(map(len, parsed)) < 100_000
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_no_message_of_many_values_is_parsed(way: str, parsed: list[bytes]) -> None:
+    """They cost a hundred times as much as a text of the same length."""
+    async with connected(way) as tools:
+        for name in ("lists", "objects", "many texts"):
+            with pytest.raises(ToolFailed, match="too long"):
+                await write(tools, LONG[name], 100_000)
+    assert max(sum(map(data.count, b"[{,")) for data in parsed) <= MOST_VALUES
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("again", ["a, b; ", "[{,", '\\",'])
+async def test_a_long_text_is_an_answer(way: str, again: str) -> None:
+    """Commas and brackets in a text are no values."""
+    async with connected(way) as tools:
+        said = await write(tools, (TEXT, again, '"}]}}'), 900_000)
+        assert "more characters left out]" in said
+
+
+async def test_a_message_without_an_end_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mcp_messages, "MOST_SKIPPED", 3_000_000)
+    async with connected("program") as tools:
+        with pytest.raises(ToolFailed, match="broke"):
+            await write(tools, (TEXT, "x", ""), 20_000_000)
+
+
+@pytest.mark.parametrize(
+    ("line", "times"),
+    [
+        ("a log line\n", 1_000_000),
+        ("\n", 100_000),
+        ('{"level": 30, "msg": "a log line"}\n', 10_000),
+        ("{\n", 10_000),
+        ("{}\n", 10_000),
+        ("\u00e9\n", 10_000),
+    ],
+)
+async def test_a_million_lines_that_are_no_messages_are_logged_once(
+    line: str, times: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Programs write their logs on the wrong output."""
+    message = BEGIN + '[{"type": "text", "text": "fine"}]}}'
+    with caplog.at_level(logging.INFO):
+        async with connected("program") as tools:
+            assert await write(tools, ("", line, message), times * len(line)) == "fine"
+            assert await tools.call("odd_give", {"content": FINE}) == "fine"
+    logged = [record.getMessage() for record in caplog.records]
+    assert logged.count("mcp_output_unreadable") == 1
+    assert len(logged) < 10, logged[:20]
