@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean ledger
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean ledger
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -63,10 +63,24 @@ types: $(VENV)/.ready     ## check types with mypy --strict
 layers: $(VENV)/.ready    ## check the layers of docs/architecture.md with import-linter
 	@$(BIN)/lint-imports
 
-lock: $(VENV)/.ready      ## update constraints.txt, ignoring local package index settings
-	@env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null $(BIN)/pip-compile -q --upgrade --strip-extras --all-extras --allow-unsafe \
-	  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options \
-	  -o constraints.txt pyproject.toml
+# Developers install by constraints.txt, which pip takes for a checkout only without hashes. What a
+# gateway runs on (and what builds it) is in deploy/requirements.txt too, in the same versions and with
+# hashes: the image, a service and releases install from it.
+PIP_COMPILE = env -u PIP_FIND_LINKS PIP_CONFIG_FILE=/dev/null $(BIN)/pip-compile -q --strip-extras --allow-unsafe \
+  --no-header --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
+lock: $(VENV)/.ready      ## update constraints.txt and deploy/requirements.txt, ignoring local package index settings
+	@$(PIP_COMPILE) --upgrade --all-extras -o constraints.txt pyproject.toml
+	@$(PIP_COMPILE) --upgrade --extra otel --build-deps-for wheel --generate-hashes -c constraints.txt -o deploy/requirements.txt pyproject.toml
+
+sbom: $(VENV)/.ready      ## write dist/sbom.cdx.json: all packages of a gateway and their licences (CycloneDX)
+	@$(BIN)/python -m tests.tools.sbom
+
+dist: $(VENV)/.ready      ## build the files of a release into dist/, with SBOM and checksums
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build
+	@cp deploy/requirements.txt dist
+	@$(BIN)/python -m tests.tools.sbom
+	@cd dist && sha256sum * > SHA256SUMS
 
 screenshots: tools        ## make the pictures of the guides from a running gateway, into docs/pictures
 	@$(BIN)/python -m tests.tools.pictures $(ARGS)
