@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from goclaw_py.cli.context import AsJson, answer
+from goclaw_py.cli.context import AsJson, answer, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.model.actors import AccessRole
@@ -35,12 +35,15 @@ def _name(text: str) -> str:
 
 
 @app.callback()
+@with_wide
 def tokens(ctx: typer.Context, *, as_json: AsJson = False) -> None:
-    """List, create and revoke tokens of programs and people for API and dashboard.
+    """List tokens of programs and people. See: tokens create.
 
     A viewer reads, an operator acts, an admin decides about people, settings, tokens and nodes.
     """
     if ctx.invoked_subcommand is not None:
+        if as_json:
+            raise typer.BadParameter("put options after the subcommand: tokens create … --json")
         return
 
     def show(found: list[Token]) -> None:

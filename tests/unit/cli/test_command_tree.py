@@ -86,7 +86,8 @@ VERBS = {
     ),
     *("on", "off", "auto", "done", "drain", "check", "status", "why", "logs", "next", "path"),
     *("install", "uninstall"),
-    *("runs", "people", "events", "grants", "sign-ins"),
+    *("tokens create", "tokens revoke"),
+    *("runs", "people", "events", "grants", "sign-ins", "tokens"),
 }
 """Second words. The last line are lists of something else than the noun before them."""
 
@@ -180,6 +181,9 @@ GATEWAY = dict.fromkeys(
     "web revoke": "42",
     "web sign-ins": "",
     "web sign-out": "6f2a90c1d4e8",
+    "web tokens": "",
+    "web tokens create": "ci --role operator --days 90",
+    "web tokens revoke": "grafana",
     "approvals list": "",
     "approvals show": "9f8",
     "approvals allow": "9f8 --session",

@@ -130,3 +130,34 @@ def test_signing_out_needs_an_id_or_all(
     got = goclaw("web", "sign-out", *words)
     assert (got.code, "give the id of a sign-in, or --all" in got.err) == (2, True)
     assert database.calls == []
+
+
+def test_a_token_is_printed_once_and_alone(goclaw: Shell, gateway: ThreadGateway) -> None:
+    """SEC-8: a script can read it, and a person is told to keep it."""
+    made = goclaw("web", "tokens", "create", "ci", "--role", "operator", "--days", "90")
+    assert (made.code, made.out) == (0, f"goclaw_{SECRET}\n")
+    assert "not shown again" in made.err
+    listed = goclaw("web", "tokens").out
+    assert "grafana" in listed
+    assert "expired" in listed
+    assert SECRET not in listed
+    assert goclaw("web", "tokens", "revoke", "grafana").out == "grafana is revoked\n"
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["create", ""], "a name of a token has 1 to 64 characters"),
+    (["create", "x" * 65], "a name of a token has 1 to 64 characters"),
+    (["create", " ci"], "no space at its ends"),
+    (["create", "a\nb"], "no control characters"),
+    (["create", "ci", "--role", "owner"], "viewer"),
+    (["create", "ci", "--days", "0"], "greater than or equal to 1"),
+    (["create", "grafana"], "there is a token 'grafana'"),
+    (["revoke", "nobody"], "no nobody"),
+    (["--json", "create", "ci"], "put options after the subcommand"),
+])  # fmt: skip
+def test_what_no_token_can_be(
+    goclaw: Shell, gateway: ThreadGateway, words: list[str], said: str
+) -> None:
+    got = goclaw("web", "tokens", *words)
+    assert got.code != 0
+    assert said in got.err
