@@ -35,6 +35,8 @@ _COLUMNS: Final = (
 )
 _SIGN_INS: Final = (
     Column("ID"),
+    Column("WHO"),
+    Column("ROLE", drop=4),
     Column("LAST USED"),
     Column("ADDRESS", drop=1),
     Column("SIGNED IN", drop=3),
@@ -142,7 +144,15 @@ def sign_ins(ctx: typer.Context, *, as_json: AsJson = False) -> None:
 
     def show(found: list[SignIn]) -> None:
         rows = [
-            (one.id, clock(one.last_used_at), one.address, clock(one.created_at), one.user_agent)
+            (
+                one.id,
+                one.name,
+                str(one.role),
+                clock(one.last_used_at),
+                one.address,
+                clock(one.created_at),
+                one.user_agent,
+            )
             for one in found
         ]
         show_table(_SIGN_INS, rows, empty="no browser is signed in")

@@ -218,7 +218,7 @@ def guest_routes(control: Control) -> APIRouter:
 
     @api.get("/sign-ins")
     async def sign_ins() -> list[SignIn]:
-        """List the browsers that are signed in with the token, the most recently used first."""
+        """List the browsers that are signed in, the most recently used first."""
         return await control.sign_ins()
 
     @api.delete("/sign-ins/{sign_in}", status_code=204)

@@ -1,4 +1,4 @@
-"""The page of browsers that are signed in with the token (SPEC SEC-6)."""
+"""The page of browsers that are signed in (SPEC SEC-6, SEC-8)."""
 
 from __future__ import annotations
 

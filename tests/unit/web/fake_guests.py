@@ -18,7 +18,7 @@ BEN = WebGuest("ben", AT, AT + timedelta(days=7), 2)
 BROWSER = SignIn("6f2a90c1d4e8", AT, AT, AT + timedelta(days=30), "192.0.2.1", "Firefox <b>")
 OTHER = SignIn("0a1b2c3d4e5f", AT, AT, AT + timedelta(days=30), "2001:db8::7", "")
 GRAFANA = Token("grafana", AccessRole.VIEWER, False, AT, None, AT)
-EXPIRED = Token("<old>", AccessRole.OPERATOR, True, AT, AT + timedelta(days=1))
+EXPIRED = Token("<old>", AccessRole.OPERATOR, True, AT, AT - timedelta(days=1))
 LEA = WebGuest("lea", AT, None, 0)
 
 
