@@ -121,5 +121,6 @@ class Uploads(Protocol):
         """Store a file, which a message then names; return its kind, id and cleaned name.
 
         ``guest`` is the invited person who sends it, "" the operator: each has room of their own.
+        The id of a guest's file begins with their name and a dot: only they can attach it.
         Raises ``BadUpload``, and whatever ``body`` raises; then nothing is left of the file.
         """

@@ -99,6 +99,9 @@ class GuestTerminals:
     ) -> None:
         """See ``Terminals``. Raises ``NotFound``, ``UnknownAgent`` and ``TooManyConversations``."""
         _refuse(agent)
+        # Whoever learns the reference of somebody else's upload must not get the file by it.
+        if not all(one.ref.startswith(f"{self._conversations.guest}.") for one in files):
+            raise NotFound("an attached file is no longer stored; attach it again")
         name, known = self._chat(chat), await self._conversations.all()
         if len(known) >= MOST_CONVERSATIONS and chat not in {one.name for one in known}:
             raise TooManyConversations(
