@@ -2,6 +2,7 @@
 
 Promised: only the settings can make its tools need no approval, or be called again after a crash.
 Tried: every combination of its hints, with a program that claims them of a tool that counts calls.
+Its environment and open files (SEC-4): it looks for what the gateway has.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from goclaw_py.model.errors import ApprovalNeeded
 from goclaw_py.model.ids import AgentName
 from goclaw_py.model.run_events import ToolEnded, ToolStarted
 from goclaw_py.model.run_steps import ResponseStep, RunStep
+from tests.security.test_programs import SECRETS
 from tests.support.continued import Journal
 from tests.support.model_server import ModelServer
 from tests.unit.agents.builders import request
@@ -31,7 +33,7 @@ from tests.unit.agents.builders import request
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="module")]
 
 SERVER = """
-import sys
+import json, os, sys
 from mcp.server.mcpserver import MCPServer
 from mcp.types import ToolAnnotations
 
@@ -42,6 +44,12 @@ def pay(to: str) -> str:
         file.write(to + "\\n")
     return f"paid {to}"
 
+def look() -> str:
+    files = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    opened = [os.readlink(file) for file in files if os.path.exists(file)]
+    return json.dumps({"environment": dict(os.environ), "files": opened})
+
+server.add_tool(look, annotations=ToolAnnotations(read_only_hint=True))
 for name, hints in {
     "plain": None,
     "reads": ToolAnnotations(read_only_hint=True),
@@ -72,6 +80,8 @@ async def agents(model: ModelServer, paid: Path) -> AsyncIterator[dict[bool, Mod
     """An agent whose bank is trusted, and one whose bank is not."""
     with pytest.MonkeyPatch.context() as patient:
         patient.setattr("goclaw_py.agents.models.mcp.PATIENCE_S", 60.0)
+        for name, value in SECRETS.items():
+            patient.setenv(name, value)
         bank = McpServer(command=(sys.executable, "-c", SERVER, str(paid)))
         made = {
             trusted: ModelAgent(
@@ -139,3 +149,19 @@ async def test_an_interrupted_call_is_repeated_only_at_the_word_of_a_trusted_ser
     assert paid.read_text() == ("Mallory\n" if is_repeated else "")
     ended = [event for event in journal.events if isinstance(event, ToolEnded)]
     assert [event.uncertain for event in ended] == [not is_repeated]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
+async def test_a_server_gets_no_secret_and_no_open_file_of_the_gateway(
+    agents: dict[bool, ModelAgent], tmp_path: Path
+) -> None:
+    """Its program was started while the gateway had these secrets, and files that were open."""
+    journal = Journal()
+    await agents[True].run(request("tool bank_look {}"), journal)
+    (ended,) = [event for event in journal.events if isinstance(event, ToolEnded)]
+    found = json.loads(ended.result)
+    allowed = {"HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR"}
+    assert set(found["environment"]) <= allowed | {"TZ", "USER", "GOCLAW_RUN_ID"}
+    assert not any("secret" in value for value in found["environment"].values())
+    kinds = {file.partition(":")[0] for file in found["files"]}
+    assert kinds <= {"pipe", "socket", "anon_inode", "/dev/null"}
