@@ -22,6 +22,7 @@ _CLOSE = re.compile(rf"<\s?/{_NAME}>|<\|end_of_thought\|>|◁/think▷|\[/THINK\
 _TOKEN = re.compile(
     rf"(?P<open>{_OPEN.pattern})|(?P<close>{_CLOSE.pattern})|(?P<ticks>`+|~{{3,}})", re.IGNORECASE
 )
+_TAG = re.compile(rf"{_OPEN.pattern}|{_CLOSE.pattern}", re.IGNORECASE)
 _BEGUN = re.compile(
     rf"(?:`+|~+|<\s?/?\s?[a-z:_]*\s?|<{_NAME}\s?[\w:-]*(?:=[^<>\n]*)?|<\|[a-z_]*\|?|[\[◁]/?[a-z]*"
     rf"|{_CLOSE.pattern})$",
@@ -54,10 +55,13 @@ class ThoughtFilter:
         """The pieces of the block that is open, with its tag."""
         self._begins_line = False
         """Whether the block that is open begins a line."""
-        self._blanks = "\n"
-        """The blanks at the end of the visible text. With a line end among them a line begins."""
-        self._after: str | None = None
+        self._ends_blank = True
+        """Whether the visible text ends with a blank, or is empty."""
+        self._line_ends = 1
+        """The line ends among the blanks at its end. With one of them a line begins."""
+        self._after: list[str] | None = None
         """The blanks after a block that has just ended."""
+        self._line_ends_after = 0
         self._ticks = 0
         """The length of the run of backticks that began a piece of code in this paragraph."""
         self._fence = ""
@@ -78,12 +82,15 @@ class ThoughtFilter:
         self._held = text[end:]
         return self._read(text[:end])
 
-    def end(self) -> str:
-        """Return the rest. A block that is still open is a thought if it begins a line."""
+    def end(self, rest: str = "") -> str:
+        """Return what is left, and the rest of the text, which has no tags.
+
+        A block that is still open is a thought if it begins a line.
+        """
         shown, self._held = self._read(self._held), ""
         if self._block is None:
-            return shown
-        block, self._block = "".join(self._block), None
+            return shown + self._show(rest)
+        block, self._block = "".join([*self._block, rest]), None
         if not self._begins_line:
             return shown + self._show(block)
         self._add_thought(block)
@@ -118,18 +125,21 @@ class ThoughtFilter:
 
     def _token(self, found: re.Match[str], next_char: str) -> str:
         """Read a tag or a run of backticks; return it if it is visible."""
-        token, is_first = found[0], "\n" in self._blanks + (self._after or "")
+        token, is_first = found[0], bool(self._line_ends or self._line_ends_after)
         match found.lastgroup:
             case "open" if not self._fence and (is_first or not self._ticks):
                 self._block, self._begins_line = [token], is_first
                 return ""
             case "close" if not self._fence and not self._ticks:
                 # Between blanks in a line it is a word about tags.
-                if is_first or not (self._blanks and next_char in {" ", "\t"}):
+                if is_first or not (self._ends_blank and next_char in {" ", "\t"}):
                     self._take_back()
                     return ""
             case "ticks":
+                # In this order: blank lines before it are not in the code.
+                shown = self._show(token)
                 self._begin_or_end_code(token, is_first=is_first)
+                return shown
         return self._show(token)
 
     def _begin_or_end_code(self, run: str, *, is_first: bool) -> None:
@@ -143,45 +153,58 @@ class ThoughtFilter:
 
     def _show(self, text: str) -> str:
         if self._after is not None:
-            text = self._after + text
             rest = text.lstrip()
+            self._after.append(text[: len(text) - len(rest)])
+            self._line_ends_after += self._after[-1].count("\n")
             if not rest:
-                self._after = text
                 return ""
-            self._after = None
             if not self._visible:
                 text = rest
-            elif self._blanks:
+            elif self._ends_blank:
                 # The blanks before a block and those after it are not added up.
-                lines = text[: -len(rest)].count("\n") - self._blanks.count("\n")
-                text = "\n" * lines + rest
+                text = "\n" * (self._line_ends_after - self._line_ends) + rest
+            else:
+                text = "".join(self._after) + rest
+            self._after, self._line_ends_after = None, 0
         if not text:
             return ""
-        if self._ticks and _BLANK_LINE.search(self._blanks + text):
+        if self._ticks and self._ends_paragraph(text):
             self._ticks = 0
         rest = text.rstrip()
-        self._blanks = text[len(rest) :] if rest else self._blanks + text
+        self._line_ends = text.count("\n", len(rest)) + (0 if rest else self._line_ends)
+        self._ends_blank = len(rest) < len(text)
         self._visible.append(text)
         return text
+
+    def _ends_paragraph(self, text: str) -> bool:
+        """Return whether a blank line is in a text, or between the text so far and it."""
+        if _BLANK_LINE.search(text):
+            return True
+        return self._line_ends > 0 and "\n" in text[: len(text) - len(text.lstrip())]
 
     def _add_thought(self, block: str) -> None:
         tag = _OPEN.match(block)
         self._thoughts.append(block[tag.end() :] if tag else block)
         self._lasting = len(self._visible)
-        self._after = self._after or ""
+        self._after = self._after or []
 
     def _take_back(self) -> None:
         """Turn what has become visible since the last block into a thought."""
         self._thoughts.append("".join(self._visible[self._lasting :]))
         del self._visible[self._lasting :]
-        self._blanks, self._after = "\n", ""
+        self._ends_blank, self._line_ends = True, 1
+        self._after, self._line_ends_after = [], 0
 
 
 def separate(text: str) -> Separated:
     """Separate an answer from the thoughts in it."""
-    if not (_OPEN.search(text) or _CLOSE.search(text)):
+    place = 0
+    for tag in _TAG.finditer(text):
+        place = tag.end() + 1
+    if not place:
         return Separated(text)
+    # Behind the last tag there is nothing to find, however many backticks there are.
     reader = ThoughtFilter()
-    reader.feed(text)
-    reader.end()
+    reader.feed(text[:place])
+    reader.end(text[place:])
     return reader.result

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.storable import storable
 from goclaw_py.common.text import first_words, split_half
@@ -263,7 +264,7 @@ class AgentExecutor:
                 self._publish(run, progress, journal, hear, TextDelta(rest))
         finally:
             journal.close()
-        result = _readable(result)
+        result = await in_thread_if_long(len(result.text), partial(_readable, result))
         if (usage := _possible(result.usage)) is not result.usage:
             result = replace(result, usage=usage)
         if progress.files:

@@ -7,20 +7,23 @@ function in a thread that emits faster than the loop can listen.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 
 import pytest
 
 from goclaw_py.agents.callable import MOST_WAITING, CallableAgent
+from goclaw_py.common import background_tasks, thoughts
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.ports.agent import Emit, LoopEvent, RunRequest
 from goclaw_py.runs import agent_executor, streaming_reply
 from goclaw_py.testing.agents import Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, until
 from tests.support.jobs import Wanted, ends, every, log_of, make, setup
+from tests.support.model_agents import model_agents
 from tests.unit.agents.builders import request
 
 FAR_TOO_MUCH = "The agent said far too much, so I stopped it."
@@ -104,6 +107,59 @@ async def test_a_long_reply_is_formatted_beside_the_event_loop() -> None:
         threads.clear()
         await gateway.ask("and?")
         assert set(threads) == {threading.main_thread()}
+
+
+async def test_a_long_reply_is_searched_for_thoughts_beside_the_event_loop(
+    searched: list[tuple[int, bool]],
+) -> None:
+    """A reader of backticks and tags needs a second for a million characters."""
+
+    async def target(_: RunRequest, _emit: Emit) -> str:
+        return f"<think>{'` ' * 50_000}</think>fine"
+
+    async with a_process(CallableAgent(target)) as gateway:
+        assert await gateway.ask("hi") == "fine"
+    assert in_loop(searched) == {False}
+
+
+@pytest.mark.real_time
+async def test_a_long_reply_of_a_model_is_searched_for_thoughts_beside_the_event_loop(
+    searched: list[tuple[int, bool]],
+) -> None:
+    """It may come in one event, too."""
+    async with model_agents() as agents:
+        text = f"<think>{'` ' * 5_000}</think>fine"
+        delta = {"index": 0, "delta": {"content": text}, "finish_reason": "stop"}
+        chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "choices": [delta]}
+        event = f"data: {json.dumps(chunk)}\n\n"
+        heard = thoughts.ThoughtFilter()
+
+        def hear(event: LoopEvent) -> None:
+            if isinstance(event, TextDelta):
+                heard.feed(event.text)
+
+        agent, orders = agents.make(), (f"exactly {json.dumps(text)}", f"raw {json.dumps([event])}")
+        for order in orders:
+            assert (await agent.run(request(order), hear)).text == "fine"
+    assert in_loop(searched) == {False}
+
+
+@pytest.fixture
+def searched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
+    """The lengths of what was searched for thoughts, and whether it was in the event loop."""
+    found, read = list[tuple[int, bool]](), thoughts.ThoughtFilter.feed
+
+    def record(self: thoughts.ThoughtFilter, piece: str) -> str:
+        found.append((len(piece), threading.current_thread() is threading.main_thread()))
+        return read(self, piece)
+
+    monkeypatch.setattr(thoughts.ThoughtFilter, "feed", record)
+    return found
+
+
+def in_loop(searched: list[tuple[int, bool]]) -> set[bool]:
+    """Return whether long texts were searched in the event loop."""
+    return {was_in_loop for length, was_in_loop in searched if length > background_tasks.LONG}
 
 
 async def test_a_draft_shows_only_the_beginning_of_a_long_reply() -> None:

@@ -23,6 +23,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
+from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.storable import storable
 from goclaw_py.common.text import is_blank, well_formed_json
 from goclaw_py.common.thoughts import separate
@@ -251,6 +252,12 @@ def mend(response: ModelResponse) -> None:
     for part in response.parts:
         if isinstance(part, BaseToolCallPart) and isinstance(part.args, str):
             part.args = well_formed_json(part.args)
+
+
+async def mend_new(response: ModelResponse) -> None:
+    """Give a response that has just come its form, in a thread if its text is long."""
+    chars = sum(len(part.content) for part in response.parts if isinstance(part, TextPart))
+    await in_thread_if_long(chars, lambda: mend(response))
 
 
 def _separated(part: ModelResponsePart) -> Sequence[ModelResponsePart]:

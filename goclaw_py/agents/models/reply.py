@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entrie
 from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
+from goclaw_py.common.background_tasks import LONG, in_thread_if_long
 from goclaw_py.common.storable import storable
 from goclaw_py.common.thoughts import separate
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
@@ -41,16 +43,35 @@ class Reply:
         self._parts: list[list[str]] = []
         """The pieces of each text."""
 
-    @property
-    def text(self) -> str:
+    async def text(self) -> str:
         """Return the whole text."""
-        texts = (separate("".join(pieces)).text for pieces in self._parts)
-        return storable(BETWEEN_PARTS.join(filter(None, texts)))
+        said = ["".join(pieces) for pieces in self._parts]
+
+        def join() -> str:
+            texts = (separate(one).text for one in said)
+            return storable(BETWEEN_PARTS.join(filter(None, texts)))
+
+        return await in_thread_if_long(sum(map(len, said)), join)
 
     @property
     def is_cut(self) -> bool:
         """Return whether the last text ends within a thought."""
         return bool(self._parts) and separate("".join(self._parts[-1])).is_cut
+
+    async def receive(self, event: object) -> None:
+        """Emit an event of a response; a long text in pieces, so that others have their turn."""
+        match event:
+            case (
+                PartDeltaEvent(delta=TextPartDelta(content_delta=str(text)))
+                | PartStartEvent(part=TextPart(content=str(text)))
+            ) if len(text) > LONG:
+                if isinstance(event, PartStartEvent):
+                    self._begin_part()
+                for place in range(0, len(text), LONG):
+                    self._add(text[place : place + LONG])
+                    await asyncio.sleep(0)
+            case _:
+                self.hear(event)
 
     def hear(self, event: object) -> None:
         """Emit an event of the library, if it has an equivalent."""
@@ -58,9 +79,7 @@ class Reply:
             case PartDeltaEvent(delta=TextPartDelta(content_delta=str(text))):
                 self._add(text)
             case PartStartEvent(part=TextPart(content=str(text))):
-                # A separate text, for example after a tool call.
-                if not self._parts or self._parts[-1]:
-                    self._parts.append([])
+                self._begin_part()
                 self._add(text)
             case FunctionToolCallEvent(part=part) | FunctionToolResultEvent(part=part) if (
                 self._replay.result(part.tool_call_id) is not None
@@ -88,6 +107,11 @@ class Reply:
         """Add a text that the model has not said."""
         self._parts.append([])
         self._add(text)
+
+    def _begin_part(self) -> None:
+        """Begin a separate text, for example after a tool call."""
+        if not self._parts or self._parts[-1]:
+            self._parts.append([])
 
     def _add(self, piece: str) -> None:
         if not piece:

@@ -46,7 +46,7 @@ from goclaw_py.agents.models.failures import (
     nothing_said,
     unreadable,
 )
-from goclaw_py.agents.models.history import check_readable, drop_blanks, mend, to_entries
+from goclaw_py.agents.models.history import check_readable, drop_blanks, mend_new, to_entries
 from goclaw_py.agents.models.measure import measure, usage_of
 from goclaw_py.agents.models.mistakes import Mistake, Mistakes
 from goclaw_py.agents.models.prompt import prompt_of
@@ -258,6 +258,7 @@ class ModelRun:
                 async for node in run:
                     if Agent.is_call_tools_node(node):
                         asked = len(TASK) + len(question)
+                        await mend_new(node.model_response)
                         self._note(node.model_response, asked, is_summary=True)
                     if Agent.is_model_request_node(node):
                         await self._receive(node, run, is_summary=True)
@@ -293,11 +294,12 @@ class ModelRun:
             raise ApprovalNeeded(tuple(filter(None, asks)))
         messages = run.new_messages()
         last = next(m for m in reversed(messages) if isinstance(m, ModelResponse))
-        is_said = not is_blank(self._reply.text)
+        is_said = not is_blank(text := await self._reply.text())
         if (note := CUT_TEXTS.get(last.finish_reason)) and (is_said or note == texts.ANSWER_CUT):
             self._reply.add_paragraph(note)
             self._emit(RunNoted(RunNote.ANSWER_CUT))
-        said = "" if is_blank(self._reply.text) else self._reply.text
+            text = await self._reply.text()
+        said = "" if is_blank(text) else text
         if not (said or any(map(_acts, messages)) or self._may_be_silent):
             raise nothing_said()
         if not said and self._reply.is_cut:
@@ -306,7 +308,7 @@ class ModelRun:
             said,
             entries=to_entries(
                 self._request.prompt,
-                self._reply.text,
+                text,
                 messages,
                 mark=context.mark,
                 repair=self._trace.stored_repair,
@@ -317,7 +319,6 @@ class ModelRun:
         )
 
     async def _follow(self, run: AgentRun[None, str | None]) -> None:
-        hear = self._reply.hear
         async for node in run:
             if Agent.is_model_request_node(node):
                 await self._prepare(run, node.request)
@@ -326,7 +327,7 @@ class ModelRun:
                 await self._receive(node, run)
             elif Agent.is_call_tools_node(node):
                 self._has_answered = True
-                mend(node.model_response)
+                await mend_new(node.model_response)
                 if self._replay.is_new:
                     make_ids_unique(node.model_response, self._call_ids)
                 else:
@@ -338,7 +339,7 @@ class ModelRun:
                 ended: list[ToolReturnPart] = []
                 async with node.stream(run.ctx) as results:
                     async for result in results:
-                        hear(result)
+                        self._reply.hear(result)
                         if isinstance(result, FunctionToolResultEvent):
                             ended.append(result.part)
                 self._count_mistakes(calls, ended)
@@ -357,7 +358,7 @@ class ModelRun:
             async for event in events:
                 progress.count(event)
                 if not is_summary:
-                    self._reply.hear(event)
+                    await self._reply.receive(event)
             check_readable(events.response)
         self._trace.stream = None
 
@@ -449,7 +450,6 @@ class ModelRun:
         if response is None:
             self._emit(ModelStep(self._new_usage, entries=entries))
             return
-        mend(response)
         read_ending(response)
         step = None
         if is_summary or self._replay.is_new:

@@ -56,6 +56,7 @@ KEPT = [
     "```xml\n<think>hm</think>\n```\nThat is it.",
     "~~~\n<think>\n~~~",
     "Use ``<think>`` here.",
+    "Tags:\n\n`<think>` begins, `</think>` ends.",
     "Write <think> to begin",
     "Write </think> to end",
     "<thinker> and <think-tank>",
