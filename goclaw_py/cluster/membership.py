@@ -155,6 +155,7 @@ class Membership:
                 if self._former is not None:
                     await self._bury_the_dead()
                 if self._clock.now() >= self._bury_from:
+                    await self._end_leases_ahead()
                     await self.recover()
                 self._peers = tuple(await self._store.nodes())
                 self._tell_differences()
@@ -235,6 +236,8 @@ class Membership:
         await self._read_clock()
         until, news = self._clock.now() + LEASE, self._news
         put_back = until < self.node.lease_until  # or it would end after the lease that there is
+        if put_back:
+            self._bury_from = until
         renewed = await self._store.renew(
             self.node.id, until=until, state=self._state(), put_back=put_back
         )
@@ -288,6 +291,16 @@ class Membership:
             await self._store.end_lease(node_id, now=self._clock.now())
         if gone:
             await self.recover(gone)
+
+    async def _end_leases_ahead(self) -> None:
+        """End leases of nodes that have died before the clock was set back.
+
+        Live nodes have renewed theirs since, by the present clock.
+        """
+        now = self._clock.now()
+        for node in self.others():
+            if node.lease_until > now + 2 * LEASE:
+                await self._store.end_lease(node.id, now=now)
 
     def _is_gone(self, node: Node) -> bool:
         """Return whether it was another process of this machine that has ended."""

@@ -44,6 +44,7 @@ from goclaw_py.ports.store import OutboxRow, Place, Store
 
 log = logging.getLogger(__name__)
 
+_WENT_BACK = timedelta(seconds=1)
 POLL_S = 1.0
 """The polling interval in seconds; notices are only hints (SPEC DB-3)."""
 
@@ -91,7 +92,7 @@ class OutboxSender:
         self._senders: dict[Target, asyncio.Task[bool]] = {}
         self._overlooked: set[Target] = set()
         """Chats with a sender in which there may be more messages."""
-        self._looks = 0  # how many have begun
+        self._looks, self._looked_at = 0, clock.now()  # how many have begun, and the last one
         self._in_found: dict[int, OutboundMessage] = {}
         """By row: messages that complete a lost draft which was found; their edits are repeated."""
         self._copies = Copies(store)
@@ -161,8 +162,11 @@ class OutboxSender:
 
     async def _look(self) -> float:
         self._looks += 1
-        places = list(self._channels)
-        due = await self._store.chats_due(places, now=self._clock.now())
+        places, now = list(self._channels), self._clock.now()
+        if now < self._looked_at - _WENT_BACK:
+            await self._store.make_outbox_due(now=now)  # else they waited for the former time
+        self._looked_at = now
+        due = await self._store.chats_due(places, now=now)
         for chat, count in due.counts.items():
             if chat in self._senders:
                 self._overlooked.add(chat)

@@ -347,3 +347,14 @@ async def test_of_what_waits_only_what_answers_one_sender_can_be_given_up(world:
         assert await cut(world, everything=True, sender=person_at(ANN, sender)) == dropped
     pending = [row.message.text for row in await world.b.outbox(state=OutboxState.PENDING)]
     assert pending == ["7", "7"]
+
+
+async def test_what_waits_for_a_time_of_a_clock_that_was_ahead_can_be_made_due(
+    world: World,
+) -> None:
+    """SPEC IO-4: other messages of its chat wait behind it."""
+    await world.put(say("one"), say("two"), now=at(3600))
+    assert list((await world.a.chats_due(PLACES, now=T0)).counts) == []
+    await world.a.make_outbox_due(now=T0)
+    assert list((await world.a.chats_due(PLACES, now=T0)).counts) == [ANN]
+    assert (await world.claimed()).message.text == "one"

@@ -186,5 +186,8 @@ class OutboxStore(Protocol):
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
         """Drop dead and waiting rows that are not being sent; return counts by channel."""
 
+    async def make_outbox_due(self, *, now: datetime) -> None:
+        """Make all waiting rows due: the clock has gone back, and they wait for its former time."""
+
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """Make dead and dropped rows pending and due again. Returns their number."""

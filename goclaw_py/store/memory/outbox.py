@@ -89,6 +89,11 @@ class MemoryOutbox(MemoryPart):
             if alone:
                 record.message = replace(record.message, album="")
 
+    async def make_outbox_due(self, *, now: datetime) -> None:
+        for line in self._db.unsent.values():
+            for record in line.values():
+                record.next_attempt_at = min(record.next_attempt_at, now)
+
     async def mark_dead(
         self,
         row: OutboxRow,

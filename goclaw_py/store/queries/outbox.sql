@@ -310,6 +310,21 @@ from ended
 where outbox.id = ended.id and outbox.id = any (array(select id from ended))
 returning outbox.id;
 
+-- name: make_due
+-- Makes waiting rows due that would be due after $1, which is now. Locks them in the order of their
+-- ids.
+with later as (
+    select id
+    from outbox
+    where state = 'pending' and next_attempt_at > $1
+    order by id
+    for update
+)
+update outbox
+set next_attempt_at = $1
+from later
+where outbox.id = later.id and outbox.id = any (array(select id from later));
+
 -- name: backlog
 -- Count unfinished, undeliverable and failed messages, and tool calls that wait for an answer of a
 -- person; dropped and rejected messages do not count, because their senders were notified.

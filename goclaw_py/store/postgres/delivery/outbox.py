@@ -200,6 +200,9 @@ class PostgresOutbox(PostgresPart):
                 await notify(connection, [Notice.OUTBOX])
         return Counter(row["channel"] for row in dropped)
 
+    async def make_outbox_due(self, *, now: datetime) -> None:
+        await self._pool.fetch(_SQL["make_due"], now)
+
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """The rows are sent before younger rows of their chat, with zero attempts."""
         async with self._pool.transaction() as connection:
