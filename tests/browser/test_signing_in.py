@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -88,6 +89,35 @@ def test_the_page_with_the_question_is_for_everybody(
         artefacts(page, f"Sign in {screen.name}")
         assert violations(page) == []
         assert overflow(page) <= 0
+
+
+ROLES = (("viewer", 0, 0), ("operator", 0, 1), ("admin", 1, 1))
+
+
+@pytest.mark.parametrize(("role", "for_people", "for_heartbeats"), ROLES)
+def test_forms_are_shown_to_who_may_send_them(
+    locked: Locked, chromium: Browser, role: str, for_people: int, for_heartbeats: int
+) -> None:
+    """SEC-8: and the page says who is signed in."""
+    headers = {"Authorization": f"Bearer {TOKEN}"}
+    body = {"name": f"the {role}", "role": role}
+    made = httpx.post(f"{locked.url}/api/tokens", headers=headers, json=body, timeout=60).json()
+    with visit(chromium, locked.url, DESK) as (context, seen):
+        page = context.new_page()
+        page.goto("/people")
+        sign_in(page, made["secret"])
+        title(page, "People")
+        shown = page.locator("main form[method=post]:visible")
+        assert (shown.count() > 0) == for_people
+        expect(page.locator("header .who")).to_contain_text(f"the {role} {role}")
+        page.goto("/heartbeats/main")
+        live(page)
+        assert (shown.count() > 0) == for_heartbeats
+        if role == "viewer":
+            page.goto("/chat")
+            title(page, "Not possible")
+            expect(page.get_by_role("alert")).to_contain_text("needs the role operator")
+            seen.expect("403")
 
 
 def test_pages_tell_when_the_gateway_is_away_and_back(locked: Locked, chromium: Browser) -> None:

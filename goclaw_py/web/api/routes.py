@@ -49,7 +49,7 @@ from goclaw_py.web.message_text import without_text
 from goclaw_py.web.sealing import sealed
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
-    code: {"model": ApiError} for code in (400, 404, 409, 413, 422, 503)
+    code: {"model": ApiError} for code in (400, 403, 404, 409, 413, 422, 503)
 }
 
 
