@@ -106,6 +106,10 @@ class AccessControl:
         owners = self._owners.get((target.channel, target.account), ())
         return rules.trusted or sender_id in rules.allow or sender_id in owners
 
+    def has_owners(self, target: Target, rules: AccessRules) -> bool:
+        """Return whether the account of a target has owners of its own."""
+        return bool(rules.allow or self._owners.get((target.channel, target.account)))
+
     def has_asked(self, place: Place, sender_id: str) -> bool:
         """Return whether a stranger or an unknown group has a valid request."""
         until = self._asked.get(place, {}).get(sender_id)

@@ -87,8 +87,8 @@ class ToolApprovals:
     ) -> Questions:
         """Return what is stored with the end of a run that asks.
 
-        The chat of the run is asked, if an owner can answer there; otherwise the owners are, in
-        their own chats.
+        The chat of the run is asked, if an owner can answer there; otherwise the owners of its
+        account are, in their own chats. Without a chat, or owners of its account, all owners are.
         """
         now, approvals, say = self._clock.now(), [], []
         past: Sequence[Approval]
@@ -99,7 +99,11 @@ class ToolApprovals:
         asked = here if chat is not None and self._has_owner(chat) else None
         places: Sequence[Target] = () if asked is None else (asked,)
         if needed.requests and asked is None:
-            places = await retry_until_available(self._owners_chats)
+            places = [
+                place
+                for place in await retry_until_available(self._owners_chats)
+                if known.account in ("", _account(place))
+            ]
             if here is not None:
                 waits = approval_texts.waits_elsewhere(job, asks_owners=bool(places))
                 say.append(OutboundMessage(here, waits))
@@ -159,7 +163,13 @@ class ToolApprovals:
             place,
             visible_line(first_words(self._hide(said), _REQUEST_CHARS)),
             access_texts.clean(chat.job),
+            account="" if here is None else self._answering(here),
         )
+
+    def _answering(self, chat: Target) -> str:
+        """Return the account whose owners answer for a chat; "" if it has none, as the web chat."""
+        rules = self._policies.rules(chat).access
+        return _account(chat) if self._access_control.has_owners(chat, rules) else ""
 
     def _is_guest(self, person: Target) -> bool:
         rules = self._policies.rules(person).access
@@ -229,7 +239,8 @@ class ToolApprovals:
     def _may_answer(self, asked: Approval, message: InboundMessage) -> bool:
         """Return whether a person may answer; the data of a button can be forged."""
         target, chat = message.target, asked.target
-        if chat is not None and (chat.channel, chat.account) != (target.channel, target.account):
+        account = asked.context.account if chat is None else _account(chat)
+        if account not in ("", _account(target)):
             return False
         is_there = chat is not None and chat.chat == target.chat
         if asked.request.members and is_there and message.peer is PeerKind.GROUP:
@@ -239,6 +250,10 @@ class ToolApprovals:
     def _is_owner(self, message: InboundMessage) -> bool:
         rules = self._policies.rules(message.target).access
         return self._access_control.is_owner(message.target, message.sender.id, rules)
+
+
+def _account(target: Target) -> str:
+    return f"{target.channel}/{target.account}"
 
 
 def _shown(asked: Approval, *, rule: bool) -> Pressed:

@@ -150,6 +150,8 @@ class ApprovalContext:
         request: The first words of the messages or of the job's prompt, secrets masked.
         job: The title of the job that the run works for, "" if there is none.
         allowed, denied: The numbers of earlier answers about the tool in the session.
+        account: The channel and account whose owners may answer, as in ``telegram/default``; "" if
+            all owners may.
     """
 
     people: tuple[Asker, ...] = ()
@@ -158,6 +160,7 @@ class ApprovalContext:
     job: str = ""
     allowed: int = 0
     denied: int = 0
+    account: str = ""
 
 
 NO_CONTEXT = ApprovalContext()

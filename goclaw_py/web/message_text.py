@@ -38,6 +38,7 @@ HIDDEN: Final = "(hidden)"
 PLAIN: Final[Mapping[str, str]] = {
     "ActiveHours": "zone",
     "Approval": "decided_by",
+    "ApprovalContext": "account",
     "ApprovalRequest": "call_id tool",
     "Attachment": "ref mime",
     "ChannelView": "name account detail warning proxy",

@@ -30,7 +30,9 @@ pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 HOUR = timedelta(hours=1)
 RESPONSE = ResponseStep(b"{}", Usage(1))
 ANN_S = key_of(ANN)
-CONTEXT = ApprovalContext((Asker("Ann\0", guest=True),), "group “G”", "pay\ud83d", "job", 2, 1)
+CONTEXT = ApprovalContext(
+    (Asker("Ann\0", guest=True),), "group “G”", "pay\ud83d", "job", 2, 1, "a/b"
+)
 
 
 def question(name: str = "q1", call: str = "c1", expires: datetime = T0 + HOUR) -> NewApproval:

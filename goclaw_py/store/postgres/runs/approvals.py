@@ -246,4 +246,6 @@ def _context(text: str | None) -> ApprovalContext:
     known = orjson.loads(text)
     people = tuple(Asker(one["name"], one["guest"]) for one in known["people"])
     counts = known["allowed"], known["denied"]
-    return ApprovalContext(people, known["chat"], known["request"], known["job"], *counts)
+    # A node of an earlier release has asked without it.
+    account = known.get("account", "")
+    return ApprovalContext(people, known["chat"], known["request"], known["job"], *counts, account)
