@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
@@ -137,6 +138,10 @@ VariableKey = Annotated[
 VariableText = Annotated[SecretStr, HiddenText(r"[^\0]*", "text without NUL characters")]
 
 
+_KEPT_CHARS: Final = 20
+"""The length to which the name of a server is cut in names of tools."""
+
+
 class McpServerSettings(Section):
     """``[agents.NAME.mcp.SERVER]``: an MCP server: a program or an address (SPEC AGENT-6)."""
 
@@ -166,6 +171,20 @@ class McpServerSettings(Section):
         if (self.headers and has_program) or (self.env and self.url):
             raise allowed("env is only for a command, headers only for a url")
         return self
+
+
+def _distinct_servers(servers: dict[str, McpServerSettings]) -> dict[str, McpServerSettings]:
+    """Refuse servers whose tools could have the same name.
+
+    Approvals are for names of tools. With servers ``a`` and ``a_b``, tool ``a_b_c`` would be one of
+    either of them, depending on which of them is connected.
+    """
+    for name, longer in combinations(sorted(servers, key=len), 2):
+        if longer.startswith(f"{name}_") or longer[:_KEPT_CHARS] == name[:_KEPT_CHARS]:
+            raise allowed(
+                f"the tools of {name!r} and {longer!r} could have the same name: rename a server"
+            )
+    return servers
 
 
 def reveal(secrets: Mapping[str, SecretStr]) -> dict[str, str]:
@@ -264,7 +283,9 @@ class Agent(Section):
     budget: RunBudget = RunBudget()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     command: Command = Command()
-    mcp: dict[NameKey, McpServerSettings] = Field(default_factory=dict)
+    mcp: Annotated[dict[NameKey, McpServerSettings], AfterValidator(_distinct_servers)] = Field(
+        default_factory=dict
+    )
     """tool servers (Model Context Protocol), by name"""
     queue: Queue = Queue()
     tools: ToolSettings = ToolSettings()

@@ -120,6 +120,25 @@ def test_a_wrong_server_says_what_is_allowed(tmp_path: Path, text: str, expected
     assert expected in refused(tmp_path, f"[agents.main.mcp.x]\n{text}\n")
 
 
+LONG = "n" * 20
+
+
+@pytest.mark.parametrize(("one", "other", "is_refused"), [
+    ("a", "a_b", True), ("a-b", "a-b_c", True), (f"{LONG}a", f"{LONG}b", True),
+    (f"{LONG}a", f"{LONG}a_b", True), ("a", "ab", False), ("a", "a-b", False),
+    ("a_b", "a_c", False), (f"a{LONG}", f"b{LONG}", False),
+])  # fmt: skip
+def test_tools_of_two_servers_never_have_the_same_name(
+    tmp_path: Path, one: str, other: str, *, is_refused: bool
+) -> None:
+    """Else an approval for a tool of the one would count for the other while the one is down."""
+    text = "\n".join(f"[agents.main.mcp.{name}]\ncommand = ['x']" for name in (other, one))
+    if is_refused:
+        assert "could have the same name: rename a server" in refused(tmp_path, text)
+    else:
+        assert len(settings(tmp_path, text).agents["main"].mcp) == 2
+
+
 @pytest.mark.parametrize("text", [
     "command = ['a']\nenv = { A = ['hunter2'] }", 'command = ["a"]\nenv = { A = "hunter2\\u0000" }',
     "url = 'http://b'\nheaders = { A = ['hunter2'] }",
