@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import stat
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -28,6 +30,7 @@ from goclaw_py.model.errors import BackupError, MigrationError, StoreUnavailable
 from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, connection
 from tests.support.filled import all_rows, fill, next_numbers
+from tests.support.killed_restore import MOMENTS
 from tests.support.postgres import Database, Server, run_sql
 
 pytest_plugins = ["tests.support.embedded_fixtures"]
@@ -418,6 +421,38 @@ async def test_a_restore_that_is_interrupted_leaves_everything_as_it_was(
     assert await all_rows(filled) == before
     await bring_back(home, file, replace=True)
     assert await all_rows(filled) != before
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_restore_that_is_killed_leaves_the_old_rows_or_all_of_the_backup(
+    filled: Address, file: Path, tmp_path: Path, moment: str
+) -> None:
+    """By ``kill -9``. No file is lost either, and the next restore is complete."""
+    home = settings_of(filled, tmp_path / "a")
+    workspace = home.home / "workspace"
+    workspace.mkdir(parents=True)
+    (workspace / "saved").write_text("saved")
+    await save(home, file)
+    saved = await all_rows(filled)
+    (workspace / "saved").unlink()
+    for name in ("newer", "newest"):
+        (workspace / name).write_text(name)
+    await run_sql(filled, "update incidents set text = 'newer'", "delete from work_items")
+    newer = await all_rows(filled)
+
+    assert home.database.url is not None
+    url = home.database.url.get_secret_value()
+    given = (url, str(home.home), str(file), moment)
+    killed = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.killed_restore", *given
+    )
+    assert await killed.wait() == -signal.SIGKILL
+    assert await all_rows(filled) == (saved if MOMENTS[moment] else newer)
+    assert {"newer", "newest"} <= {path.name for path in workspace.rglob("*")}
+
+    await bring_back(home, file, replace=True)
+    assert await all_rows(filled) == saved
+    assert (workspace / "saved").read_text() == "saved"
 
 
 async def test_a_backup_that_is_interrupted_leaves_no_file(
