@@ -314,7 +314,7 @@ def _duties(process: GatewayProcess) -> list[Coroutine[Any, Any, None]]:
         container.job_module.run_retention(),
         container.heartbeats.run_retention(),
         container.incidents.watch(),
-        delete_expired(process.store, process.clock),
+        delete_expired(process.store, process.clock, timedelta(days=365)),
     ]
 
 

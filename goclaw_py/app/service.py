@@ -8,6 +8,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from typing import Any
@@ -80,6 +81,7 @@ class Service:
         self._database = database
         self._store = store
         self._clock = clock = SharedClock()
+        self._audit_kept = timedelta(seconds=settings.audit.retention_s)
         self._pending = WakeEvent()
         self._people = WakeEvent()
         self._lost = asyncio.Event()
@@ -261,7 +263,7 @@ class Service:
             self._container.heartbeats.run,
             self._container.heartbeats.retry_notifications,
             self._container.heartbeats.run_retention,
-            partial(delete_expired, self._store, self._clock),
+            partial(delete_expired, self._store, self._clock, self._audit_kept),
             self._keep_taking_up,
             self._keep_knowing_people,
             self._live_settings.run,

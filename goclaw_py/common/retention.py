@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.ports.clock import Clock
@@ -34,8 +34,11 @@ async def run_retention(sweep: Callable[[], Awaitable[int]]) -> None:
     await _now_and_then(tidy)
 
 
-async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
-    """Delete old messages, runs, sessions and access requests. Runs until cancelled."""
+async def delete_expired(store: UpkeepStore, clock: Clock, audit_kept: timedelta) -> None:
+    """Delete old messages, runs, sessions, access requests and the like. Runs until cancelled.
+
+    ``audit_kept`` is how long entries of the audit log are kept.
+    """
 
     async def forget() -> None:
         now = clock.now()
@@ -50,6 +53,7 @@ async def delete_expired(store: UpkeepStore, clock: Clock) -> None:
         await _sweep_all(lambda: store.sweep_setting_edits(now=now))
         await _sweep_all(lambda: store.sweep_web_links(now=now))
         await _sweep_all(lambda: store.sweep_sign_ins(now=now))
+        await _sweep_all(lambda: store.sweep_audit(before=now - audit_kept))
         if messages + runs + sessions:
             facts = {"messages": messages, "runs": runs, "conversations": sessions}
             log.info("old_data_deleted", extra=facts)

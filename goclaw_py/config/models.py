@@ -184,6 +184,13 @@ class Log(Section):
     """the log file; default: standard error"""
 
 
+class Audit(Section):
+    """``[audit]`` (SPEC SEC-9)."""
+
+    retention_s: Annotated[float, Duration(86_400)] = Field(default=31_536_000.0, alias="retention")
+    """how long entries of the audit log are kept; default: 365d"""
+
+
 class Settings(Section):
     """All settings. ``load`` reads file and environment; the constructor reads neither."""
 
@@ -206,6 +213,7 @@ class Settings(Section):
     shutdown: Shutdown = Shutdown()
     web: Web = Web()
     log: Log = Log()
+    audit: Audit = Audit()
 
     _origins: Origins = PrivateAttr(default_factory=Origins)
     _layers: tuple[Layer, ...] = PrivateAttr(default=())

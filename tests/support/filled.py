@@ -64,6 +64,9 @@ insert into incidents values ('k', 'text', 'epoch');
 insert into setting_edits (path, value, before, after, source, edited_at)
 values ('lanes.main.size', '4', '2', '4', 'dashboard', 'epoch'),
     ('queue.mode', null, 'steer', null, 'API', 'epoch');
+insert into audit (at, kind, actor, role, via, node, action, subject, before, after, result)
+values ('epoch', 'person', 'Ann', '', 'telegram', 'n1', 'job.edit', E'job\t"', null, '{"a": 1}',
+    'ok');
 insert into cron_jobs (id, owner, slug, name, search_text, agent, kind, spec, maker, notify, state,
     revision, created_at, updated_at, next_run_at)
 values ('j1', 'o', 'news', 'news', 'w', 'main', 'every', '{"every": "1h"}', 'o', 'chat', 'active',

@@ -158,6 +158,8 @@ _ROWS: Final = {
     "incidents": f"(key, text, since) select 'i' || n, 'x', {_AT}",
     "setting_edits": f"""(path, value, source, edited_at)
         select 'p' || n % 100, '1', 'API', {_AT}""",
+    "audit": f"""(at, kind, actor, role, via, node, action, subject, result)
+        select {_AT}, 'person', 'p' || n, '', 'c', 'n1', 'job.edit', 'job' || n, 'ok'""",
 }  # fmt: skip
 
 TABLES: Final = tuple(_ROWS)
@@ -203,5 +205,5 @@ async def _insert(direct: Connection, table: str, first: int, last: int) -> None
 
 _NUMBERED: Final = {
     "node_calls", "lane_slots", "history", "inbox", "unmentioned", "outbox", "message_counts",
-    "work_items", "heartbeat_events", "setting_edits",
+    "work_items", "heartbeat_events", "setting_edits", "audit",
 }  # fmt: skip

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from goclaw_py.ports.settings import SettingEdit
 from goclaw_py.ports.store.approvals import ApprovalStore, NewApproval
+from goclaw_py.ports.store.audit import ALL_ENTRIES, AuditEntry, AuditFilter, AuditStore
 from goclaw_py.ports.store.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.ports.store.calls import CallStore, NodeCall
 from goclaw_py.ports.store.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
@@ -104,6 +105,7 @@ from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
     "AHEAD_AT_ONCE",
+    "ALL_ENTRIES",
     "ALL_MESSAGES",
     "ALL_RUNS",
     "ALL_SESSIONS",
@@ -112,6 +114,9 @@ __all__ = [
     "SETTINGS_TOKEN_NAME",
     "AcceptedMessages",
     "ApprovalStore",
+    "AuditEntry",
+    "AuditFilter",
+    "AuditStore",
     "BackgroundStore",
     "CallStore",
     "Chat",
@@ -243,6 +248,7 @@ class Store(
     WorkStore,
     HeartbeatStore,
     SettingStore,
+    AuditStore,
     UpkeepStore,
     Protocol,
 ):

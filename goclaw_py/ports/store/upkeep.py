@@ -84,5 +84,8 @@ class UpkeepStore(Protocol):
         Returns how many.
         """
 
+    async def sweep_audit(self, *, before: datetime) -> int:
+        """Delete entries of the audit log from before an instant; return how many."""
+
     async def sweep_sign_ins(self, *, now: datetime) -> int:
         """Delete sign-ins to the dashboard that have expired; return how many."""

@@ -1,13 +1,18 @@
-"""Edits of settings at run time."""
+"""Edits of settings at run time, and the audit log."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
+import orjson
+
+from goclaw_py.common.storable import storable_json
 from goclaw_py.ports.store import NewSettingEdit, Notice, SettingEdit
+from goclaw_py.ports.store.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Facts
 from goclaw_py.store.memory.tables import MemoryPart
-from goclaw_py.store.text import storable
+from goclaw_py.store.text import folded, storable
 
 
 class MemorySettings(MemoryPart):
@@ -45,3 +50,44 @@ class MemorySettings(MemoryPart):
     ) -> list[SettingEdit]:
         newest_first = reversed(self._db.setting_edits)
         return [edit for edit in newest_first if before is None or edit.id < before][:limit]
+
+
+class MemoryAudit(MemoryPart):
+    """Implements ``AuditStore``."""
+
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        self._db.last_audit_entry += 1
+        stored = replace(
+            storable(entry),
+            id=self._db.last_audit_entry,
+            before=_stored(entry.before),
+            after=_stored(entry.after),
+        )
+        self._db.audit.append(stored)
+
+    async def audit_entries(
+        self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
+    ) -> list[AuditEntry]:
+        newest_first = reversed(self._db.audit)
+        found = (one for one in newest_first if before is None or one.id < before)
+        return [one for one in found if _matches(one, only)][:limit]
+
+
+def _stored(facts: Facts | None) -> Facts | None:
+    """Return facts as they come back from JSON."""
+    found: Facts | None = None if facts is None else orjson.loads(storable_json(storable(facts)))
+    return found
+
+
+def _matches(one: AuditEntry, only: AuditFilter) -> bool:
+    return (
+        (_has(one.actor, only.who) or _has(one.via, only.who))
+        and (only.action is None or f"{one.action}.".startswith(f"{only.action}."))
+        and _has(one.subject, only.subject)
+        and (only.since is None or one.at >= only.since)
+        and (only.until is None or one.at < only.until)
+    )
+
+
+def _has(text: str, part: str | None) -> bool:
+    return part is None or folded(storable(part)) in folded(text)

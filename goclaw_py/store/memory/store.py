@@ -27,7 +27,7 @@ from goclaw_py.store.memory.people import MemoryPeople
 from goclaw_py.store.memory.records import MemoryRunRecords
 from goclaw_py.store.memory.rewind import MemoryRewind
 from goclaw_py.store.memory.runs import MemoryRuns
-from goclaw_py.store.memory.settings import MemorySettings
+from goclaw_py.store.memory.settings import MemoryAudit, MemorySettings
 from goclaw_py.store.memory.sign_ins import MemorySignIns, MemoryTokens
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.store.memory.upkeep import MemoryUpkeep
@@ -60,6 +60,7 @@ class MemoryStore(
     MemoryHeartbeats,
     MemoryUsageSums,
     MemorySettings,
+    MemoryAudit,
     MemoryUpkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.

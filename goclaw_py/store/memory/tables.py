@@ -15,6 +15,7 @@ from goclaw_py.model.outcomes import Outcome, Reason
 from goclaw_py.model.run_events import NO_USAGE, Usage
 from goclaw_py.model.run_steps import RunStep
 from goclaw_py.ports.store import (
+    AuditEntry,
     Chat,
     DroppedMessage,
     InboxKind,
@@ -155,16 +156,9 @@ class InboxRecord:
         )
 
     def unanswered(self) -> Unanswered:
-        return Unanswered(
-            id=self.id,
-            message=self.message,
-            run_id=self.run_id,
-            received_at=self.received_at,
-            finished_at=self.finished_at,
-            outcome=self.outcome,
-            reason=self.reason,
-            asking_run=self.last_run if self.is_parked else None,
-        )
+        asking = self.last_run if self.is_parked else None
+        ended = self.finished_at, self.outcome, self.reason
+        return Unanswered(self.id, self.message, self.run_id, self.received_at, *ended, asking)
 
 
 @dataclass(slots=True)
@@ -257,7 +251,7 @@ class MemoryDatabase:
         self.pending: dict[int, InboxRecord] = {}
         self.approvals = ApprovalTables()
         self.unmentioned: dict[ExternalKey, UnmentionedRow] = {}
-        self.last_inbox_id = self.last_outbox_id = 0
+        self.last_inbox_id = self.last_outbox_id = self.last_audit_entry = 0
         self.last_unmentioned_id = self.last_history_id = self.last_setting_edit = 0
         self.moved: dict[SessionKey, SessionKey] = {}
         self.drafts: dict[RunId, DraftRecord] = {}
@@ -280,6 +274,7 @@ class MemoryDatabase:
         self.heartbeat_runs = HeartbeatTables()
         self.work: dict[int, StoredWorkItem] = {}
         self.setting_edits: list[SettingEdit] = []
+        self.audit: list[AuditEntry] = []
 
     def present_key(self, key: SessionKey) -> SessionKey:
         """Return the present key of a session whose chat may have a new id."""

@@ -155,6 +155,13 @@ class MemoryUpkeep(MemoryPart):
             del self._db.web_links[key]
         return len(old[: upkeep_rules.MOST_SWEPT])
 
+    async def sweep_audit(self, *, before: datetime) -> int:
+        old = [one for one in self._db.audit if one.at < before]
+        old = sorted(old, key=lambda one: (one.at, one.id))[: upkeep_rules.MOST_SWEPT]
+        for one in old:
+            self._db.audit.remove(one)
+        return len(old)
+
     async def sweep_sign_ins(self, *, now: datetime) -> int:
         old = [key for key, (one, *_) in self._db.sign_ins.items() if one.expires_at < now]
         for key in old[: upkeep_rules.MOST_SWEPT]:

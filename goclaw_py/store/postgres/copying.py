@@ -220,7 +220,9 @@ async def replacing(
     async with migrate.alone(connection), connection.transaction():
         await connection.script(
             f"{_PLAIN} set local lock_timeout = '{_LOCK_S}s';"
-            "set local idle_in_transaction_session_timeout = 0"
+            "set local idle_in_transaction_session_timeout = 0;"
+            # The audit log is replaced with everything else; nothing but this may empty it.
+            "set local goclaw.restores = 'yes'"
         )
         with _explained():
             await _empty(connection, migrations, now=now, may_replace=may_replace)

@@ -9,6 +9,7 @@ from typing import Self
 
 from goclaw_py.ports.store import Notice
 from goclaw_py.store.postgres.address import Address
+from goclaw_py.store.postgres.audit import PostgresAudit
 from goclaw_py.store.postgres.cluster.calls import PostgresNodeCalls
 from goclaw_py.store.postgres.cluster.lanes import PostgresLanes
 from goclaw_py.store.postgres.cluster.nodes import PostgresNodes
@@ -74,6 +75,7 @@ class PostgresStore(
     PostgresHeartbeats,
     PostgresUsageSums,
     PostgresSettings,
+    PostgresAudit,
     PostgresUpkeep,
 ):
     """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""

@@ -10,6 +10,7 @@ from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries
 
 _SQL = queries("upkeep")
+_AUDIT = queries("audit")
 _BACKGROUND = queries("background")
 _NAMES = queries("names")
 _SETTINGS = queries("settings")
@@ -75,6 +76,13 @@ class PostgresUpkeep(PostgresPart):
 
     async def sweep_web_links(self, *, now: datetime) -> int:
         return await self._sweep(_WEB_LINKS["sweep"], now - upkeep_rules.WEB_LINKS_KEPT)
+
+    async def sweep_audit(self, *, before: datetime) -> int:
+        async with self._pool.transaction() as connection:
+            # Without it the table refuses every deletion.
+            await connection.fetch(_AUDIT["may_sweep"], before)
+            swept = await connection.fetch(_AUDIT["sweep"], before, upkeep_rules.MOST_SWEPT)
+        return len(swept)
 
     async def sweep_sign_ins(self, *, now: datetime) -> int:
         return await self._sweep(_SIGN_INS["sweep"], now)

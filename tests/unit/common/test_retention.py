@@ -24,7 +24,7 @@ OLD = timedelta(days=1000)
 
 @asynccontextmanager
 async def forgetting(store: FlakyStore) -> AsyncIterator[None]:
-    task = asyncio.create_task(delete_expired(store, LoopClock()))
+    task = asyncio.create_task(delete_expired(store, LoopClock(), timedelta(days=365)))
     try:
         yield
     finally:

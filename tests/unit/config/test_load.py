@@ -157,7 +157,7 @@ def test_the_real_environment_is_read_by_default_but_not_by_settings_made_in_cod
      "queue.mode = 'lifo': must be 'queue', 'followup', 'interrupt', 'collect' or 'steer'"),
     ("[queue]\ndebouncing = 5", "queue.debouncing = 5: unknown key; known here: capacity, "),
     ("[queue]\ndebounce_m = 5", "did you mean debounce_ms?"),
-    ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, channels"),
+    ("[quue]\na = 1", "quue = (a table): unknown key; known here: agents, audit, channels"),
     ("home = '/x'", "home = '/x': unknown key; known here: lanes, queue"),
     ("file = '/x'", "file = '/x': unknown key"),
     ("[runs]\ntimeout = '1h30m'", "runs.timeout = '1h30m': must be <integer><s|m|h|d>"),

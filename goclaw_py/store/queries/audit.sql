@@ -1,0 +1,38 @@
+-- Who has changed what.
+
+-- name: add
+-- Add a row.
+insert into audit (at, kind, actor, role, via, node, action, subject, before, after, result)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, $10::text::jsonb, $11);
+
+-- name: list
+-- Return rows before the row $2, the newest first: those in which actor, address, chat or command
+-- line contain $3, with the action $4 or one below it, whose subject contains $5, from the times $6
+-- to $7. The parts are in small letters.
+select id, at, kind, actor, role, via, node, action, subject, before, after, result
+from audit
+where id < $2
+  and ($3::text is null or strpos(lower(actor collate "C"), $3) > 0 or strpos(lower(via collate "C"), $3) > 0)
+  and ($4::text is null or action = $4 or starts_with(action, $4 || '.'))
+  and ($5::text is null or strpos(lower(subject collate "C"), $5) > 0)
+  and ($6::timestamptz is null or at >= $6)
+  and ($7::timestamptz is null or at < $7)
+order by id desc
+limit $1;
+
+-- name: may_sweep
+-- Let this transaction delete rows from before an instant.
+select set_config('goclaw.audit_kept_since', $1::timestamptz::text, true);
+
+-- name: sweep
+-- Delete some of the rows from before an instant.
+delete from audit
+where id = any (array(
+    select id
+    from audit
+    where at < $1
+    order by at, id
+    limit $2
+    for update skip locked
+))
+returning id;
