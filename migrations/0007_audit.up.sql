@@ -40,7 +40,7 @@ begin
         return null;
     end if;
     raise exception 'rows of the audit log can only be added, so % is refused', lower(tg_op)
-        using errcode = 'insufficient_privilege';
+        using errcode = 'restrict_violation';
 end
 $$;
 create trigger audit_rows_are_kept before update or delete on audit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -12,7 +13,10 @@ from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.progress import Tell, untold
 from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.common.clock import SharedClock
+from goclaw_py.common.redaction import Redactor
 from goclaw_py.config.models import Settings
+from goclaw_py.config.secrets import known_secrets
+from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.heartbeat.module import service_of
 from goclaw_py.jobs.service import GatewayJobService
@@ -34,7 +38,9 @@ async def open_control(
         heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
         edits = LiveSettings(settings, store, clock, _Validator(settings))
-        yield StoreControl(store, clock, jobs, heartbeats, chat_rules=rules, settings=edits)
+        control = StoreControl(store, clock, jobs, heartbeats, chat_rules=rules, settings=edits)
+        hide = Redactor(known_secrets(settings, os.environ))
+        yield StoredAuditLog(store, clock, lambda: "", hide).control(control)
 
 
 class _Validator:

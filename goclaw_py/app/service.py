@@ -42,6 +42,7 @@ from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.ports.terminals import Terminals
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
+from goclaw_py.web.command_line import from_commands
 from goclaw_py.web.front import ApiOrDashboard, WebAccess, tcp_server
 from goclaw_py.web.on_demand import AppsOnDemand, WebApps
 from goclaw_py.web.server import HttpServer
@@ -108,7 +109,8 @@ class Service:
         self._digest = settings_digest(live.listed)
         snapshots = Snapshots(clock, container, database, self._cluster, live.warnings)
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
-        self.control: Control = GatewayControl(store, clock, container, snapshots.full, live)
+        control = GatewayControl(store, clock, container, snapshots.full, live)
+        self.control: Control = container.audit.control(control)
         store.on_notice(self._on_notice)
 
     def name_of(self, session: str) -> str | None:
@@ -142,9 +144,9 @@ class Service:
         """Create the API server on the local socket and, with ``web``, the server on TCP."""
         access = None
         if web is not None and web.access is not None:
-            access = web.access.with_store(self._store)
+            access = web.access.with_store(self._container.audit.sign_ins(self._store))
         self._apps = apps = AppsOnDemand(partial(self._make_apps, access))
-        servers = [HttpServer(apps.api, listener.socket, on_stop=apps.close)]
+        servers = [HttpServer(from_commands(apps.api), listener.socket, on_stop=apps.close)]
         if web is not None:
             pages, hooks = ApiOrDashboard(apps.api, apps.site), self._parts.hooks
             server = tcp_server(web.socket, hooks, pages, access, apps.guests, on_stop=apps.close)

@@ -9,6 +9,9 @@ from typing import Any, Final
 import typer
 from typer.core import TyperGroup
 
+from goclaw_py.cli.command_text import command_actor
+from goclaw_py.model.actors import acts
+
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
     "run": ("system.gateway:run", "Run the gateway until Ctrl-C or SIGTERM."),
@@ -40,6 +43,7 @@ PLACES: Final = {
     "pairing": ("chats.pairing:app", "Manage who may talk to the agent."),
     "groups": ("chats.groups:app", "Manage in which groups the agent listens."),
     "web": ("chats.web:app", "Manage who may use the web chat and the dashboard."),
+    "audit": ("system.audit:app", "Show who has changed what."),
     "config": ("system.config:app", "Show, change and check the settings."),
     "simulate": (
         "simulate.commands:simulate",
@@ -57,6 +61,8 @@ PLACES: Final = {
 
 The line is here so that ``--help`` need not import all commands; a test compares it.
 """
+
+_GATEWAY: Final = "goclaw run"
 
 _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
@@ -88,17 +94,17 @@ class _Made(UserDict[str, Any]):
         found = super().__getitem__(name)
         if isinstance(found, str):
             self.data[name] = found = _command(name, found)
-            _refuse_other_encodings(found)
+            _prepare(found)
         return found
 
 
-def _refuse_other_encodings(command: Any) -> None:
-    """Let a command refuse texts with bytes of another encoding, which nothing could send or store.
+def _prepare(command: Any) -> None:
+    """Let a command say who runs it, for the audit log, and refuse texts of another encoding.
 
-    Paths may contain such bytes.
+    Nothing could send or store such texts; paths may contain such bytes.
     """
     for inner in getattr(command, "commands", {}).values():
-        _refuse_other_encodings(inner)
+        _prepare(inner)
     invoke = command.invoke
 
     def invoke_with_text(ctx: Any) -> Any:
@@ -109,7 +115,11 @@ def _refuse_other_encodings(command: Any) -> None:
             if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
                 refused = "is not text in the encoding of this terminal"
                 raise typer.BadParameter(refused, ctx=ctx, param=param)
-        return invoke(ctx)
+        if ctx.command_path == _GATEWAY:
+            # What it does later, it does for others.
+            return invoke(ctx)
+        with acts(command_actor(ctx)):
+            return invoke(ctx)
 
     command.invoke = invoke_with_text
 

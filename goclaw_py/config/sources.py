@@ -19,7 +19,7 @@ from goclaw_py.ports.settings import OriginKind
 PREFIX = "GOCLAW_"
 SECTIONS = (
     "lanes", "queue", "agents", "channels", "database", "state", "runs", "scheduler", "heartbeat",
-    "shutdown", "sources", "web", "log",
+    "shutdown", "sources", "web", "log", "audit",
 )  # fmt: skip
 
 SHORT_NAMES: Mapping[str, tuple[str, ...]] = {

@@ -16,10 +16,13 @@ from goclaw_py.chats.incident_alerts import IncidentAlerts
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.cluster.lane_permits import ClusterLanePermits
 from goclaw_py.cluster.rpc import NodeRpc
+from goclaw_py.common.text import count
 from goclaw_py.delivery.outbox_sender import OutboxSender
 from goclaw_py.delivery.rate_limiter import RateLimiter
+from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.unattended_runs import UnattendedRuns
 from goclaw_py.heartbeat.module import HeartbeatModule, HeartbeatSetup
+from goclaw_py.jobs.models import Job, JobState
 from goclaw_py.jobs.module import JobDependencies, JobModule, JobSetup
 from goclaw_py.messages.approvals import ToolApprovals
 from goclaw_py.messages.attachments import AttachmentDownloader
@@ -34,6 +37,7 @@ from goclaw_py.messages.provider_outage import ProviderOutageBuffer
 from goclaw_py.messages.remote_cancellation import RemoteCanceller
 from goclaw_py.messages.stop_answers import StopAnswers
 from goclaw_py.messages.stop_rights import StopRights
+from goclaw_py.model.actors import Actor, ActorKind
 from goclaw_py.model.errors import BudgetReached
 from goclaw_py.model.ids import MAIN_AGENT, AgentName, NodeId, RunId
 from goclaw_py.model.messages import Target
@@ -123,6 +127,8 @@ class Container:
         self.node = node
         self._live = deps.live or node
         self._look_for_subagents_at = clock.now()
+        self.audit = StoredAuditLog(store, clock, node, deps.hide)
+        self._chat_store = self.audit.chat_store(store)
         channels = self.channels = {**deps.channels, history_only.PLACE: HistoryOnly()}
         self.access_control = AccessControl(store, clock)
         contexts, pacing = ContextUsage(deps.context_windows), RateLimiter(channels)
@@ -157,17 +163,20 @@ class Container:
         self.dispatcher = Dispatcher(scheduler, RunHandlers(*self._owners))
         self.lane_permits = ClusterLanePermits(store, clock, self.dispatcher, node)
         self.supervisor = ChannelSupervisor(store, clock, deps.channels.values(), node)
-        self.incidents = incidents = IncidentAlerts(
-            store, clock, policies, self.access_control, self.supervisor.views
-        )
-        self.requests = AccessRequests(
-            store, clock, policies, self.access_control, channels, incidents.owners_chats
-        )
-        self.approvals = ToolApprovals(
-            store, clock, policies, self.access_control, incidents.owners_chats, deps.hide
-        )
+        self._build_questions(deps)
         self._build_ends(deps, pacing)
         self._connect(self._equipment(deps, received))
+
+    def _build_questions(self, deps: GatewayDependencies) -> None:
+        """Build the parts that ask owners."""
+        clock, policies, access_control = self._clock, self.policies, self.access_control
+        views = self.supervisor.views
+        self.incidents = IncidentAlerts(self._store, clock, policies, access_control, views)
+        owners, channels = self.incidents.owners_chats, self.channels
+        # What people answer is recorded.
+        store = self._chat_store
+        self.requests = AccessRequests(store, clock, policies, access_control, channels, owners)
+        self.approvals = ToolApprovals(store, clock, policies, access_control, owners, deps.hide)
 
     def _build_ends(self, deps: GatewayDependencies, pacing: RateLimiter) -> None:
         """Build the parts through which messages come in and go out."""
@@ -187,7 +196,9 @@ class Container:
         )
         self.calls = NodeRpc(store, clock, node)
         self.remote_canceller = RemoteCanceller(store, clock, self.calls, node)
-        self.commands = CommandHandlers(store, clock, channels, node, self._command_services())
+        self.commands = CommandHandlers(
+            self._chat_store, clock, channels, node, self._command_services()
+        )
         self.commands.connect(
             StopAnswers(
                 store,
@@ -198,6 +209,7 @@ class Container:
                 self.runner.shows_stop,
             )
         )
+        self.commands.stop_answers.audit = self.audit
         self.outbox = OutboxSender(
             store, clock, channels, pacing, node, goes_last=self.access_control.is_unapproved_chat
         )
@@ -210,10 +222,10 @@ class Container:
             self.access_control,
             self.requests,
             self.budget_tracker,
-            self.job_module.service,
+            self.audit.chat_jobs(self.job_module.service),
             self.remote_canceller,
             self.approvals,
-            self.heartbeats.service,
+            self.audit.chat_heartbeats(self.heartbeats.service),
         )
 
     def _connect(self, equipment: AgentExecutorDeps) -> None:
@@ -229,6 +241,7 @@ class Container:
         self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)
         owners = self.incidents.owners_chats
         self.job_module.connect(dispatcher, agent_executor, owners, release_later, ask)
+        self.job_module.occurrences.on_disabled = self._record_disabled
         self.heartbeats.connect(dispatcher, agent_executor, self.incidents, release_later)
         rights = StopRights(self.policies, self.access_control, self.channels)
         self.canceller.connect(
@@ -271,6 +284,11 @@ class Container:
             deps.meter,
             deps.hide,
         )
+
+    async def _record_disabled(self, job: Job) -> None:
+        """Record that a job was disabled after failures: people look for who did it."""
+        by, facts = Actor(ActorKind.NODE, self.node()), {"state": JobState.DISABLED.value}
+        await self.audit.record("job.disable", f"job {job.spec.slug}", by=by, after=facts)
 
     def _over_budget(self, run_id: RunId, error: BudgetReached) -> None:
         """Stop a run whose budget is used up, with the error's text."""
@@ -328,7 +346,9 @@ class Container:
         now = self._clock.now()
         if now >= self._look_for_subagents_at:
             self._look_for_subagents_at = now + _LOOK_EVERY
-            await self._store.expire_approvals(now=now)
+            if expired := await self._store.expire_approvals(now=now):
+                by = Actor(ActorKind.NODE, self.node())
+                await self.audit.record("approval.expire", count(expired, "approval"), by=by)
             found = await self._store.interrupted_subagents(since=now - _CONTINUED_WITHIN)
             mine = [one for one in found if self._is_here(one.run.target)]
             await self.children.resume(mine)

@@ -16,9 +16,12 @@ from goclaw_py.model.pagination import FOUND, Cursor
 from goclaw_py.model.session_keys import agent_of, is_direct_chat
 from goclaw_py.ports.control import MessageCounts, RunRecord
 from goclaw_py.ports.store import (
+    ALL_ENTRIES,
     ALL_MESSAGES,
     ALL_RUNS,
     ALL_SESSIONS,
+    AuditEntry,
+    AuditFilter,
     Chat,
     DeadLetter,
     LastActivity,
@@ -65,6 +68,12 @@ class GatewayQueries:
     ) -> list[Session]:
         """See ``Control``."""
         return await self._store.sessions(limit=limit, search=search, only=only, before=before)
+
+    async def audit_entries(
+        self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
+    ) -> list[AuditEntry]:
+        """See ``Control``."""
+        return await self._store.audit_entries(limit=limit, only=only, before=before)
 
     async def session(self, key: str) -> Session:
         """See ``Control``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -82,6 +82,8 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self._line: dict[OccurrenceId, JobExecution] = {}
         """Occurrences whose agent is at its limit (SPEC CRON-10)."""
         self._last_missed = -MISSED_APART_S
+        self.on_disabled: Callable[[Job], Coroutine[None, None, None]] | None = None
+        """Called with a job that was disabled after failures."""
 
     def connect(self, performer: JobHandler) -> None:
         """Set the handler. Call it once, before anything is due."""
@@ -440,7 +442,9 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         attempt: Attempt,
     ) -> None:
         """See ``ExecutionEngine``."""
-        del end
+        update = end.update
+        if update is not None and update.state is JobState.DISABLED and self.on_disabled:
+            self._side.go(self.on_disabled(held.claimed.job))
         error = attempt.friendly or attempt.error or held.fault
         told = replace(attempt, friendly=error)
         self._side.go(self._performer.told(held, finish, say or (), told))

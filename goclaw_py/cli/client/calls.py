@@ -14,7 +14,7 @@ from urllib.parse import quote
 from goclaw_py.model.pagination import Cursor
 from goclaw_py.model.targets import target_text
 from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import MessageFilter, RunFilter, SessionFilter
+from goclaw_py.ports.store import AuditFilter, MessageFilter, RunFilter, SessionFilter
 from goclaw_py.web.api import wire
 
 P = ParamSpec("P")
@@ -144,7 +144,7 @@ def query(**given: object) -> dict[str, Value]:
                 pass
             case Requester():
                 params |= asker_params(value)
-            case RunFilter() | SessionFilter():
+            case RunFilter() | SessionFilter() | AuditFilter():
                 params |= query(**asdict(value))
             case MessageFilter(channel, chat, since, text):
                 place = None if chat is None else target_text(chat.whole_chat)

@@ -23,6 +23,7 @@ from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, error_of
+from goclaw_py.web.command_line import command_headers
 from goclaw_py.web.sockets import short_path
 
 if TYPE_CHECKING:
@@ -64,7 +65,11 @@ class RemoteControl(Remote):
         # Ignore proxy settings of the environment for a local socket.
         self._client = await self._exits.enter_async_context(
             httpx.AsyncClient(
-                transport=transport, base_url="http://goclaw", timeout=TIMEOUT_S, trust_env=False
+                transport=transport,
+                base_url="http://goclaw",
+                timeout=TIMEOUT_S,
+                trust_env=False,
+                headers=command_headers(),
             )
         )
         return self
@@ -141,6 +146,7 @@ class RemoteControl(Remote):
     grants = call(Control.grants, "GET /api/grants")
     revoke_grant = call(Control.revoke_grant, "POST /api/grants/revoke")
     nodes = call(Control.nodes, "GET /api/nodes")
+    audit_entries = call(Control.audit_entries, "GET /api/audit")
     drain = call(Control.drain, "POST /api/nodes/{node}/drain")
     people = call(Control.people, "GET /api/people")
     pairing_requests = call(Control.pairing_requests, "GET /api/pairing")

@@ -78,11 +78,7 @@ class PostgresUpkeep(PostgresPart):
         return await self._sweep(_WEB_LINKS["sweep"], now - upkeep_rules.WEB_LINKS_KEPT)
 
     async def sweep_audit(self, *, before: datetime) -> int:
-        async with self._pool.transaction() as connection:
-            # Without it the table refuses every deletion.
-            await connection.fetch(_AUDIT["may_sweep"], before)
-            swept = await connection.fetch(_AUDIT["sweep"], before, upkeep_rules.MOST_SWEPT)
-        return len(swept)
+        return await self._sweep(_AUDIT["sweep"], before)
 
     async def sweep_sign_ins(self, *, now: datetime) -> int:
         return await self._sweep(_SIGN_INS["sweep"], now)

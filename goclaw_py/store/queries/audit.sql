@@ -20,17 +20,17 @@ where id < $2
 order by id desc
 limit $1;
 
--- name: may_sweep
--- Let this transaction delete rows from before an instant.
-select set_config('goclaw.audit_kept_since', $1::timestamptz::text, true);
-
 -- name: sweep
--- Delete some of the rows from before an instant.
+-- Delete some of the rows from before an instant. The table refuses every deletion but this one: it
+-- says from when on rows are kept.
+with permit as materialized (
+    select set_config('goclaw.audit_kept_since', $1::timestamptz::text, true) as given
+)
 delete from audit
 where id = any (array(
     select id
     from audit
-    where at < $1
+    where at < $1 and (select given from permit) is not null
     order by at, id
     limit $2
     for update skip locked

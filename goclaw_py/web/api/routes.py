@@ -24,6 +24,7 @@ from goclaw_py.ports.health import Health
 from goclaw_py.ports.logs import Logs, NoLogs
 from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.api.approvals import approval_routes
+from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
 from goclaw_py.web.api.health import alive_routes, health_routes
@@ -99,6 +100,7 @@ def make_api(
     _include(app, gateway_routes(control), "/api")
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
     _include(app, settings_routes(control), "/api")
+    _include(app, audit_routes(control), "/api")
     _include(app, approval_routes(control), "/api")
     _include(app, people_routes(control), "/api")
     _include(app, guest_routes(control), "/api/web")

@@ -48,6 +48,7 @@ NAVIGATION: Final = (
     ("/logs", "Logs"),
     ("/health", "Health"),
     ("/settings", "Settings"),
+    ("/audit", "Audit log"),
 )
 """The pages in the order of the menu."""
 

@@ -27,6 +27,7 @@ from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH, SIGN_IN_PATH
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     approvals,
+    audit,
     deliveries,
     heartbeats,
     job_form,
@@ -93,6 +94,7 @@ _MODULES: Final = (
     approvals,
     usage,
     settings,
+    audit,
 )
 """Modules of pages that need only the services."""
 

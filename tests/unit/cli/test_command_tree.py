@@ -55,7 +55,7 @@ ALL = {command.name: command for command in commands()}
 GO_ON = {"run", "chat", "top"}
 """They are for a person until the end; there is no answer to make a document of."""
 
-WRITES_JSON = {"cron export"}
+WRITES_JSON = {"cron export", "audit export"}
 """JSON is what it is for."""
 
 WATCHED = {
@@ -139,6 +139,7 @@ GATEWAY = dict.fromkeys(
         *("status", "lanes", "nodes list", "sessions list", "runs list", "inbox list"),
         *("outbox list", "heartbeat status", "heartbeat why", "heartbeat logs", "pairing list"),
         *("pairing people", "groups list", "config path", "config check", "version", "init"),
+        "audit",
     ],
     "",
 ) | {

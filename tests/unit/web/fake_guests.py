@@ -8,7 +8,7 @@ from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.errors import AlreadyInvited, NotFound
 from goclaw_py.model.tokens import BadToken, TokenExists, is_token_name
 from goclaw_py.model.web_links import NAME_RULE, is_guest_name
-from goclaw_py.ports.store import SignIn, Token
+from goclaw_py.ports.store import ALL_ENTRIES, AuditEntry, AuditFilter, SignIn, Token
 from goclaw_py.ports.web_guests import NewToken, WebGuest, WebInvitation
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_post import AT
@@ -20,6 +20,17 @@ OTHER = SignIn("0a1b2c3d4e5f", AT, AT, AT + timedelta(days=30), "2001:db8::7", "
 GRAFANA = Token("grafana", AccessRole.VIEWER, False, AT, None, AT)
 EXPIRED = Token("<old>", AccessRole.OPERATOR, True, AT, AT - timedelta(days=1))
 LEA = WebGuest("lea", AT, None, 0)
+EVIL = "<img src=x onerror='window.__hit=7'>\x1b[2J"
+AUDIT = [
+    AuditEntry(
+        2, AT, "person", f"telegram/default/7 {EVIL}", "", "telegram:-100", "node-1", "job.edit",
+        f"job {EVIL}", {"name": EVIL, "gone": 1}, {"name": "b", "lines": [EVIL]}, EVIL,
+    ),
+    AuditEntry(
+        1, AT, "command_line", "ann", "admin", "goclaw nodes drain node-2", "node-1", "node.drain",
+        "node node-2", None, None, "ok",
+    ),
+]  # fmt: skip
 
 
 class FakeGuests(FakeApprovals):
@@ -30,6 +41,13 @@ class FakeGuests(FakeApprovals):
         self.invited = [BEN, LEA]
         self.browsers = [BROWSER, OTHER]
         self.tokens_made = [GRAFANA, EXPIRED]
+        self.audited = AUDIT
+
+    async def audit_entries(
+        self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
+    ) -> list[AuditEntry]:
+        self._called("audit_entries", limit, only, before)
+        return [one for one in self.audited if before is None or one.id < before][:limit]
 
     async def web_guests(self) -> list[WebGuest]:
         self._called("web_guests")

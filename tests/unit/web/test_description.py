@@ -155,7 +155,7 @@ def test_lists_say_how_to_read_on(document: dict[str, Any]) -> None:
     assert paged == {
         *("runs", "runs/timeline", "sessions", "inbox", "outbox", "people", "chats", "heard"),
         *("approvals", "heartbeat-runs", "heartbeats/{agent}/runs", "occurrences"),
-        *("jobs/{job}/log", "settings/history"),
+        *("jobs/{job}/log", "settings/history", "audit"),
     }
     for path in paged:
         names = {one["name"] for one in document["paths"][f"/api/{path}"]["get"]["parameters"]}

@@ -1,0 +1,1 @@
+"""The audit log: who has changed what (SPEC SEC-9)."""

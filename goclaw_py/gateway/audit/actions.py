@@ -1,0 +1,464 @@
+"""Which operations change something, and what is recorded of them (SPEC SEC-9).
+
+One table for each service: method, name of the action, subject, what it was before and what it is
+afterwards. Each method of these services is in its table or among ``READS``; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from goclaw_py.gateway.audit.facts import digest
+from goclaw_py.jobs.job_json import plain
+from goclaw_py.jobs.models import FixedMessage, Job, Program, Prompt
+from goclaw_py.model.actors import Actor, ActorKind, Role
+from goclaw_py.model.pairing_codes import AccessVerdict
+from goclaw_py.ports.jobs import RunNow
+from goclaw_py.ports.store.audit import OK, Facts
+
+Arguments = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What is recorded of an operation.
+
+    Args:
+        action: Its name, or a function of the arguments that returns it.
+        subject: Returns to what it was done, from the arguments and the result; the result is None
+            if the operation has failed.
+        read: Returns what it may change, before it does.
+        told: Returns the same afterwards, from the arguments and the result. With ``read`` only
+            what differs is recorded.
+        is_done: Returns whether it has changed anything.
+        said: Returns the words for the result.
+        actor: Returns who did it, where nobody acts before it.
+    """
+
+    action: str | Callable[[Arguments], str]
+    subject: Callable[[Arguments, Any], str]
+    read: Callable[[Any, Arguments], Awaitable[Facts]] | None = None
+    told: Callable[[Arguments, Any], Facts] | None = None
+    is_done: Callable[[Arguments, Any], bool] = lambda _arguments, _result: True
+    said: Callable[[Any], str] = lambda _result: OK
+    actor: Callable[[Arguments], Actor] | None = None
+
+    def name(self, arguments: Arguments) -> str:
+        """Return the name of the action."""
+        return self.action if isinstance(self.action, str) else self.action(arguments)
+
+
+Actions = Mapping[str, Change]
+
+
+def _of(form: str) -> Callable[[Arguments, Any], str]:
+    """Return a subject with values of the arguments."""
+    return lambda arguments, _result: form.format_map(arguments)
+
+
+def _rows(arguments: Arguments, _result: object) -> str:
+    ids: Collection[int] = arguments["ids"]
+    some = ", ".join(map(str, sorted(ids)[:20]))
+    return f"messages {some}{', …' if len(ids) > 20 else ''}"
+
+
+def _number(name: str) -> Callable[[Arguments, Any], Facts]:
+    return lambda _arguments, result: {name: result}
+
+
+# ---------------------------------------------------------------------------- jobs
+
+
+_SHOWN: Final = (
+    "slug", "name", "schedule", "zone", "agent", "target", "notify", "session", "policy",
+    "max_runs", "not_after", "wake_heartbeat", "source",
+)  # fmt: skip
+"""The fields of a definition that are shown."""
+
+
+def _job_facts(job: Job) -> Facts:
+    """Return a job's definition and state; of texts only digests, see ``facts.digest``."""
+    spec, payload = job.spec, job.spec.payload
+    work: Facts
+    match payload:
+        case Prompt(text, model):
+            work = {"kind": "prompt", **digest(text)} | ({"model": model} if model else {})
+        case FixedMessage(text):
+            work = {"kind": "message", **digest(text)}
+        case Program(argv):
+            # Its arguments may have secrets in them.
+            work = {"kind": "command", "program": argv[0] if argv else ""}
+            work |= digest("\0".join(argv))
+    shown = {name: plain(getattr(spec, name)) for name in _SHOWN}
+    return {"state": job.state.value, **shown, "payload": work}
+
+
+def _set_only(facts: Facts) -> Facts:
+    return {name: value for name, value in facts.items() if value not in (None, "", {}, False)}
+
+
+def _job(arguments: Arguments, result: Any) -> str:
+    if isinstance(result, Job):
+        return f"job {result.spec.slug}"
+    asked = arguments["asked"] if "asked" in arguments else arguments["draft"].slug
+    return f"job {asked}".rstrip()
+
+
+async def _stored_job(jobs: Any, arguments: Arguments) -> Facts:
+    return _job_facts(await jobs.get(arguments["asked"], arguments["by"]))
+
+
+async def _zone(jobs: Any, arguments: Arguments) -> Facts:
+    return {"zone": await jobs.zone(arguments["by"])}
+
+
+_JOBS: Final[Actions] = {
+    "create": Change("job.create", _job, told=lambda _, job: _set_only(_job_facts(job))),
+    "edit": Change("job.edit", _job, _stored_job, lambda _, job: _job_facts(job)),
+    "delete": Change("job.delete", _job, _stored_job, lambda _arguments, _job: {}),
+    "run_now": Change(
+        "job.run", _job, said=lambda result: result.value if isinstance(result, RunNow) else OK
+    ),
+    "choose_zone": Change(
+        "zone.choose",
+        lambda arguments, _: f"jobs of {arguments['by'].owner or 'operators'}",
+        _zone,
+        lambda _, zone: {"zone": zone},
+    ),
+}
+
+# ---------------------------------------------------------------------------- heartbeats
+
+
+async def _checklist(heartbeats: Any, arguments: Arguments) -> Facts:
+    return {"checklist": digest((await heartbeats.checklist(arguments["agent"])).text)}
+
+
+async def _heartbeat(heartbeats: Any, arguments: Arguments) -> Facts:
+    return _heartbeat_facts(await heartbeats.view(arguments["agent"]))
+
+
+def _heartbeat_facts(view: Any) -> Facts:
+    state = view.heartbeat
+    return {"on": state.is_on, "chosen": state.switched, "muted_until": plain(state.muted_until)}
+
+
+def _of_heartbeat(action: str) -> Change:
+    return Change(action, _AGENT, _heartbeat, lambda _, view: _heartbeat_facts(view))
+
+
+def _of_checklist(action: str) -> Change:
+    told = lambda _, checklist: {"checklist": digest(checklist.text)}  # noqa: E731
+    return Change(action, _AGENT, _checklist, told)
+
+
+_AGENT: Final = _of("agent {agent}")
+
+_HEARTBEATS: Final[Actions] = {
+    "run_now": Change("heartbeat.run", _AGENT, said=lambda result: getattr(result, "value", OK)),
+    "switch": _of_heartbeat("heartbeat.switch"),
+    "mute": _of_heartbeat("heartbeat.mute"),
+    "add_event": Change(
+        "heartbeat.event",
+        _AGENT,
+        told=lambda arguments, _: {"wake": arguments["wake"], **digest(arguments["text"])},
+    ),
+    "add_item": _of_checklist("checklist.add"),
+    "complete_item": _of_checklist("checklist.complete"),
+    "write_checklist": _of_checklist("checklist.write"),
+}
+
+# ---------------------------------------------------------------------------- settings
+
+
+def _paths(arguments: Arguments) -> list[str]:
+    return [change.path for change in arguments["changes"]]
+
+
+async def _settings(settings: Any, arguments: Arguments) -> Facts:
+    return _values(arguments, await settings.view())
+
+
+def _values(arguments: Arguments, view: Any) -> Facts:
+    """Return the values in effect of the settings that are edited; secrets are masked in them."""
+    shown = {one.path: one.value for one in view.settings}
+    shown |= {one.path: one.value for one in view.editable if one.path not in shown}
+    return {path: plain(shown.get(path)) for path in _paths(arguments)}
+
+
+_SETTINGS: Final[Actions] = {
+    "change": Change(
+        "setting.edit",
+        lambda arguments, _: ", ".join(_paths(arguments)),
+        _settings,
+        _values,
+    )
+}
+
+# ---------------------------------------------------------------------------- all operations
+
+
+async def _lane(control: Any, arguments: Arguments) -> Facts:
+    lanes = [use.lane for use in (await control.lanes()).lanes]
+    sizes = [lane.concurrency for lane in lanes if lane.name == arguments["name"]]
+    return {"size": sizes[0] if sizes else None}
+
+
+async def _title(control: Any, arguments: Arguments) -> Facts:
+    key = arguments["key"]
+    return {"title": (await control.names([key])).get(key, "")}
+
+
+async def _person(control: Any, arguments: Arguments) -> Facts:
+    who = arguments["channel"], arguments["account"], arguments["sender_id"]
+    for one in await control.people(limit=1000):
+        if (one.channel, one.account, one.sender.id) == who:
+            return {"name": one.sender.name, "role": one.standing.value}
+    return {}
+
+
+async def _access(control: Any, arguments: Arguments) -> Facts:
+    where = arguments["channel"], arguments["account"], arguments["chat"]
+    for one in await control.chats(limit=1000):
+        if (one.channel, one.account, one.chat) == where:
+            return {"allowed": one.allowed}
+    return {"allowed": None}
+
+
+def _approved(_arguments: Arguments, person: Any) -> str:
+    # The code is not recorded: whoever reads it while it is valid could use it elsewhere.
+    if person is None:
+        return "person with a pairing code"
+    return f"person {person.channel}/{person.account}/{person.sender.id}"
+
+
+def _decided(arguments: Arguments, approval: Any) -> Facts:
+    return {
+        "decision": arguments["decision"].value,
+        "agent": approval.agent,
+        "tool": approval.request.tool,
+        "session": approval.session,
+    }
+
+
+def _stopped(report: Any) -> Facts:
+    found = {
+        "stopped": len(report.stopped),
+        "dropped": len(report.dropped),
+        "unsent": report.unsent,
+        "asking": report.asking,
+    }
+    return {name: count for name, count in found.items() if count}
+
+
+_SESSION: Final = _of("session {key}")
+
+CONTROL: Final[Actions] = {
+    "resize_lane": Change(
+        "lane.resize", _of("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
+    ),
+    "stop": Change(
+        lambda arguments: "session.stop_all" if arguments["everything"] else "session.stop",
+        _of("session {session}"),
+        told=lambda _, report: _stopped(report),
+    ),
+    "send_message": Change(
+        "session.send", _SESSION, told=lambda arguments, _: digest(arguments["text"])
+    ),
+    "reset": Change("session.reset", _SESSION),
+    "rename": Change("session.rename", _SESSION, _title, lambda _, title: {"title": title}),
+    "delete": Change("session.delete", _SESSION),
+    "fork": Change("session.fork", _SESSION, told=lambda _, fork: {"session": fork.session}),
+    # It stores nothing, but may pay a provider.
+    "replay": Change(
+        "run.replay",
+        _of("run {prefix}"),
+        told=lambda arguments, _: {"from_step": arguments["from_step"]},
+        is_done=lambda arguments, _: not arguments["dry_run"],
+    ),
+    "retry_outbox": Change("outgoing.retry", _rows, told=_number("retried")),
+    "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),
+    "retry_dead_letters": Change("incoming.retry", _rows, told=_number("retried")),
+    "dismiss_dead_letters": Change("incoming.dismiss", _rows, told=_number("dismissed")),
+    "decide_approval": Change("approval.decide", _of("approval {prefix}"), told=_decided),
+    "revoke_grant": Change(
+        "grant.revoke",
+        lambda given, _: (
+            f"agent {given['agent']}, tool {given['tool']}"
+            + (f", session {given['session']}" if given["session"] else "")
+        ),
+    ),
+    "drain": Change("node.drain", _of("node {node}")),
+    "approve": Change(
+        "person.approve",
+        _approved,
+        told=lambda _, one: {"name": one.sender.name, "role": one.standing.value},
+    ),
+    "revoke": Change(
+        "person.revoke",
+        _of("person {channel}/{account}/{sender_id}"),
+        _person,
+        lambda _arguments, _result: {},
+    ),
+    "allow_chat": Change(
+        lambda arguments: "chat.allow" if arguments["allowed"] else "chat.deny",
+        _of("chat {channel}/{account}/{chat}"),
+        _access,
+        lambda arguments, _: {"allowed": arguments["allowed"]},
+    ),
+    # The link is a secret: it is in the answer only.
+    "invite_web_guest": Change(
+        "guest.invite",
+        _of("person {name}"),
+        told=lambda arguments, made: {
+            "again": arguments["again"],
+            "expires_at": plain(made.expires_at),
+        },
+    ),
+    "end_sign_in": Change("sign_in.end", _of("sign-in {sign_in}")),
+    "end_sign_ins": Change("sign_in.end_all", _of("all browsers"), told=_number("ended")),
+}
+
+SERVICES: Final[Mapping[str, Actions]] = {
+    "jobs": _JOBS,
+    "heartbeats": _HEARTBEATS,
+    "settings": _SETTINGS,
+}
+"""The services within ``Control``, by name."""
+
+READS: Final[Mapping[str, frozenset[str]]] = {
+    "control": frozenset(
+        [
+            "jobs",
+            "heartbeats",
+            "settings",
+            "status",
+            "lanes",
+            "active",
+            "queue",
+            "sessions",
+            "session",
+            "history",
+            "runs",
+            "run_density",
+            "run_counts",
+            "runs_between",
+            "run",
+            "run_record",
+            "why",
+            "usage",
+            "run_times",
+            "follow",
+            "outbox",
+            "message_counts",
+            "outbox_row",
+            "dead_letters",
+            "dead_letter",
+            "approvals",
+            "approval",
+            "grants",
+            "nodes",
+            "people",
+            "pairing_requests",
+            "names",
+            "heard",
+            "chats",
+            "web_guests",
+            "sign_ins",
+            "audit_entries",
+        ]
+    ),
+    "jobs": frozenset(
+        [
+            "profile",
+            "enabled",
+            "most",
+            "now",
+            "get",
+            "search",
+            "counts",
+            "log",
+            "logged",
+            "upcoming",
+            "no_route",
+            "preview",
+            "stats",
+            "zone",
+        ]
+    ),
+    "heartbeats": frozenset(
+        ["agents", "view", "log", "heartbeat_run", "dry_run", "events", "checklist"]
+    ),
+    "settings": frozenset(("view", "history")),
+}
+"""Operations that change nothing: they are not recorded, and cost no statement."""
+
+# ---------------------------------------------------------------------------- chats, sign-ins
+
+
+def _verdict(arguments: Arguments) -> str:
+    return "person.deny" if arguments["verdict"] is AccessVerdict.DENY else "person.approve"
+
+
+def _asked(_arguments: Arguments, request: Any) -> str:
+    kind = "chat" if request.is_group else "person"
+    return f"{kind} {request.channel}/{request.account}/{request.sender.id}"
+
+
+def _is_some(_arguments: Arguments, result: object) -> bool:
+    return bool(result)
+
+
+CHATS: Final[Actions] = {
+    "reset_session": Change("session.reset", _SESSION),
+    "undo_turn": Change(
+        "session.undo",
+        _SESSION,
+        told=lambda arguments, _: {"run": arguments["run"]},
+        is_done=_is_some,
+    ),
+    "choose_mode": Change(
+        "session.queue_mode",
+        _SESSION,
+        told=lambda arguments, _: {"mode": plain(arguments["mode"])},
+    ),
+    "retry_dead_letters": Change(
+        "incoming.retry", _rows, told=_number("retried"), is_done=_is_some
+    ),
+    "decide_approval": Change(
+        "approval.decide", _of("approval {approval_id}"), told=_decided, is_done=_is_some
+    ),
+    "decide": Change(
+        _verdict,
+        _asked,
+        told=lambda arguments, one: {
+            "name": one.sender.name,
+            "verdict": arguments["verdict"].name.lower(),
+        },
+        is_done=lambda arguments, one: one is not None and one.expires_at > arguments["now"],
+    ),
+}
+"""Methods of the store by which commands and buttons of chats change something.
+
+Jobs and heartbeats are changed by their services there, too, and a stop has its own place: it acts
+before anything is stored.
+"""
+
+
+def _browser(arguments: Arguments) -> Actor:
+    sign_in = arguments["sign_in"]
+    return Actor(ActorKind.SETTINGS_TOKEN, "web.token", Role.ADMIN, via=sign_in.address)
+
+
+SIGN_INS: Final[Actions] = {
+    "begin_sign_in": Change(
+        "sign_in.begin",
+        lambda arguments, _: f"sign-in {arguments['sign_in'].id}",
+        told=lambda arguments, _: {"browser": arguments["sign_in"].user_agent},
+        actor=_browser,
+    ),
+    "end_sign_in": Change("sign_in.end", _of("sign-in {sign_in}"), is_done=_is_some),
+}
+"""Methods of the store by which browsers are signed in and out."""

@@ -1,0 +1,193 @@
+"""Records actions, and the calls of services that people and programs make (SPEC SEC-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar, cast
+
+from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS, Actions, Change
+from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
+from goclaw_py.model.actors import Actor, ActorKind, acting
+from goclaw_py.model.errors import GoclawError, StoreError
+from goclaw_py.ports.clock import Clock
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobService
+from goclaw_py.ports.store import SignInStore, Store
+from goclaw_py.ports.store.audit import OK, AuditEntry, AuditStore, Facts
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+WRITE_S: Final = 5.0
+"""How long an action may wait for its entry."""
+
+_MOST_SUBJECT: Final = 500
+
+_recording: ContextVar[asyncio.Task[Any] | None] = ContextVar("recording", default=None)
+"""The task in which an action is recorded: what it calls in turn is part of it."""
+
+
+class StoredAuditLog:
+    """Implements ``AuditLog``.
+
+    Args:
+        node: Returns the id of this node, "" for a command without a gateway.
+        hide: Masks secrets.
+    """
+
+    def __init__(
+        self, store: AuditStore, clock: Clock, node: Callable[[], str], hide: Hide
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._node = node
+        self._hide = hide
+
+    async def record(
+        self,
+        action: str,
+        subject: str,
+        *,
+        by: Actor | None = None,
+        before: Facts | None = None,
+        after: Facts | None = None,
+        result: str = OK,
+    ) -> None:
+        """See ``AuditLog``. It is one statement."""
+        node, hide = self._node(), self._hide
+        actor = by or acting() or Actor(ActorKind.NODE, node)
+        entry = AuditEntry(
+            0,
+            self._clock.now(),
+            actor.kind.value,
+            line(actor.name, hide),
+            actor.role.value if actor.role else "",
+            line(actor.via, hide, _MOST_SUBJECT),
+            node,
+            action,
+            line(subject, hide, _MOST_SUBJECT),
+            clean(before, hide),
+            clean(after, hide),
+            line(result, hide, _MOST_SUBJECT),
+        )
+        try:
+            async with asyncio.timeout(WRITE_S):
+                await self._store.add_audit_entry(entry)
+        except (StoreError, TimeoutError) as error:
+            facts = {"action": action, "subject": entry.subject, "actor": entry.actor}
+            facts |= {"via": entry.via, "result": entry.result}
+            log.error("audit_entry_not_stored", extra=facts | {"error": str(error)})  # noqa: TRY400 - no bug
+
+    # ------------------------------------------------------------------ services
+
+    def control(self, control: Control) -> Control:
+        """Return the same operations, which record what they change."""
+        return cast("Control", _Recorded(control, CONTROL, self))
+
+    def chat_jobs(self, jobs: JobService) -> JobService:
+        """Return the service for chats, which records what people change."""
+        return cast("JobService", _Recorded(jobs, SERVICES["jobs"], self, in_chats=True))
+
+    def chat_heartbeats(self, heartbeats: HeartbeatService) -> HeartbeatService:
+        """Return the service for chats, which records what people change."""
+        recorded = _Recorded(heartbeats, SERVICES["heartbeats"], self, in_chats=True)
+        return cast("HeartbeatService", recorded)
+
+    def chat_store(self, store: Store) -> Store:
+        """Return the store for commands and buttons of chats; it records what people change."""
+        return cast("Store", _Recorded(store, CHATS, self, in_chats=True))
+
+    def sign_ins(self, store: SignInStore) -> SignInStore:
+        """Return the same store, which records sign-ins of browsers."""
+        return cast("SignInStore", _Recorded(store, SIGN_INS, self))
+
+
+class _Recorded:
+    """A service whose methods in ``actions`` are recorded; everything else is that of the service.
+
+    ``in_chats``: only what a person has changed, not what was refused: a button may try one thing
+    after the other, and the answer says what was wrong.
+    """
+
+    def __init__(
+        self, service: object, actions: Actions, audit: StoredAuditLog, *, in_chats: bool = False
+    ) -> None:
+        self._service = service
+        self._actions = actions
+        self._audit = audit
+        self._in_chats = in_chats
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._service, name)
+        if (change := self._actions.get(name)) is not None:
+            return self._recorded(found, change)
+        if self._actions is CONTROL and name in SERVICES:
+            return _Recorded(found, SERVICES[name], self._audit)
+        return found
+
+    def _recorded(
+        self, method: Callable[..., Awaitable[T]], change: Change
+    ) -> Callable[..., Awaitable[T]]:
+        async def called(*args: Any, **kwargs: Any) -> T:
+            actor = acting()
+            is_part = _recording.get() is asyncio.current_task()
+            by_person = actor is not None and actor.kind is ActorKind.PERSON
+            if is_part or (self._in_chats and not by_person):
+                return await method(*args, **kwargs)
+            given = inspect.signature(method).bind(*args, **kwargs)
+            given.apply_defaults()
+            reset = _recording.set(asyncio.current_task())
+            try:
+                return await self._call(method, change, given)
+            finally:
+                _recording.reset(reset)
+
+        return called
+
+    async def _call(
+        self,
+        method: Callable[..., Awaitable[T]],
+        change: Change,
+        given: inspect.BoundArguments,
+    ) -> T:
+        arguments: Mapping[str, Any] = given.arguments
+        by = None if change.actor is None else change.actor(arguments)
+        before: Facts | None = None
+        if change.read is not None:
+            # If it is not there, or the database is away, the action itself says so.
+            with suppress(GoclawError):
+                before = await change.read(self._service, arguments)
+        try:
+            result = await method(*given.args, **given.kwargs)
+        except Exception as error:
+            # A boundary: whatever it raises is recorded, and raised again.
+            if not self._in_chats:
+                subject = change.subject(arguments, None)
+                name = change.name(arguments)
+                await self._audit.record(name, subject, by=by, result=_words(error))
+            raise
+        if change.is_done(arguments, result):
+            after = None if change.told is None else change.told(arguments, result)
+            old, new = changed(before, after) if change.read else (None, after)
+            await self._audit.record(
+                change.name(arguments),
+                change.subject(arguments, result),
+                by=by,
+                before=old,
+                after=new,
+                result=change.said(result),
+            )
+        return result
+
+
+def _words(error: Exception) -> str:
+    """Return the words of an error, and only the kind of one that is a bug."""
+    known = isinstance(error, GoclawError | ValueError)
+    return (str(error) if known else "") or type(error).__name__

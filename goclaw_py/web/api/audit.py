@@ -1,0 +1,120 @@
+"""The audit log in the API: pages of it, and all of it as JSON lines (SPEC SEC-9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.store import AuditEntry, AuditFilter
+from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
+from goclaw_py.web.api.streams import ClosedStream
+from goclaw_py.web.api.wire import dump
+
+_TOGETHER: Final = 500
+"""The number of entries that an export reads at once."""
+
+_MAX_CHARS: Final = 200
+
+Who = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=_MAX_CHARS,
+        description="A part of a name, id, address, chat or command line, in any case.",
+    ),
+]
+Action = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=_MAX_CHARS,
+        description="An action, or all below it: `job` selects `job.edit`.",
+        examples=["job.edit"],
+    ),
+]
+Subject = Annotated[
+    str | None,
+    Query(min_length=1, max_length=_MAX_CHARS, description="A part of the subject, in any case."),
+]
+
+
+async def _only(
+    who: Who = None,
+    action: Action = None,
+    subject: Subject = None,
+    since: Instant | None = None,
+    until: Instant | None = None,
+) -> AuditFilter:
+    return AuditFilter(
+        who,
+        action,
+        subject,
+        None if since is None else in_utc("since", since),
+        None if until is None else in_utc("until", until),
+    )
+
+
+Only = Annotated[AuditFilter, Depends(_only)]
+
+
+class AuditExport(ClosedStream):
+    """A response of JSON lines."""
+
+    media_type = "application/jsonl"
+
+
+def audit_routes(control: Control) -> APIRouter:
+    """Return the routes below ``/api``."""
+    api = APIRouter(tags=["audit"])
+
+    @api.get("/audit", responses=LINK)
+    async def entries(
+        page: Page, only: Only, limit: Limit = 50, before: RowBefore = None
+    ) -> list[AuditEntry]:
+        """List who has changed what, the newest first.
+
+        `before` and `after` in an entry have only what changed. Of prompts, messages and
+        checklists there are only the length and the beginning of a hash.
+        """
+        found = await control.audit_entries(limit=limit + 1, only=only, before=before)
+        return page.of(found, limit, lambda entry: entry.id)
+
+    @api.get("/audit/export", response_class=StreamingResponse)
+    async def export(only: Only) -> AuditExport:
+        """Get all entries as JSON lines, the newest first.
+
+        An entry that is added meanwhile is not in it.
+        """
+        # The first ones are read before the answer begins, so that an error has its status.
+        pages = _pages(control, only)
+        first = await anext(pages)
+        lines = _lines(first, pages)
+        return AuditExport(lines, pages)
+
+    return api
+
+
+async def _pages(control: Control, only: AuditFilter) -> AsyncGenerator[list[AuditEntry]]:
+    before: int | None = None
+    while True:
+        found = await control.audit_entries(limit=_TOGETHER, only=only, before=before)
+        yield found
+        if len(found) < _TOGETHER:
+            return
+        before = found[-1].id
+
+
+async def _lines(
+    first: list[AuditEntry], pages: AsyncGenerator[list[AuditEntry]]
+) -> AsyncGenerator[bytes]:
+    yield _json_lines(first)
+    async for found in pages:
+        yield _json_lines(found)
+
+
+def _json_lines(entries: list[AuditEntry]) -> bytes:
+    return b"".join(dump(AuditEntry, entry) + b"\n" for entry in entries)

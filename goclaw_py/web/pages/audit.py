@@ -1,0 +1,80 @@
+"""The page of the audit log: who has changed what (SPEC SEC-9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+
+from goclaw_py.ports.store import AuditEntry, AuditFilter
+from goclaw_py.ports.store.audit import OK
+from goclaw_py.web.api.wire import MAX_ROW_ID
+from goclaw_py.web.pages.filters import Field, ListFilters, params_of, time_range
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
+
+SHOWN: Final = 50
+_FIELDS: Final = ("who", "action", "subject")
+_KINDS: Final[Mapping[str, str]] = {
+    "settings_token": "token of the settings",
+    "token": "token",
+    "person": "person",
+    "command_line": "command line",
+    "node": "gateway",
+}
+
+
+def routes(service: PageServices) -> list[Route]:
+    """Return the page."""
+
+    async def look(query: Query) -> Facts:
+        fields = (
+            time_range("Done", "7d"),
+            Field("who", "Who", placeholder="name, id, address, chat or command"),
+            Field("action", "Action", placeholder="job, or job.edit"),
+            Field("subject", "Subject"),
+        )
+        filters = ListFilters("/audit", "entries", query, fields)
+        values = filters.values
+        who, action, subject = (values[name] or None for name in _FIELDS)
+        only = AuditFilter(who, action, subject, filters.since(service.now()))
+        found = await service.control.audit_entries(
+            limit=SHOWN + 1, only=only, before=_before(query)
+        )
+        shown = found[:SHOWN]
+        return {
+            "entries": [(one, _kind(one), _changes(one), one.result == OK) for one in shown],
+            "next": shown[-1].id if len(found) > SHOWN else None,
+            "filters": filters,
+        }
+
+    params = params_of("range", *_FIELDS)
+    return service.routes(Page("/audit", "audit", "Audit log", look, params, 5.0))
+
+
+def _before(query: Query) -> int | None:
+    text = query.get("before")
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and int(text[:20]) <= MAX_ROW_ID):
+        raise HTTPException(422, "before must be the number of an entry")
+    return int(text)
+
+
+def _kind(one: AuditEntry) -> str:
+    return _KINDS.get(one.kind, one.kind)
+
+
+def _changes(one: AuditEntry) -> list[tuple[str, str | None, str | None]]:
+    """Return what changed: its name, what it was and what it is; None where there is none."""
+    before, after = one.before or {}, one.after or {}
+    return [(name, _text(before, name), _text(after, name)) for name in {**before, **after}]
+
+
+def _text(facts: Mapping[str, object], name: str) -> str | None:
+    if name not in facts:
+        return None
+    value = facts[name]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,747 @@
+"""Every change has its row in the audit log, and no secret (SPEC SEC-9).
+
+Promised: whatever people, programs and commands change is found afterwards, with who did it, once;
+nobody edits it; it tells no secret, and no text of people.
+Tried: each operation through API, page, command line and chat; statements that edit the log; names
+with control characters, of 1 MB, and of half characters; a database that is away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+import httpx
+import pytest
+
+from goclaw_py.cli.command_text import command_text
+from goclaw_py.gateway.audit import actions, facts
+from goclaw_py.gateway.audit.log import StoredAuditLog
+from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.jobs.models import FixedMessage, JobState, Prompt
+from goclaw_py.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.model.actors import Actor, ActorKind, Role, acts
+from goclaw_py.model.approvals import ApprovalRequest
+from goclaw_py.model.errors import ApprovalNeeded, NotFound, StoreUnavailable
+from goclaw_py.model.run_steps import DecisionStep
+from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.ports.control import Control
+from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.ports.jobs import JobChange, JobDraft, JobService
+from goclaw_py.ports.settings import EditableSetting, SettingChange, SettingsService, SettingsView
+from goclaw_py.ports.store import AuditEntry, Store
+from goclaw_py.store.memory import MemoryStore
+from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
+from goclaw_py.testing.clock import LoopClock
+from goclaw_py.web.command_line import command_headers, from_commands
+from goclaw_py.web.front import ApiOrDashboard, WebAccess
+from goclaw_py.web.guard import Guard
+from goclaw_py.web.pages import make_site
+from tests.support.apps import lend_api
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    session_of,
+    until,
+)
+from tests.support.heartbeat_gateway import beating
+from tests.support.jobs import OPERATOR, every, setup
+from tests.support.postgres import Database, run_sql
+from tests.unit.web.fake_settings import FakeSettings
+
+ANN: Final = Actor(ActorKind.TOKEN, "ann", Role.ADMIN, via="192.0.2.1")
+SECRET: Final = "not-to-be-shown-to-anybody-at-all"
+PAY: Final = ApprovalRequest("c1", "pay", '{"to": "Mallory"}', timeout_s=600)
+NEWS: Final = JobDraft(every(3600), Prompt("Read my diary"), "news")
+
+
+def hide(text: str) -> str:
+    return text.replace(SECRET, "***")
+
+
+def audited(store: Store, **more: Any) -> Control:
+    """The operations of a command without a gateway."""
+    clock = LoopClock()
+    control = StoreControl(store, clock, **more)
+    return StoredAuditLog(store, clock, lambda: "n1", hide).control(control)
+
+
+async def only_entry(store: Store) -> AuditEntry:
+    (found,) = await store.audit_entries()
+    return found
+
+
+def who(entry: AuditEntry) -> tuple[str, str, str, str]:
+    return entry.kind, entry.actor, entry.role, entry.via
+
+
+# ---------------------------------------------------------------------------- the tables
+
+
+@pytest.mark.parametrize(
+    ("port", "changes", "reads"),
+    [
+        (Control, actions.CONTROL, actions.READS["control"]),
+        (JobService, actions.SERVICES["jobs"], actions.READS["jobs"]),
+        (HeartbeatService, actions.SERVICES["heartbeats"], actions.READS["heartbeats"]),
+        (SettingsService, actions.SERVICES["settings"], actions.READS["settings"]),
+    ],
+)
+def test_each_operation_is_declared_to_change_or_to_read(
+    port: type, changes: actions.Actions, reads: frozenset[str]
+) -> None:
+    """A new operation needs a line in the table."""
+    operations = {name for name in dir(port) if not name.startswith("_")}
+    assert operations == changes.keys() | reads
+    assert not changes.keys() & reads
+
+
+@pytest.mark.parametrize("table", [actions.CHATS, actions.SIGN_INS])
+def test_the_other_tables_name_methods_of_the_store(table: actions.Actions) -> None:
+    assert [name for name in table if not hasattr(MemoryStore, name)] == []
+
+
+def test_subjects_use_arguments_that_the_operations_have() -> None:
+    """A renamed argument would let each call fail."""
+    ports = {"jobs": JobService, "heartbeats": HeartbeatService, "settings": SettingsService}
+    tables = [(Control, actions.CONTROL), *((ports[n], t) for n, t in actions.SERVICES.items())]
+    for port, table in tables:
+        for name, change in table.items():
+            given: dict[str, Any] = {
+                one: _Anything() for one in inspect.signature(getattr(port, name)).parameters
+            }
+            assert isinstance(change.subject(given, None), str), name
+            assert isinstance(change.name(given), str), name
+
+
+class _Anything:
+    """Has every attribute, and is an empty list, too."""
+
+    def __getattr__(self, name: str) -> Any:
+        return _Anything()
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __str__(self) -> str:
+        return "x"
+
+
+# ---------------------------------------------------------------------------- operations
+
+
+async def test_an_edit_of_a_job_has_what_changed_before_and_after() -> None:
+    store = MemoryStore()
+    control = audited(store)
+    with acts(ANN):
+        await control.jobs.create(NEWS, OPERATOR)
+        change = JobChange(name="Headlines", payload=Prompt("Read my diary and my mail"))
+        await control.jobs.edit("news", change, OPERATOR)
+        await control.jobs.edit("news", JobChange(state=JobState.PAUSED), OPERATOR)
+        await control.jobs.delete("news", OPERATOR)
+    deleted, paused, edited, created = await store.audit_entries()
+    assert [one.action for one in (created, edited, paused, deleted)] == [
+        "job.create", "job.edit", "job.edit", "job.delete",
+    ]  # fmt: skip
+    assert {one.subject for one in (created, edited, paused, deleted)} == {"job news"}
+    assert created.before is None
+    assert edited.before is not None
+    assert edited.after is not None
+    assert (edited.before["name"], edited.after["name"]) == ("", "Headlines")
+    assert edited.before.keys() == edited.after.keys() == {"name", "payload"}
+    assert (paused.before, paused.after) == ({"state": "active"}, {"state": "paused"})
+    assert deleted.before is not None
+    assert deleted.after == {}
+    assert who(edited) == ("token", "ann", "admin", "192.0.2.1")
+    assert edited.node == "n1"
+
+
+async def test_the_texts_of_people_are_not_in_it() -> None:
+    """Only that a prompt is another one: viewers without texts may read the audit log."""
+    store = MemoryStore()
+    control = audited(store)
+    await control.jobs.create(NEWS, OPERATOR)
+    await control.jobs.edit("news", JobChange(payload=Prompt("Read my diaries")), OPERATOR)
+    await control.jobs.edit("news", JobChange(payload=FixedMessage("Read my diary")), OPERATOR)
+    entries = await store.audit_entries()
+    assert "diar" not in repr(entries)
+    (fixed, other, _) = entries
+    assert fixed.after is not None
+    assert other.before is not None
+    same = [cast("dict[str, Any]", one["payload"]) for one in (fixed.after, other.before)]
+    assert same[0]["sha256"] == same[1]["sha256"]
+    assert [one["kind"] for one in same] == ["message", "prompt"]
+
+
+async def test_what_failed_has_the_words_of_the_error() -> None:
+    store = MemoryStore()
+    control = audited(store)
+    with pytest.raises(NotFound):
+        await control.revoke("telegram", "default", "7")
+    entry = await only_entry(store)
+    assert (entry.action, entry.subject) == ("person.revoke", "person telegram/default/7")
+    assert entry.result == "nobody with the id '7' is known on telegram/default"
+    assert (entry.before, entry.after) == (None, None)
+
+
+async def test_a_bug_is_recorded_by_its_kind_only() -> None:
+    """Its text may contain anything."""
+    store = MemoryStore()
+    control = audited(store)
+
+    async def broken(*_given: object, **_more: object) -> None:
+        raise RuntimeError(SECRET)
+
+    store.allow_chat = broken  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError):
+        await control.allow_chat("telegram", "default", "-1", allowed=True)
+    assert (await only_entry(store)).result == "RuntimeError"
+
+
+async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
+    store = MemoryStore()
+    control = audited(store)
+    await asyncio.gather(
+        control.sessions(), control.runs(), control.people(), control.chats(), control.nodes(),
+        control.approvals(), control.outbox(), control.audit_entries(),
+    )  # fmt: skip
+    assert await store.audit_entries() == []
+
+
+async def test_an_edited_setting_has_its_values_and_no_secret() -> None:
+    store, settings = MemoryStore(), FakeSettings()
+
+    async def change(changes: Any, *, source: str) -> SettingsView:
+        one = EditableSetting("lanes.main.size", "9", "2", 8, edited=True)
+        first, *others = settings.seen.settings
+        settings.seen = replace(settings.seen, settings=(replace(first, value=9), *others))
+        return replace(settings.seen, editable=(one,))
+
+    settings.change = change  # type: ignore[method-assign]
+    control = audited(store, settings=settings)
+    wanted = [SettingChange("lanes.main.size", "9"), SettingChange("web.token", SECRET)]
+    await control.settings.change(wanted, source="x")
+    entry = await only_entry(store)
+    assert (entry.action, entry.subject) == ("setting.edit", "lanes.main.size, web.token")
+    assert (entry.before, entry.after) == ({"lanes.main.size": 4}, {"lanes.main.size": 9})
+    assert SECRET not in repr(entry)
+
+
+async def test_codes_and_links_are_not_in_it() -> None:
+    store = MemoryStore()
+    control = audited(store)
+    made = await control.invite_web_guest("ben")
+    with pytest.raises(NotFound):
+        await control.approve("QWERTZ12", guest=True)
+    approve, invite = await store.audit_entries()
+    assert invite.subject == "person ben"
+    assert made.path.rpartition("/")[2] not in repr(invite)
+    assert approve.subject == "person with a pairing code"
+
+
+# ---------------------------------------------------------------------------- when it cannot be
+
+
+class AwayStore(MemoryStore):
+    """Cannot store entries, or nothing at all."""
+
+    is_away = False
+
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        raise StoreUnavailable("the database does not answer")
+
+    async def allow_chat(self, *given: Any, **more: Any) -> None:
+        if self.is_away:
+            raise StoreUnavailable("the database does not answer")
+        await super().allow_chat(*given, **more)
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_an_entry_that_cannot_be_stored_is_an_error_in_the_log(
+    caplog: pytest.LogCaptureFixture, *, is_away: bool
+) -> None:
+    """What was done is done; and its own failure is what the caller is told."""
+    store = AwayStore()
+    store.is_away = is_away
+    control = audited(store)
+    allow = control.allow_chat("telegram", "default", "-1", allowed=True)
+    with acts(ANN), caplog.at_level(logging.ERROR):
+        if is_away:
+            with pytest.raises(StoreUnavailable):
+                await allow
+        else:
+            await allow
+    (line,) = [one for one in caplog.records if one.message == "audit_entry_not_stored"]
+    facts = vars(line)
+    assert (facts["action"], facts["actor"]) == ("chat.allow", "ann")
+    assert facts["subject"] == "chat telegram/default/-1"
+
+
+# ---------------------------------------------------------------------------- hostile texts
+
+
+HOSTILE: Final = (
+    "a\x1b[2J\x00\x07\nb",
+    "\u202eevil",
+    "\ud800x\udc00",
+    "x" * 1_000_000,
+    "\u200b" * 1_000_000 + "x",
+    f"with {SECRET} in it",
+)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+async def test_hostile_names_are_one_short_line(text: str) -> None:
+    store = MemoryStore()
+    log = StoredAuditLog(store, LoopClock(), lambda: "n1", hide)
+    nested: dict[str, object] = {"a": {"b": {"c": {"d": {"e": [text] * 100}}}}, text: [text]}
+    actor = Actor(ActorKind.PERSON, text, via=text)
+    await log.record("job.edit", text, by=actor, before={"name": text}, after=nested, result=text)
+    entry = await only_entry(store)
+    shown = repr((entry.actor, entry.via, entry.subject, entry.before, entry.after, entry.result))
+    assert SECRET not in shown
+    assert len(shown) < 3 * facts.MOST_FACTS_BYTES
+    for one in (entry.actor, entry.via, entry.subject, entry.result):
+        assert one.isprintable()
+        assert "\u202e" not in one
+    json.dumps(entry.after).encode()
+
+
+async def test_facts_have_a_limit_as_a_whole() -> None:
+    store = MemoryStore()
+    log = StoredAuditLog(store, LoopClock(), lambda: "n1", hide)
+    many = {f"name {n}": "ä" * 300 for n in range(1000)}
+    await log.record("job.edit", "job x", before=many)
+    entry = await only_entry(store)
+    assert entry.before is not None
+    assert len(json.dumps(entry.before, ensure_ascii=False).encode()) <= facts.MOST_FACTS_BYTES + 99
+    assert str(entry.before["…"]).endswith(" more")
+
+
+# ---------------------------------------------------------------------------- pages and API
+
+
+@asynccontextmanager
+async def a_browser(gateway: GatewayProcess) -> AsyncIterator[httpx.AsyncClient]:
+    """API and pages of a gateway, without a token, from this machine."""
+    control = gateway.container.audit.control(gateway.control)
+    api, access = lend_api(control), WebAccess("127.0.0.1")
+    app = Guard(ApiOrDashboard(api, make_site(control, api, access)), address="127.0.0.1")
+
+    async def acting_app(*given: Any) -> None:
+        with acts(ANN):
+            await app(*given)
+
+    headers = {"origin": "http://localhost", "accept": "text/html"}
+    transport = httpx.ASGITransport(acting_app, client=("192.0.2.1", 1))
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://localhost", headers=headers
+    ) as client:
+        yield client
+
+
+PEOPLE: Final = {"channel": "telegram", "account": "default"}
+
+BY_API: Final[tuple[tuple[str, str, Any, str], ...]] = (
+    ("POST", "/api/jobs", {"slug": "tea", "schedule": {"kind": "every", "every_ms": 3_600_000},
+                           "payload": {"kind": "message", "text": "Tea!"}}, "job.create"),
+    ("PATCH", "/api/jobs/news", {"state": "paused"}, "job.edit"),
+    ("POST", "/api/jobs/news/run", None, "job.run"),
+    ("DELETE", "/api/jobs/news", None, "job.delete"),
+    ("PUT", "/api/scheduler/zone", {"zone": "Europe/Berlin"}, "zone.choose"),
+    ("PUT", "/api/lanes/main", {"concurrency": 3}, "lane.resize"),
+    ("POST", f"/api/sessions/{session_of()}/stop", {"everything": False}, "session.stop"),
+    ("POST", f"/api/sessions/{session_of()}/stop", {"everything": True}, "session.stop_all"),
+    ("POST", f"/api/sessions/{session_of()}/reset", None, "session.reset"),
+    ("POST", "/api/chats/allow", {**PEOPLE, "chat": "-1", "allowed": False}, "chat.deny"),
+    ("POST", "/api/people/revoke", {**PEOPLE, "sender_id": "7"}, "person.revoke"),
+    ("POST", "/api/pairing/approve", {"code": "QWERTZ12", "guest": True}, "person.approve"),
+    ("POST", "/api/web/guests", {"name": "ben"}, "guest.invite"),
+    ("DELETE", "/api/web/sign-ins", None, "sign_in.end_all"),
+    ("DELETE", "/api/web/sign-ins/abc", None, "sign_in.end"),
+    ("POST", "/api/outbox/retry", {"ids": [1]}, "outgoing.retry"),
+    ("POST", "/api/outbox/drop", {"ids": [1]}, "outgoing.drop"),
+    ("POST", "/api/inbox/retry", {"ids": [1]}, "incoming.retry"),
+    ("POST", "/api/inbox/drop", {"ids": [1]}, "incoming.dismiss"),
+    ("POST", "/api/grants/revoke", {"agent": "main", "tool": "pay"}, "grant.revoke"),
+    ("POST", "/api/approvals/abc/decide", {"decision": "deny"}, "approval.decide"),
+    ("POST", "/api/nodes/nowhere/drain", None, "node.drain"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "action"), BY_API, ids=[f"{m} {p}" for m, p, *_ in BY_API]
+)
+async def test_a_change_by_the_api_leaves_one_row(
+    method: str, path: str, body: Any, action: str
+) -> None:
+    """Also one that is refused."""
+    async with a_process(ways=Ways(jobs=setup(DEFAULT_PROFILE))) as gateway:
+        await gateway.say("hello")
+        await gateway.channel.until_sent(1)
+        await gateway.container.job_module.service.create(NEWS, OPERATOR)
+        async with a_browser(gateway) as browser:
+            answer = await browser.request(method, path, json=body)
+        assert answer.status_code != 422, answer.text
+        entry = await only_entry(gateway.store)
+    assert entry.action == action
+    assert (entry.result == "ok") is answer.is_success
+    assert who(entry) == ("token", "ann", "admin", "192.0.2.1")
+    assert entry.node == gateway.node()
+
+
+BY_PAGE: Final[tuple[tuple[str, dict[str, str], str], ...]] = (
+    ("/people/groups", {**PEOPLE, "chat": "-1", "allowed": "yes"}, "chat.allow"),
+    ("/people/revoke", {**PEOPLE, "sender": "7"}, "person.revoke"),
+    ("/people/invite", {"name": "ben"}, "guest.invite"),
+    ("/deliveries/inbox/drop", {"id": "1"}, "incoming.dismiss"),
+    ("/jobs/news/pause", {"back": ""}, "job.edit"),
+)
+
+
+@pytest.mark.parametrize(("path", "fields", "action"), BY_PAGE)
+async def test_a_form_of_the_dashboard_leaves_one_row(
+    path: str, fields: dict[str, str], action: str
+) -> None:
+    async with a_process(ways=Ways(jobs=setup(DEFAULT_PROFILE))) as gateway:
+        job = await gateway.container.job_module.service.create(NEWS, OPERATOR)
+        async with a_browser(gateway) as browser:
+            path = path.replace("/news/", f"/{job.id}/")
+            answer = await browser.post(path, data=fields)
+        assert answer.status_code < 400, answer.text
+        entry = await only_entry(gateway.store)
+    assert entry.action == action
+    assert who(entry) == ("token", "ann", "admin", "192.0.2.1")
+
+
+async def test_pages_and_lists_leave_no_row() -> None:
+    async with a_process() as gateway, a_browser(gateway) as browser:
+        for path in ("/runs", "/jobs", "/people", "/audit", "/api/runs", "/api/people"):
+            assert (await browser.get(path)).status_code == 200
+        assert await gateway.store.audit_entries() == []
+
+
+async def test_an_export_has_all_entries_and_reads_a_part_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_process() as gateway, a_browser(gateway) as browser:
+        for number in range(1203):
+            await gateway.container.audit.record("job.run", f"job {number}")
+        asked: list[int] = []
+        entries = gateway.store.audit_entries
+
+        async def counted(*, limit: int, **more: Any) -> list[AuditEntry]:
+            asked.append(limit)
+            return await entries(limit=limit, **more)
+
+        monkeypatch.setattr(gateway.store, "audit_entries", counted)
+        answer = await browser.get("/api/audit/export")
+        assert answer.headers["content-type"] == "application/jsonl"
+        found = [json.loads(line) for line in answer.text.splitlines()]
+        assert [one["subject"] for one in found] == [f"job {n}" for n in reversed(range(1203))]
+        assert asked == [500, 500, 500]
+        page = await browser.get("/api/audit?limit=2&action=job")
+        assert [one["subject"] for one in page.json()] == ["job 1202", "job 1201"]
+        assert page.headers["link"].startswith("<?limit=2&action=job&before=")
+
+
+# ---------------------------------------------------------------------------- command line
+
+
+def a_context(path: str, **params: Any) -> Any:
+    options = {"prompt", "agent", "always"}
+    made = [
+        SimpleNamespace(
+            name=name,
+            default=None,
+            opts=[f"--{name}"],
+            param_type_name="option" if name in options else "argument",
+        )
+        for name in params
+    ]
+    command = SimpleNamespace(params=made)
+    return SimpleNamespace(command_path=path, params=params, command=command)
+
+
+@pytest.mark.parametrize(
+    ("context", "shown"),
+    [
+        (a_context("goclaw cron pause", job="news"), "goclaw cron pause news"),
+        (a_context("goclaw pairing approve", code=SECRET), "goclaw pairing approve …"),
+        (a_context("goclaw send", session="ann", text=SECRET), "goclaw send ann …"),
+        (
+            a_context("goclaw cron add", words=[SECRET], prompt=SECRET, agent="main"),
+            "goclaw cron add … --prompt … --agent main",
+        ),
+        (a_context("goclaw inbox retry", ids=(1, 2)), "goclaw inbox retry 1 2"),
+        (a_context("goclaw cron pause", job="a b; c"), "goclaw cron pause 'a b; c'"),
+        (a_context("goclaw approvals allow", approval="q1", always=True),
+         "goclaw approvals allow q1 --always"),
+    ],
+)  # fmt: skip
+def test_a_command_line_is_shown_without_texts_and_secrets(context: Any, shown: str) -> None:
+    assert command_text(context) == shown
+
+
+@pytest.mark.parametrize(
+    "line", ["goclaw cron pause news", "goclaw cron pause ä\n\x1b", "x" * 1_000_000, "\ud800"]
+)
+async def test_a_command_says_who_it_is_on_the_local_socket_only(line: str) -> None:
+    """The same headers over TCP mean nothing."""
+    with acts(Actor(ActorKind.COMMAND_LINE, "root", Role.ADMIN, via=line)):
+        headers = command_headers()
+    assert command_headers() == {}
+    async with a_process() as gateway:
+        api = lend_api(gateway.container.audit.control(gateway.control))
+        for app in (from_commands(api), Guard(api, address="127.0.0.1")):
+            async with httpx.AsyncClient(
+                transport=httpx.ASGITransport(app), base_url="http://localhost"
+            ) as client:
+                await client.delete(
+                    "/api/web/sign-ins", headers={**headers, "origin": "http://localhost"}
+                )
+        over_tcp, local = await gateway.store.audit_entries()
+    assert (local.kind, local.actor, local.role) == ("command_line", "root", "admin")
+    assert local.via == facts.line(line[:1000], str, 500).replace("\ufffd", "?")
+    assert over_tcp.kind != "command_line"
+    assert "root" not in repr(over_tcp)
+
+
+# ---------------------------------------------------------------------------- chats
+
+
+def agent_that_asks() -> ScriptedAgent:
+    async def pay(request: RunRequest, _emit: Emit) -> str:
+        decided = [one.decision for one in request.steps if isinstance(one, DecisionStep)]
+        if not decided:
+            raise ApprovalNeeded((PAY,))
+        return f"paid: {decided[-1]}"
+
+    def choose(request: RunRequest) -> Step:
+        word = (request.said or request.prompt).split()[0]
+        steps: dict[str, Callable[[], Step]] = {"pay": lambda: Do(pay), "work": Block}
+        return steps[word]() if word in steps else Say(f"re: {request.prompt}")
+
+    return ScriptedAgent(otherwise=choose)
+
+
+IN_CHAT: Final[tuple[tuple[tuple[str, ...], str, str], ...]] = (
+    (("work", "/stop"), "session.stop", f"session {session_of()}"),
+    (("/stop",), "session.stop", f"session {session_of()}"),
+    (("work", "/stopall"), "session.stop_all", f"session {session_of()}"),
+    (("hello", "/new"), "session.reset", f"session {session_of()}"),
+    (("work", "/new"), "session.reset", f"session {session_of()}"),
+    (("hello", "/undo"), "session.undo", f"session {session_of()}"),
+    (("hello", "/queue steer"), "session.queue_mode", f"session {session_of()}"),
+    (("/jobs pause news",), "job.edit", "job news"),
+    (("/jobs delete news",), "job.delete", "job news"),
+    (("/jobs run news",), "job.run", "job news"),
+    (("/timezone Europe/Berlin",), "zone.choose", ""),
+    (("pay", "/approve"), "approval.decide", ""),
+    (("pay", "/deny"), "approval.decide", ""),
+)
+
+
+@asynccontextmanager
+async def a_chat() -> AsyncIterator[GatewayProcess]:
+    ways = Ways(jobs=setup(DEFAULT_PROFILE))
+    async with a_process(agent_that_asks(), ways) as gateway:
+        in_chat = replace(OPERATOR, owner=None)
+        await gateway.container.job_module.service.create(NEWS, in_chat)
+        yield gateway
+
+
+@pytest.mark.parametrize(
+    ("said", "action", "subject"), IN_CHAT, ids=[" ".join(said) for said, *_ in IN_CHAT]
+)
+async def test_a_command_in_a_chat_leaves_one_row(
+    said: tuple[str, ...], action: str, subject: str
+) -> None:
+    async with a_chat() as gateway:
+        if "news" in said[-1]:
+            # The jobs of a chat belong to it.
+            await gateway.container.job_module.service.create(
+                replace(NEWS, slug="news"), await _of_chat()
+            )
+        for text in said:
+            await gateway.say(text)
+            await asyncio.sleep(5)
+        entry = await only_entry(gateway.store)
+    assert (entry.action, entry.result) == (action, "ok")
+    assert entry.subject == subject or not subject
+    assert who(entry) == ("person", "telegram/default/ann Ann", "", "telegram:ann")
+
+
+async def _of_chat() -> Any:
+    from tests.security.test_people import requester
+
+    return requester("ann")
+
+
+@pytest.mark.parametrize(
+    "text", ["hello", "/help", "/status", "/jobs", "/queue", "/whoami", "/usage", "/approve",
+             "/jobs pause nothing", "/timezone", "/timezone Nowhere", "/undo"],
+)  # fmt: skip
+async def test_messages_and_commands_that_change_nothing_leave_no_row(text: str) -> None:
+    async with a_process() as gateway:
+        await gateway.ask(text)
+        assert await gateway.store.audit_entries() == []
+
+
+async def test_the_heartbeat_is_changed_in_chats_with_a_row() -> None:
+    async with beating() as gateway:
+        for text in ("/heartbeat off", "/mute 1h", "/heartbeat add water the plants"):
+            await gateway.ask(text)
+        entries = await gateway.store.audit_entries()
+    assert [one.action for one in reversed(entries)] == [
+        "heartbeat.switch", "heartbeat.mute", "checklist.add",
+    ]  # fmt: skip
+    assert {one.subject for one in entries} == {"agent main"}
+    assert {one.actor for one in entries} == {"telegram/default/ann Ann"}
+    assert "plants" not in repr(entries)
+
+
+async def test_buttons_of_owners_leave_one_row() -> None:
+    """An access request is decided; ownership takes two presses."""
+    from tests.security.test_people import a_home
+
+    async with a_home() as home:
+        await home.says("eve", "let me in")
+        data = home.asked("ann").buttons[0][0].data
+        await home.presses("bob", data)
+        await home.presses("ann", data.replace("guest", "ok"))
+        assert await home.gateway.store.audit_entries() == []
+        await home.presses("ann", data.replace("guest", "owner"))
+        await home.presses("ann", data.replace("guest", "owner"))
+        entry = await only_entry(home.gateway.store)
+    assert (entry.action, entry.subject) == ("person.approve", "person telegram/default/eve")
+    assert entry.after == {"name": "Eve", "verdict": "approve"}
+    assert who(entry) == ("person", "telegram/default/ann Ann", "", "telegram:ann")
+
+
+async def test_a_stop_is_answered_while_the_database_is_away() -> None:
+    """Its row is written beside the answer."""
+    async with a_process(agent_that_asks()) as gateway:
+        await gateway.say("work")
+        await asyncio.sleep(5)
+
+        async def away(entry: AuditEntry) -> None:
+            await asyncio.Event().wait()
+
+        gateway.store.add_audit_entry = away  # type: ignore[method-assign]
+        before = len(gateway.channel.texts())
+        await gateway.say("/stop")
+        await until(lambda: len(gateway.channel.texts()) > before, within_s=1)
+
+
+# ---------------------------------------------------------------------------- the gateway itself
+
+
+async def test_what_the_gateway_decides_by_itself_is_its_own() -> None:
+    async with a_process(agent_that_asks()) as gateway:
+        await gateway.say("pay")
+        await asyncio.sleep(PAY.timeout_s + 200)
+        entry = await only_entry(gateway.store)
+        assert (entry.kind, entry.actor) == ("node", gateway.node())
+        assert (entry.action, entry.subject) == ("approval.expire", "1 approval")
+
+
+async def test_a_later_change_of_another_is_not_part_of_the_first_one() -> None:
+    """A task that an operation starts is not that operation."""
+    store = MemoryStore()
+    control = audited(store)
+    later: list[asyncio.Task[None]] = []
+    allow = store.allow_chat
+
+    async def also(*given: Any, **more: Any) -> None:
+        await allow(*given, **more)
+        if not later:
+            later.append(
+                asyncio.create_task(control.allow_chat("telegram", "default", "-2", allowed=True))
+            )
+
+    store.allow_chat = also  # type: ignore[method-assign]
+    await control.allow_chat("telegram", "default", "-1", allowed=True)
+    await asyncio.gather(*later)
+    subjects = [one.subject for one in await store.audit_entries()]
+    assert subjects == ["chat telegram/default/-2", "chat telegram/default/-1"]
+
+
+async def test_who_signs_in_is_recorded() -> None:
+    store = MemoryStore()
+    log = StoredAuditLog(store, LoopClock(), lambda: "n1", hide)
+    access = WebAccess("127.0.0.1", (), SECRET, lambda: LoopClock().now().timestamp())
+    sign_ins = access.with_store(log.sign_ins(store)).sign_ins
+    assert sign_ins is not None
+    cookie = await sign_ins.begin("192.0.2.1", "Firefox")
+    await sign_ins.end(cookie)
+    ended, begun = await store.audit_entries()
+    assert (begun.action, ended.action) == ("sign_in.begin", "sign_in.end")
+    assert begun.subject == ended.subject
+    assert begun.via == "192.0.2.1"
+    assert cookie not in repr((begun, ended))
+    assert SECRET not in repr((begun, ended))
+
+
+# ---------------------------------------------------------------------------- append-only
+
+
+@pytest.mark.real_time
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update audit set actor = 'nobody'",
+        "update audit set result = result",
+        "delete from audit",
+        "delete from audit where at < now()",
+        "truncate audit",
+        "truncate audit cascade",
+        "set goclaw.audit_kept_since = 'epoch'; delete from audit",
+        "set goclaw.restores = 'yes'; delete from audit",
+        "set goclaw.restores = 'no'; truncate audit",
+        "set goclaw.audit_kept_since = ''; delete from audit",
+        "merge into audit as a using (select 1) as b on true when matched then delete",
+    ],
+)
+async def test_the_table_takes_new_rows_only(postgres_database: Database, statement: str) -> None:
+    store = await postgres_database.open()
+    log = StoredAuditLog(store, LoopClock(), lambda: "n1", hide)
+    await log.record("job.edit", "job news", by=ANN)
+    before = await store.audit_entries()
+    with pytest.raises(Exception, match="can only be added"):
+        await run_sql(postgres_database.address, statement)
+    assert await store.audit_entries() == before
+    await store.close()
+
+
+@pytest.mark.real_time
+async def test_retention_deletes_what_is_old_and_opens_the_table_to_nothing_else(
+    postgres_database: Database,
+) -> None:
+    """Also on the connection that retention has used."""
+    store = await postgres_database.open(max_size=1)
+    log = StoredAuditLog(store, LoopClock(), lambda: "n1", hide)
+    await log.record("job.edit", "job old", by=ANN)
+    later = LoopClock().now() + timedelta(days=1)
+    for subject in ("job young", "job younger"):
+        old = (await store.audit_entries())[-1]
+        await store.add_audit_entry(replace(old, at=later, subject=subject))
+    assert await store.sweep_audit(before=later) == 1
+    left = await store.audit_entries()
+    assert [one.subject for one in left] == ["job younger", "job young"]
+    with pytest.raises(Exception, match="can only be added"):
+        await store._pool.fetch("delete from audit")
+    assert await store.audit_entries() == left
+    await store.close()
