@@ -111,6 +111,7 @@ class Service:
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
         control = GatewayControl(store, clock, container, snapshots.full, live)
         self.control: Control = container.audit.control(control)
+        self._signing_in = container.audit.sign_ins(store)
         store.on_notice(self._on_notice)
 
     def name_of(self, session: str) -> str | None:
@@ -144,7 +145,7 @@ class Service:
         """Create the API server on the local socket and, with ``web``, the server on TCP."""
         access = None
         if web is not None and web.access is not None:
-            access = web.access.with_store(self._container.audit.sign_ins(self._store))
+            access = web.access.with_store(self._signing_in)
         self._apps = apps = AppsOnDemand(partial(self._make_apps, access))
         servers = [HttpServer(from_commands(apps.api), listener.socket, on_stop=apps.close)]
         if web is not None:
@@ -181,7 +182,7 @@ class Service:
         guests = apps.make_guest_site(
             self.control,
             parts.guest_terminals,
-            self._store,
+            self._signing_in,
             access,
             parts=replace(given, uploads=parts.guest_uploads, default=guest),
         )

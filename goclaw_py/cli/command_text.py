@@ -6,7 +6,7 @@ import os
 import shlex
 from typing import Any, Final
 
-from goclaw_py.model.actors import Actor, ActorKind, Role
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind
 
 _SHOWN: Final = frozenset(
     (
@@ -22,7 +22,7 @@ _HIDDEN: Final = "…"
 
 def command_actor(ctx: Any) -> Actor:
     """Return who runs a command, with the command line."""
-    return Actor(ActorKind.COMMAND_LINE, _user(), Role.ADMIN, via=command_text(ctx))
+    return Actor(ActorKind.COMMAND_LINE, _user(), AccessRole.ADMIN, via=command_text(ctx))
 
 
 def command_text(ctx: Any) -> str:

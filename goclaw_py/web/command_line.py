@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.model.actors import Actor, ActorKind, Role, acting, acts
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acting, acts
 
 _USER: Final = "x-goclaw-user"
 _COMMAND: Final = "x-goclaw-command"
@@ -35,7 +35,7 @@ def from_commands(app: ASGIApp) -> ASGIApp:
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         user, command = (_header(scope, name.encode()) for name in (_USER, _COMMAND))
-        with acts(Actor(ActorKind.COMMAND_LINE, user, Role.ADMIN, via=command)):
+        with acts(Actor(ActorKind.COMMAND_LINE, user, AccessRole.ADMIN, via=command)):
             await app(scope, receive, send)
 
     return serve

@@ -13,9 +13,10 @@ from typing import Any, Final
 from goclaw_py.gateway.audit.facts import digest
 from goclaw_py.jobs.job_json import plain
 from goclaw_py.jobs.models import FixedMessage, Job, Program, Prompt
-from goclaw_py.model.actors import Actor, ActorKind, Role
+from goclaw_py.model.actors import Actor, ActorKind
 from goclaw_py.model.pairing_codes import AccessVerdict
 from goclaw_py.ports.jobs import RunNow
+from goclaw_py.ports.store import SignInMethod
 from goclaw_py.ports.store.audit import OK, Facts
 
 Arguments = Mapping[str, Any]
@@ -448,17 +449,34 @@ before anything is stored.
 
 
 def _browser(arguments: Arguments) -> Actor:
-    sign_in = arguments["sign_in"]
-    return Actor(ActorKind.SETTINGS_TOKEN, "web.token", Role.ADMIN, via=sign_in.address)
+    """Return who signs in: before it, the request is that of nobody."""
+    one = arguments["sign_in"]
+    kind = _SIGN_IN_KINDS.get(one.method, ActorKind.PERSON)
+    return Actor(kind, one.name, one.role, via=one.address)
+
+
+_SIGN_IN_KINDS: Final = {
+    SignInMethod.SETTINGS_TOKEN: ActorKind.SETTINGS_TOKEN,
+    SignInMethod.TOKEN: ActorKind.TOKEN,
+}
 
 
 SIGN_INS: Final[Actions] = {
     "begin_sign_in": Change(
         "sign_in.begin",
         lambda arguments, _: f"sign-in {arguments['sign_in'].id}",
-        told=lambda arguments, _: {"browser": arguments["sign_in"].user_agent},
+        told=lambda arguments, _: {
+            "browser": arguments["sign_in"].user_agent,
+            "method": arguments["sign_in"].method.value,
+        },
+        is_done=_is_some,
         actor=_browser,
     ),
     "end_sign_in": Change("sign_in.end", _of("sign-in {sign_in}"), is_done=_is_some),
+    "use_web_link": Change(
+        "guest.join",
+        lambda _, link: f"person {link.name}" if link else "",
+        is_done=lambda arguments, link: bool(link) and link.cookie_hash == arguments["cookie_hash"],
+    ),
 }
 """Methods of the store by which browsers are signed in and out."""

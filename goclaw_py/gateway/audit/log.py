@@ -18,7 +18,7 @@ from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
-from goclaw_py.ports.store import SignInStore, Store
+from goclaw_py.ports.store import Store
 from goclaw_py.ports.store.audit import OK, AuditEntry, AuditStore, Facts
 
 log = logging.getLogger(__name__)
@@ -104,9 +104,9 @@ class StoredAuditLog:
         """Return the store for commands and buttons of chats; it records what people change."""
         return cast("Store", _Recorded(store, CHATS, self, in_chats=True))
 
-    def sign_ins(self, store: SignInStore) -> SignInStore:
+    def sign_ins(self, store: Store) -> Store:
         """Return the same store, which records sign-ins of browsers."""
-        return cast("SignInStore", _Recorded(store, SIGN_INS, self))
+        return cast("Store", _Recorded(store, SIGN_INS, self))
 
 
 class _Recorded:

@@ -22,8 +22,15 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from goclaw_py.model.actors import Actor, ActorKind, acts
 from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.web_links import SECRET_BYTES, SIGN_IN_LASTS, is_secret, secret_hash
+from goclaw_py.model.web_links import (
+    SECRET_BYTES,
+    SIGN_IN_LASTS,
+    WEB_PLACE,
+    is_secret,
+    secret_hash,
+)
 from goclaw_py.ports.store import WebLink, WebLinkStore
 from goclaw_py.web.pages.services import PageServices
 from goclaw_py.web.signin import GUEST_COOKIE, JOIN, cookie_of
@@ -115,7 +122,8 @@ class Guests:
             return
         browser.requests += 1
         try:
-            await browser.app(scope, receive, send)
+            with acts(_actor(link, scope)):
+                await browser.app(scope, receive, send)
         finally:
             browser.requests -= 1
 
@@ -230,3 +238,10 @@ class Guests:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._now_s(), UTC)
+
+
+def _actor(link: WebLink, scope: Scope) -> Actor:
+    """Return the person of a browser; the rules of chats say what they may."""
+    client = scope.get("client")
+    name = "/".join((*WEB_PLACE, link.name))
+    return Actor(ActorKind.PERSON, name, via=client[0] if client else "")
