@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from goclaw_py.app.audit import record
 from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.model.errors import MigrationError, SessionShared
 from goclaw_py.store.migrate import FOLDER, migrate, own_tables, status
@@ -73,6 +74,9 @@ async def bring_up_to_date(
             file = await _save(address, dump, found.latest, tell)
             log.info("migration_backup_saved", extra={"file": file})
         done = await migrate(one, folder=migrations, on_step=partial(_tell_step, tell))
+        if found.current and migrations == FOLDER:
+            # A new database stays empty: a backup may be restored into it.
+            await record(one, "schema.migrate", "database", {"applied": done})
     for name in done:
         log.info("migration_applied", extra={"migration": name})
     return done

@@ -23,6 +23,7 @@ from goclaw_py.app.backup.restore import Backup, Restored, examine, look, restor
 from goclaw_py.app.backup.workspaces import Staging
 from goclaw_py.app.database import Database as AppDatabase
 from goclaw_py.app.progress import ProgressStep
+from goclaw_py.app.schema import bring_up_to_date
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.config.models import DatabaseSettings as DatabaseSection
@@ -162,7 +163,9 @@ async def test_from_embedded_to_managed_and_back(root: Path, other: Address, fil
     assert await all_rows(other) == before
 
     back = root / "back.tar.gz"
-    assert (await save(settings_of(other, root / "m"), back)).tables == there.tables
+    # The restore is in the audit log.
+    counts = there.tables | {"audit": there.tables["audit"] + 1}
+    assert (await save(settings_of(other, root / "m"), back)).tables == counts
     second = settings_of(None, root / "b")
     assert (await bring_back(second, back)).database == "embedded"
     async with embedded(second) as address:
@@ -220,6 +223,35 @@ async def test_a_database_and_a_backup_of_the_first_schema_are_upgraded_with_the
     async with connection(other) as opened:
         sent = await opened.fetch("select state, owner from outbox order by id")
     assert [tuple(row) for row in sent] == [("pending", "n1"), ("pending", None)]
+
+
+async def test_a_backup_and_a_restore_are_in_the_audit_log(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    """SEC-9: the log of the backup comes back, and then what was done with it."""
+    await save(settings_of(filled, tmp_path / "a"), file)
+    await bring_back(settings_of(other, tmp_path / "b"), file)
+    query = "select action, subject, kind, result from audit order by id"
+    for address, did in ((filled, "backup.create"), (other, "backup.restore")):
+        async with connection(address) as one:
+            rows = [tuple(row) for row in await one.fetch(query)]
+        assert rows[1:] == [(did, str(file), "node", "ok")]
+        assert rows[0][0] == "job.edit"
+
+
+async def test_an_upgrade_is_in_the_audit_log(empty_database: Database) -> None:
+    """One row for all of it; a new database stays empty, so that a backup fits into it."""
+    address = empty_database.address
+    query = "select action, after::text as after from audit"
+    await bring_up_to_date(address)
+    async with connection(address) as one:
+        assert await one.fetch(query) == []
+        await migrate.migrate(one, to=LATEST - 1)
+    await bring_up_to_date(address)
+    async with connection(address) as one:
+        (row,) = await one.fetch(query)
+    assert row["action"] == "schema.migrate"
+    assert migrate.known()[-1].label in row["after"]
 
 
 async def test_a_backup_of_a_newer_release_is_refused(

@@ -13,6 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from goclaw_py.app.audit import record
 from goclaw_py.app.backup.settings_use import SettingsUse
 from goclaw_py.app.backup.workspaces import LeftOut, files_in, is_storable, never_saved, workspaces
 from goclaw_py.app.database import Database
@@ -76,7 +77,7 @@ async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tel
     with _new_file(file) as (out, part):
         writer = ArchiveWriter(out, release=version("goclaw_py"), made_at=now)
         try:
-            manifest = await _fill(writer, settings, part, files=files, tell=tell)
+            manifest = await _fill(writer, settings, file, part, files=files, tell=tell)
         except BaseException:
             writer.abandon()
             raise
@@ -84,18 +85,19 @@ async def back_up(settings: Settings, to: Path | None, *, files: bool, tell: Tel
 
 
 async def _fill(
-    writer: ArchiveWriter, settings: Settings, part: Path, *, files: bool, tell: Tell
+    writer: ArchiveWriter, settings: Settings, file: Path, part: Path, *, files: bool, tell: Tell
 ) -> Manifest:
     if files:
         _add_settings(writer, settings)
     database = Database(settings, tell=tell, create=False)
     try:
-        async with (
-            connection(await database.address()) as one,
-            snapshot(one, migrate.known()) as now,
-        ):
-            await _add_tables(writer, now, tell)
-            numbers = await now.sequences()
+        async with connection(await database.address()) as one:
+            async with snapshot(one, migrate.known()) as now:
+                await _add_tables(writer, now, tell)
+                numbers = await now.sequences()
+            # An older schema may have no audit log yet.
+            if any(table.name == "audit" for table in now.tables):
+                await record(one, "backup.create", str(file), {"files": files})
     finally:
         await database.close()
     if files:

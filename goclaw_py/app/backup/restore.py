@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from goclaw_py.app.audit import record
 from goclaw_py.app.backup.backup import Saved, saved
 from goclaw_py.app.backup.settings_use import settings_use
 from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
@@ -257,6 +258,8 @@ class _Restoring:
                     # The last step before the commit, and the only one that is not rolled back
                     # after a kill -9.
                     await in_thread(self._staging.swap)
+                facts = {"release": manifest.release, "made_at": manifest.made_at.isoformat()}
+                await record(one, "backup.restore", str(self._backup.file), facts)
         except BaseException:
             await in_thread(self._staging.undo)
             raise

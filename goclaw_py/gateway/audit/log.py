@@ -10,16 +10,17 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, TypeVar, cast
 
+from goclaw_py.common.text import error_text
 from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS, Actions, Change
 from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
 from goclaw_py.model.actors import Actor, ActorKind, acting
-from goclaw_py.model.errors import GoclawError, StoreError
+from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.jobs import JobService
 from goclaw_py.ports.store import Store
-from goclaw_py.ports.store.audit import OK, AuditEntry, AuditStore, Facts
+from goclaw_py.ports.store.audit import OK, AuditEntry, AuditWriter, Facts
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class StoredAuditLog:
     """
 
     def __init__(
-        self, store: AuditStore, clock: Clock, node: Callable[[], str], hide: Hide
+        self, store: AuditWriter, clock: Clock, node: Callable[[], str], hide: Hide
     ) -> None:
         self._store = store
         self._clock = clock
@@ -80,10 +81,11 @@ class StoredAuditLog:
         try:
             async with asyncio.timeout(WRITE_S):
                 await self._store.add_audit_entry(entry)
-        except (StoreError, TimeoutError) as error:
+        except Exception as error:
+            # A boundary: what was done is done, whatever keeps it from being recorded.
             facts = {"action": action, "subject": entry.subject, "actor": entry.actor}
             facts |= {"via": entry.via, "result": entry.result}
-            log.error("audit_entry_not_stored", extra=facts | {"error": str(error)})  # noqa: TRY400 - no bug
+            log.error("audit_entry_not_stored", extra=facts | {"error": error_text(error)})  # noqa: TRY400 - mostly no bug
 
     # ------------------------------------------------------------------ services
 

@@ -68,11 +68,15 @@ class AuditFilter:
 ALL_ENTRIES: Final = AuditFilter()
 
 
-class AuditStore(Protocol):
-    """Entries are only added; nothing but retention deletes one."""
+class AuditWriter(Protocol):
+    """Adds entries."""
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
         """Add an entry. It gets the next number."""
+
+
+class AuditStore(AuditWriter, Protocol):
+    """Entries are only added; nothing but retention deletes one."""
 
     async def audit_entries(
         self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None

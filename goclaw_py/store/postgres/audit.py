@@ -9,7 +9,7 @@ from goclaw_py.ports.store.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Fa
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.part import PostgresPart
-from goclaw_py.store.postgres.pool import Row
+from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import folded, storable
 
@@ -20,7 +20,7 @@ class PostgresAudit(PostgresPart):
     """Implements ``AuditStore``."""
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
-        await self._pool.fetch(_SQL["add"], *entry_columns(entry))
+        await self._pool.fetch(_SQL["add"], *_columns(entry))
 
     async def audit_entries(
         self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
@@ -38,7 +38,17 @@ class PostgresAudit(PostgresPart):
         return [_entry(row) for row in found]
 
 
-def entry_columns(entry: AuditEntry) -> tuple[object, ...]:
+class ConnectionAudit:
+    """Implements ``AuditWriter`` over one connection, where there is no store."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def add_audit_entry(self, entry: AuditEntry) -> None:
+        await self._connection.fetch(_SQL["add"], *_columns(entry))
+
+
+def _columns(entry: AuditEntry) -> tuple[object, ...]:
     """Return the arguments of the statement that adds an entry."""
     one = storable(entry)
     return (
