@@ -250,6 +250,7 @@ async def test_codes_and_links_are_not_in_it() -> None:
     assert invite.subject == "person ben"
     assert made.path.rpartition("/")[2] not in repr(invite)
     assert approve.subject == "person with a pairing code"
+    assert approve.result.startswith("no valid pairing request has the code '…'")
 
 
 # ---------------------------------------------------------------------------- when it cannot be

@@ -36,6 +36,7 @@ class Change:
         is_done: Returns whether it has changed anything.
         said: Returns the words for the result.
         actor: Returns who did it, where nobody acts before it.
+        masked: An argument that is left out of the words of errors.
     """
 
     action: str | Callable[[Arguments], str]
@@ -45,6 +46,7 @@ class Change:
     is_done: Callable[[Arguments, Any], bool] = lambda _arguments, _result: True
     said: Callable[[Any], str] = lambda _result: OK
     actor: Callable[[Arguments], Actor] | None = None
+    masked: str = ""
 
     def name(self, arguments: Arguments) -> str:
         """Return the name of the action."""
@@ -296,6 +298,8 @@ CONTROL: Final[Actions] = {
         "person.approve",
         _approved,
         told=lambda _, one: {"name": one.sender.name, "role": one.standing.value},
+        # A code with one wrong letter nearly tells the right one.
+        masked="code",
     ),
     "revoke": Change(
         "person.revoke",

@@ -172,8 +172,10 @@ class _Recorded:
             # A boundary: whatever it raises is recorded, and raised again.
             if not self._in_chats:
                 subject = change.subject(arguments, None)
-                name = change.name(arguments)
-                await self._audit.record(name, subject, by=by, result=_words(error))
+                name, said = change.name(arguments), _words(error)
+                if change.masked:
+                    said = said.replace(str(arguments[change.masked]), "…")
+                await self._audit.record(name, subject, by=by, result=said)
             raise
         if change.is_done(arguments, result):
             after = None if change.told is None else change.told(arguments, result)
