@@ -9,8 +9,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from goclaw_py.config import Settings, web_token
+from goclaw_py.config.sign_in import GroupRules, WebProxy
+from goclaw_py.model.actors import AccessRole
 from goclaw_py.ports.channel import Hook
 from goclaw_py.web.front import WebAccess
+from goclaw_py.web.group_roles import GroupRoles
+from goclaw_py.web.proxies import TrustedProxy
 from goclaw_py.web.tcp import CannotListen, listen_tcp
 
 log = logging.getLogger(__name__)
@@ -46,7 +50,9 @@ def listen_web(
         url = (web.public_url or "").rstrip("/")
         names = filter(None, (*web.hosts, urlsplit(url).hostname))
         secret = "" if token is None else token.get_secret_value()
-        access = WebAccess(web.host, tuple(names), secret, public_url=url)
+        access = WebAccess(
+            web.host, tuple(names), secret, public_url=url, proxy=trusted_proxy(web.proxy)
+        )
     try:
         return WebListener(listen_tcp(web.host, web.port), access)
     except CannotListen as error:
@@ -55,3 +61,25 @@ def listen_web(
         log.warning("dashboard_unavailable", extra={"error": str(error)})
         say(f"The dashboard is not available: {error}.")
         return None
+
+
+def trusted_proxy(given: WebProxy) -> TrustedProxy | None:
+    """Return who is trusted to sign people in; None: nobody."""
+    if not given.addresses:
+        return None
+    return TrustedProxy(
+        given.addresses,
+        _group_roles(given),
+        user_header=given.user_header,
+        groups_header=given.groups_header,
+        sign_out_url=given.sign_out_url or "",
+    )
+
+
+def _group_roles(given: GroupRules) -> GroupRoles:
+    groups = {
+        AccessRole.ADMIN: frozenset(given.admin_groups),
+        AccessRole.OPERATOR: frozenset(given.operator_groups),
+        AccessRole.VIEWER: frozenset(given.viewer_groups),
+    }
+    return GroupRoles(groups, given.default_role, viewers_read_text=given.viewers_read_text)

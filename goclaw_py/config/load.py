@@ -17,6 +17,7 @@ from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, p
 from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin, Origins
 from goclaw_py.config.policies import CONSOLE, problems
+from goclaw_py.config.sign_in import GroupRules, WebProxy
 from goclaw_py.config.sources import (
     SECTIONS,
     Layer,
@@ -248,6 +249,24 @@ def _check_web(settings: Settings) -> Iterator[SettingError]:
             "(or web.token_env, web.token), or leave the host at 127.0.0.1"
         )
         yield settings.error(("web", "host"), web.host, what)
+    if web.proxy != WebProxy():
+        yield from _check_sign_in(settings, "proxy", "addresses", web.proxy)
+
+
+def _check_sign_in(
+    settings: Settings, name: str, needed: str, rules: GroupRules
+) -> Iterator[SettingError]:
+    """Check a way to sign in besides the token."""
+    path = ("web", name)
+    if not getattr(rules, needed):
+        yield settings.error((*path, needed), A_TABLE, f"[web.{name}] needs {needed}")
+    if not settings.web.has_token:
+        what = "needs a token for programs and emergencies, too: set web.token_file"
+        yield settings.error(path, A_TABLE, what)
+    roles = rules.admin_groups, rules.operator_groups, rules.viewer_groups, rules.default_role
+    if not any(roles):
+        what = "nobody would have a role: set admin_groups, operator_groups or viewer_groups"
+        yield settings.error(path, A_TABLE, what)
 
 
 def _check_database(settings: Settings) -> Iterator[SettingError]:

@@ -14,6 +14,7 @@ from goclaw_py.ports.channel import Hook
 from goclaw_py.ports.store import Store
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
+from goclaw_py.web.proxies import TrustedProxy
 from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sign_ins import SignIns
 
@@ -30,6 +31,8 @@ class WebAccess:
     now_s: Callable[[], float] = time.time
     public_url: str = ""
     """The address for people elsewhere, without a slash at its end."""
+    proxy: TrustedProxy | None = None
+    """Reverse proxies that sign people in; only with a token."""
     sign_ins: SignIns | None = field(default=None, compare=False)
     """None without a token. Without a store, only programs are let in; see ``with_store``."""
 
@@ -79,6 +82,7 @@ def tcp_server(
         hosts=access.hosts,
         sign_ins=access.sign_ins,
         guests=guests,
+        proxy=access.proxy,
     )
 
     async def front(scope: Scope, receive: Receive, send: Send) -> None:

@@ -27,6 +27,7 @@ from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S
 from goclaw_py.web.connections import note_known, peer_of
+from goclaw_py.web.proxies import ProxyRefusal, TrustedProxy
 from goclaw_py.web.sealing import sealed
 from goclaw_py.web.sign_ins import AcceptedToken, SignIns, actor_of
 from goclaw_py.web.signin import cookie_of, is_for_guests
@@ -72,6 +73,10 @@ FORBIDDEN: Final = "goclaw.forbidden"
 _SIGNED_IN: Final = "goclaw.sign_in"
 _TOKEN: Final = "goclaw.token"  # noqa: S105
 _ACTOR: Final = "goclaw.actor"
+_BY_PROXY: Final = "goclaw.by_proxy"
+
+PROXY_STREAM_S: Final = 300.0
+"""Seconds after which an event stream has to be opened again, through the sign-in of the proxy."""
 
 NOBODY: Final = ""
 """The name of an actor that has shown nothing: the request is for an open path, or of a guest."""
@@ -81,6 +86,11 @@ def sign_in_of(scope: Scope) -> str:
     """Return the id of the sign-in by which a request was let in; "" if it was not one."""
     found: str = scope.get("state", {}).get(_SIGNED_IN, "")
     return found
+
+
+def is_by_proxy(scope: Scope) -> bool:
+    """Return whether a trusted proxy has signed in whoever sends a request."""
+    return _BY_PROXY in scope.get("state", ())
 
 
 class Guard:
@@ -94,6 +104,7 @@ class Guard:
             and only this machine may connect.
         guests: Serves personal links and the browsers of invited people, which need no token
             and never reach ``app``; None: there are none.
+        proxy: Says whom a trusted reverse proxy has signed in; None: there is none.
     """
 
     def __init__(
@@ -104,6 +115,7 @@ class Guard:
         hosts: Iterable[str] = (),
         sign_ins: SignIns | None = None,
         guests: ASGIApp | None = None,
+        proxy: TrustedProxy | None = None,
     ) -> None:
         self._app = app
         self._names = {_plain(name) for name in (*LOCAL_NAMES, *hosts)}
@@ -112,6 +124,7 @@ class Guard:
             self._names.add(_plain(address))
         self._sign_ins = sign_ins
         self._guests = guests
+        self._proxy = proxy
         self._logged = Attempts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -185,6 +198,8 @@ class Guard:
     async def refusal(self, scope: Scope) -> RequestRefusal | None:
         """Return why a request is refused; None if it is not."""
         scope.setdefault("state", {})
+        if self._proxy is not None:
+            self._proxy.note_client(scope)
         host = _only(scope, b"host")
         authority = None if host is None else _authority(host)
         if authority is None:
@@ -202,19 +217,12 @@ class Guard:
             return RequestRefusal(403, "requests from pages of other sites are refused")
         if self._sign_ins is not None:
             try:
-                wrong = await self._wrong_token(self._sign_ins, scope)
-                if wrong is None:
-                    # No other site can make a browser send this header.
-                    return None
-                if not (_is_open(scope) or self._is_guest(scope)):
-                    found = await self._sign_ins.find(cookie_of(scope["headers"]))
-                    if found is None:
-                        return wrong
-                    client = scope.get("client")
-                    scope["state"][_SIGNED_IN] = found.id
-                    scope["state"][_ACTOR] = actor_of(found, client[0] if client else "")
+                unknown = await self._unknown(self._sign_ins, scope)
             except StoreUnavailable as error:
                 return RequestRefusal(503, str(error))
+            # No other site can make a browser send a token in a header.
+            if unknown is not None or _TOKEN in scope["state"]:
+                return unknown
         if scope["method"] in _READING or origins or _only(scope, b"sec-fetch-site") in _OWN_SITE:
             return None
         return RequestRefusal(
@@ -227,6 +235,31 @@ class Guard:
         if name in self._names:
             return True
         return self._by_any_address and _is_address(name) and not _is_any(name)
+
+    async def _unknown(self, sign_ins: SignIns, scope: Scope) -> RequestRefusal | None:
+        """Return how a request is refused that is of nobody who may come in; None if it may.
+
+        Raises ``StoreUnavailable``.
+        """
+        if self._proxy is not None and not self._is_guest(scope):
+            try:
+                person = self._proxy.person(scope)
+            except ProxyRefusal as error:
+                return RequestRefusal(error.status, str(error))
+            if person is not None:
+                # A proxy may pass on an authorization that was for itself.
+                scope["state"] |= {_ACTOR: person, _BY_PROXY: True}
+                return None
+        wrong = await self._wrong_token(sign_ins, scope)
+        if wrong is None or _is_open(scope) or self._is_guest(scope):
+            return None
+        found = await sign_ins.find(cookie_of(scope["headers"]))
+        if found is None:
+            return wrong
+        client = scope.get("client")
+        scope["state"][_SIGNED_IN] = found.id
+        scope["state"][_ACTOR] = actor_of(found, client[0] if client else "")
+        return None
 
     async def _wrong_token(self, sign_ins: SignIns, scope: Scope) -> RequestRefusal | None:
         """Return how a request without the token is refused; None if it has the token."""
@@ -266,8 +299,11 @@ def _until_ended(sign_ins: SignIns, scope: Scope, send: Send) -> Send:
     """End an event stream when its browser is signed out, or its token ends: it may last long."""
     cookie, checked_s = cookie_of(scope["headers"]), sign_ins.now_s()
     token: bytes | None = scope["state"].get(_TOKEN)
+    began_s = checked_s
 
     async def is_valid() -> bool:
+        if is_by_proxy(scope):
+            return 0 <= sign_ins.now_s() - began_s < PROXY_STREAM_S
         if token is not None:
             return await sign_ins.is_admitted(token)
         return await sign_ins.find(cookie) is not None

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from goclaw_py.model.actors import acting
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
@@ -23,7 +24,7 @@ from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
-from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH, SIGN_IN_PATH
+from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH, SIGN_IN_PATH, is_by_proxy
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     approvals,
@@ -50,7 +51,7 @@ from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
 from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
 from goclaw_py.web.sealing import SEAL, sealed
-from goclaw_py.web.sign_ins import SignIns, TokenRefusal
+from goclaw_py.web.sign_ins import TokenRefusal
 from goclaw_py.web.signin import COOKIE, cookie_of
 
 log = logging.getLogger(__name__)
@@ -126,7 +127,7 @@ def make_site(
     routes = [
         Route("/static/{name}", static_files(assets)),
         Route(FORBIDDEN_PATH, _forbid),
-        *_sign_routes(service, access.sign_ins),
+        *_sign_routes(service, access),
     ]
     if access.sign_ins is not None:
         routes += sign_ins_page.routes(service, access.sign_ins)
@@ -224,11 +225,12 @@ def static_files(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
 # ---------------------------------------------------------------------------- signing in
 
 
-def _sign_routes(service: PageServices, sign_ins: SignIns | None) -> list[Route]:
+def _sign_routes(service: PageServices, access: WebAccess) -> list[Route]:
     """Return the sign-in page and its form; without a token both lead to the first page."""
+    sign_ins = access.sign_ins
 
     async def ask(request: Request) -> Response:
-        if sign_ins is None:
+        if sign_ins is None or is_by_proxy(request.scope):
             return RedirectResponse("/", status_code=303)
         return _question(service, request, request.query_params.get("next", ""))
 
@@ -263,7 +265,13 @@ def _sign_routes(service: PageServices, sign_ins: SignIns | None) -> list[Route]
     async def leave(request: Request) -> Response:
         if sign_ins is not None:
             await sign_ins.end(cookie_of(request.scope["headers"]))
-        response = RedirectResponse(SIGN_IN_PATH if sign_ins else "/", status_code=303)
+        person = acting()
+        if access.proxy is not None and person is not None and is_by_proxy(request.scope):
+            facts = {"title": "Signed in by a proxy", "path": "", "person": person.name}
+            facts["sign_out_url"] = access.proxy.sign_out_url
+            response = service.answer(request, "signed_in_elsewhere.html", facts)
+        else:
+            response = RedirectResponse(SIGN_IN_PATH if sign_ins else "/", status_code=303)
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 

@@ -8,6 +8,7 @@ import pytest
 
 from goclaw_py.config import Settings, web_token
 from goclaw_py.config.sources import SECTIONS
+from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.errors import SettingError
 from tests.unit.config.loading import refused as refused_by
 from tests.unit.config.loading import settings
@@ -132,3 +133,42 @@ def test_the_names_of_the_server_are_compared_in_small_letters(tmp_path: Path) -
     assert settings(tmp_path, text).web.hosts == ("bot.example.org", "2001:db8::1", "box")
     env = settings(tmp_path, "", GOCLAW_WEB__HOSTS="a.example.org, b").web.hosts
     assert env == ("a.example.org", "b")
+
+
+PROXY = "[web]\ntoken = '0123456789abcdef-secret'\n[web.proxy]\n"
+
+
+def test_a_trusted_proxy_is_read_from_file_and_environment(tmp_path: Path) -> None:
+    """SPEC SEC-10."""
+    text = f"{PROXY}addresses = ['10.0.0.7', '2001:db8::/32']\nadmin_groups = ['ops', 'night desk']"
+    proxy = settings(tmp_path, text, GOCLAW_WEB__PROXY__DEFAULT_ROLE="viewer").web.proxy
+    assert proxy.addresses == ("10.0.0.7", "2001:db8::/32")
+    assert (proxy.user_header, proxy.groups_header) == ("Remote-User", "Remote-Groups")
+    assert (proxy.admin_groups, proxy.default_role) == (("ops", "night desk"), AccessRole.VIEWER)
+    assert not proxy.viewers_read_text
+    assert settings(tmp_path, "").web.proxy.addresses == ()
+
+
+@pytest.mark.parametrize(("text", "expected"), [
+    ("addresses = ['0.0.0.0/0']", "must be addresses or networks of proxies"),
+    ("addresses = ['::/0']", "must be addresses or networks of proxies"),
+    ("addresses = ['10.0.0.7/8']", "must be addresses or networks of proxies"),
+    ("addresses = ['proxy.example.org']", "must be addresses or networks of proxies"),
+    ("addresses = ['']", "must be a list of texts"),
+    ("user_header = 'Remote User'", "must be the name of an HTTP header"),
+    ("default_role = 'root'", "must be 'viewer', 'operator' or 'admin'"),
+    ("admin_groups = ['ops']", "web.proxy.addresses = (a table): [web.proxy] needs addresses"),
+    ("addresses = ['10.0.0.7']", "nobody would have a role: set admin_groups"),
+    ("sign_out_url = 'javascript:x'", "must be an address that starts with http:// or https://"),
+    ("adresses = []", "did you mean addresses?"),
+])  # fmt: skip
+def test_a_proxy_that_would_sign_in_nobody_or_everybody_is_told(
+    tmp_path: Path, text: str, expected: str
+) -> None:
+    assert expected in refused_by(tmp_path, f"{PROXY}{text}\n")
+
+
+def test_a_proxy_needs_a_token_besides(tmp_path: Path) -> None:
+    """Without one whoever reaches the gateway directly would need nothing."""
+    text = "[web.proxy]\naddresses = ['10.0.0.7']\nadmin_groups = ['ops']\n"
+    assert "set web.token_file" in refused_by(tmp_path, text)

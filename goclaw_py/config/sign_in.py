@@ -1,0 +1,55 @@
+"""``[web.proxy]`` and ``[web.openid]``: who signs people in besides the token (SPEC SEC-10)."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from goclaw_py.config.types import Flag, Matching, Names, Section, WebAddress, allowed
+from goclaw_py.model.actors import AccessRole
+
+HeaderName = Annotated[
+    str, Matching(r"[A-Za-z0-9-]{1,64}", "the name of an HTTP header, such as Remote-User")
+]
+
+
+def _networks(given: tuple[str, ...]) -> tuple[str, ...]:
+    for each in given:
+        try:
+            network = ipaddress.ip_network(each)
+        except ValueError:
+            network = None
+        if network is None or not network.prefixlen:
+            raise allowed('must be addresses or networks of proxies, such as ["10.0.0.7"]')
+    return given
+
+
+class GroupRules(Section):
+    """Which groups have which role. Somebody in several groups has the highest of their roles."""
+
+    admin_groups: Annotated[tuple[str, ...], Names()] = ()
+    """groups of people who may do everything"""
+    operator_groups: Annotated[tuple[str, ...], Names()] = ()
+    """groups of people who may act: stop, send, answer, run and edit jobs"""
+    viewer_groups: Annotated[tuple[str, ...], Names()] = ()
+    """groups of people who may read"""
+    default_role: AccessRole | None = None
+    """the role of people in none of these groups: viewer, operator or admin; default: they are
+    refused"""
+    viewers_read_text: Annotated[bool, Flag()] = False
+    """whether viewers also see the text of messages"""
+
+
+class WebProxy(GroupRules):
+    """``[web.proxy]``: reverse proxies that sign people in, and say who they are in headers."""
+
+    addresses: Annotated[tuple[str, ...], Names(), AfterValidator(_networks)] = ()
+    """addresses or networks of the trusted proxies; headers of anybody else are ignored"""
+    user_header: HeaderName = "Remote-User"
+    """the header with the name of the person"""
+    groups_header: HeaderName = "Remote-Groups"
+    """the header with the groups of the person, separated by commas"""
+    sign_out_url: WebAddress | None = None
+    """the address where people sign out of the proxy"""
