@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from goclaw_py.config import Settings, web_token
+from goclaw_py.config import Settings, openid_secret, web_token
 from goclaw_py.config.sign_in import GroupRules, WebProxy
 from goclaw_py.model.actors import AccessRole
 from goclaw_py.ports.channel import Hook
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.group_roles import GroupRoles
+from goclaw_py.web.openid.client import OpenIdClient
 from goclaw_py.web.proxies import TrustedProxy
 from goclaw_py.web.tcp import CannotListen, listen_tcp
 
@@ -51,7 +52,12 @@ def listen_web(
         names = filter(None, (*web.hosts, urlsplit(url).hostname))
         secret = "" if token is None else token.get_secret_value()
         access = WebAccess(
-            web.host, tuple(names), secret, public_url=url, proxy=trusted_proxy(web.proxy)
+            web.host,
+            tuple(names),
+            secret,
+            public_url=url,
+            proxy=trusted_proxy(web.proxy),
+            openid=openid_client(settings, env),
         )
     try:
         return WebListener(listen_tcp(web.host, web.port), access)
@@ -73,6 +79,25 @@ def trusted_proxy(given: WebProxy) -> TrustedProxy | None:
         user_header=given.user_header,
         groups_header=given.groups_header,
         sign_out_url=given.sign_out_url or "",
+    )
+
+
+def openid_client(settings: Settings, env: Mapping[str, str]) -> OpenIdClient | None:
+    """Return how an OpenID provider knows us; None: there is none. Raises ``SettingError``."""
+    given, secret = settings.web.openid, openid_secret(settings, env)
+    if given.issuer is None or given.client_id is None:
+        return None
+    return OpenIdClient(
+        issuer=given.issuer,
+        client_id=given.client_id,
+        public_url=(settings.web.public_url or "").rstrip("/"),
+        secret="" if secret is None else secret.get_secret_value(),
+        label=given.name,
+        scopes=given.scopes,
+        groups_claim=given.groups_claim,
+        name_claim=given.name_claim,
+        emails=given.emails,
+        roles=_group_roles(given),
     )
 
 

@@ -7,17 +7,19 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from goclaw_py.common.database_url import url_problem
+from goclaw_py.common.proxies import is_loopback
 from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
 from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin, Origins
 from goclaw_py.config.policies import CONSOLE, problems
-from goclaw_py.config.sign_in import GroupRules, WebProxy
+from goclaw_py.config.sign_in import GroupRules, WebOpenid, WebProxy
 from goclaw_py.config.sources import (
     SECTIONS,
     Layer,
@@ -251,6 +253,9 @@ def _check_web(settings: Settings) -> Iterator[SettingError]:
         yield settings.error(("web", "host"), web.host, what)
     if web.proxy != WebProxy():
         yield from _check_sign_in(settings, "proxy", "addresses", web.proxy)
+    if web.openid != WebOpenid():
+        yield from _check_sign_in(settings, "openid", "issuer", web.openid)
+        yield from _check_openid(settings, web.openid)
 
 
 def _check_sign_in(
@@ -259,7 +264,7 @@ def _check_sign_in(
     """Check a way to sign in besides the token."""
     path = ("web", name)
     if not getattr(rules, needed):
-        yield settings.error((*path, needed), A_TABLE, f"[web.{name}] needs {needed}")
+        yield settings.error((*path, needed), Plain("not set"), f"[web.{name}] needs it")
     if not settings.web.has_token:
         what = "needs a token for programs and emergencies, too: set web.token_file"
         yield settings.error(path, A_TABLE, what)
@@ -267,6 +272,21 @@ def _check_sign_in(
     if not any(roles):
         what = "nobody would have a role: set admin_groups, operator_groups or viewer_groups"
         yield settings.error(path, A_TABLE, what)
+
+
+def _check_openid(settings: Settings, given: WebOpenid) -> Iterator[SettingError]:
+    path = ("web", "openid")
+    yield from _only_one(settings, path, given, "client_secret")
+    if given.client_id is None:
+        what = "register this gateway at the provider, and set the id that it gets there"
+        yield settings.error((*path, "client_id"), Plain("not set"), what)
+    parts = urlsplit(given.issuer or "")
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        what = "must begin with https://, else anybody on the way can sign in as anybody"
+        yield settings.error((*path, "issuer"), given.issuer, what)
+    if settings.web.public_url is None:
+        what = "[web.openid] needs it: the provider leads browsers back to this address"
+        yield settings.error(("web", "public_url"), Plain("not set"), what)
 
 
 def _check_database(settings: Settings) -> Iterator[SettingError]:

@@ -14,6 +14,7 @@ from goclaw_py.config.lanes import Queue
 from goclaw_py.config.masking import is_secret
 from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import KeyPath
+from goclaw_py.config.sign_in import CLIENT_SECRET
 from goclaw_py.config.types import EnvText, HiddenText, Section
 from goclaw_py.config.web import TOKEN
 from goclaw_py.config.work_sources import SOURCE_TOKEN
@@ -153,6 +154,15 @@ def web_token(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
     Reads ``token_file``. Raises ``SettingError`` as ``api_key`` does, and for a malformed token.
     """
     return _secret(settings, ("web",), settings.web, "token", env, TOKEN)
+
+
+def openid_secret(settings: Settings, env: Mapping[str, str]) -> SecretStr | None:
+    """Return the secret for the OpenID provider; None: this is a public client (SPEC SEC-10).
+
+    Raises ``SettingError`` as ``api_key`` does.
+    """
+    path = ("web", "openid")
+    return _secret(settings, path, settings.web.openid, "client_secret", env, CLIENT_SECRET)
 
 
 def source_token(settings: Settings, source: str, env: Mapping[str, str]) -> SecretStr | None:

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, SecretStr
 
-from goclaw_py.config.types import Flag, Matching, Names, Section, WebAddress, allowed
+from goclaw_py.config.types import (
+    Flag,
+    HiddenText,
+    Matching,
+    Names,
+    Section,
+    Text,
+    WebAddress,
+    allowed,
+)
 from goclaw_py.model.actors import AccessRole
+
+CLIENT_SECRET: Final = HiddenText(r"[!-~]{1,1024}", "printable ASCII characters without spaces")
 
 HeaderName = Annotated[
     str, Matching(r"[A-Za-z0-9-]{1,64}", "the name of an HTTP header, such as Remote-User")
@@ -53,3 +65,29 @@ class WebProxy(GroupRules):
     """the header with the groups of the person, separated by commas"""
     sign_out_url: WebAddress | None = None
     """the address where people sign out of the proxy"""
+
+
+class WebOpenid(GroupRules):
+    """``[web.openid]``: an OpenID provider where people sign in."""
+
+    issuer: WebAddress | None = None
+    """the address of the provider, as in its description below /.well-known/openid-configuration"""
+    client_id: Text | None = None
+    """the id of this gateway at the provider"""
+    client_secret: Annotated[SecretStr | None, CLIENT_SECRET] = None
+    """the secret of this gateway at the provider; if none is set: a public client"""
+    client_secret_file: Path | None = None
+    """a file that contains the secret"""
+    client_secret_env: Text | None = None
+    """the environment variable that contains the secret"""
+    name: Annotated[str, Matching(r"[^\W_][\w .-]{0,39}", "a name of up to 40 letters")] = "OpenID"
+    """what people call the provider; the button says: Sign in with NAME"""
+    scopes: Annotated[tuple[str, ...], Names()] = ("openid", "profile", "email")
+    """what the gateway asks the provider for; some need "groups", too"""
+    groups_claim: Text = "groups"
+    """the claim with the groups of a person; with dots one within others: realm_access.roles"""
+    name_claim: Text = "preferred_username"
+    """the claim with the name of a person"""
+    emails: Annotated[tuple[str, ...], Names()] = ()
+    """verified addresses such as "ann@example.org", and domains such as "@example.org", of people
+    who may sign in; default: all with a role"""

@@ -193,6 +193,7 @@ def _paths(values: Tree) -> Iterator[tuple[Tree, str]]:
         *((section, ("folder",)) for section in _tables(values, "state")),
         *((section, ("file",)) for section in _tables(values, "log")),
         *((section, ("token_file",)) for section in _tables(values, "web")),
+        *((section, ("client_secret_file",)) for section in _tables(values, "web", "openid")),
         *((source, ("token_file",)) for source in _tables(values, "sources", "*")),
         *((agent, ("workspace", "api_key_file")) for agent in _tables(values, "agents", "*")),
     ):

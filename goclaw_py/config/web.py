@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, SecretStr
 
-from goclaw_py.config.sign_in import WebProxy
+from goclaw_py.config.sign_in import WebOpenid, WebProxy
 from goclaw_py.config.types import Flag, HiddenText, Matching, Names, Section, Text, Whole, allowed
 
 TOKEN: Final = HiddenText(r"[!-~]{16,512}", "16 to 512 printable ASCII characters without spaces")
@@ -61,6 +61,7 @@ class Web(Section):
     upload_files: Annotated[int, Whole(1, MAX_UPLOADS)] = 10
     """how many files a message there may have"""
     proxy: WebProxy = WebProxy()
+    openid: WebOpenid = WebOpenid()
 
     @property
     def has_token(self) -> bool:

@@ -14,6 +14,7 @@ from goclaw_py.ports.channel import Hook
 from goclaw_py.ports.store import Store
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
+from goclaw_py.web.openid.client import OpenIdClient
 from goclaw_py.web.proxies import TrustedProxy
 from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sign_ins import SignIns
@@ -33,6 +34,8 @@ class WebAccess:
     """The address for people elsewhere, without a slash at its end."""
     proxy: TrustedProxy | None = None
     """Reverse proxies that sign people in; only with a token."""
+    openid: OpenIdClient | None = None
+    """How an OpenID provider knows us; only with a token."""
     sign_ins: SignIns | None = field(default=None, compare=False)
     """None without a token. Without a store, only programs are let in; see ``with_store``."""
 

@@ -27,6 +27,7 @@ from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S
 from goclaw_py.web.connections import note_known, peer_of
+from goclaw_py.web.openid.client import CALLBACK_PATH, START_PATH
 from goclaw_py.web.proxies import ProxyRefusal, TrustedProxy
 from goclaw_py.web.sealing import sealed
 from goclaw_py.web.sign_ins import AcceptedToken, SignIns, actor_of
@@ -39,6 +40,9 @@ OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 SIGN_IN_PATH: Final = "/login"
 """The page where a browser gives the token; pages without it redirect there."""
+
+_OPENID_PATHS: Final = frozenset({START_PATH, CALLBACK_PATH})
+"""Lead to an OpenID provider and back."""
 
 _OPEN_PLACES: Final = ("/static/",)
 """Paths with only files of the release."""
@@ -332,7 +336,7 @@ def _is_open(scope: Scope) -> bool:
     path: str = scope["path"]
     if path == SIGN_IN_PATH:
         return True
-    is_open = path in OPEN_PATHS or path.startswith(_OPEN_PLACES)
+    is_open = path in OPEN_PATHS | _OPENID_PATHS or path.startswith(_OPEN_PLACES)
     return is_open and scope["method"] in _READING
 
 

@@ -91,6 +91,8 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /static/{name}
         GET /login
         POST /login
+        GET /login/openid
+        GET /login/openid/callback
         POST /logout
         POST /theme
         GET /forbidden

@@ -190,13 +190,14 @@ class SignIns:
             return None
         return await self._browsers.find(secret_hash(secret))
 
-    async def end(self, secret: str) -> None:
-        """Sign a browser out. Raises ``StoreUnavailable``."""
+    async def end(self, secret: str) -> SignIn | None:
+        """Sign a browser out; return its sign-in, if it had one. Raises ``StoreUnavailable``."""
         found = await self.find(secret)
         if found is not None and self._store is not None:
             await self._store.end_sign_in(found.id)
             self._browsers.forget(secret_hash(secret))
             log.info("sign_in_ended", extra={"sign_in": found.id})
+        return found
 
     def forget(self) -> None:
         """Look every sign-in and token up again: some were ended here."""

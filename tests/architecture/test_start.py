@@ -38,6 +38,7 @@ _NEVER = {
     "opentelemetry": "no exporter is configured",
     "prompt_toolkit": "there is no chat in the terminal",
     "anthropic": "no agent uses it",
+    "authlib": "nobody signs in by OpenID",
     "openai": "agents are imported once the gateway is ready",
     "pydantic_ai": "agents are imported once the gateway is ready",
     "genai_prices": "agents are imported once the gateway is ready",

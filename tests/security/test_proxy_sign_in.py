@@ -285,8 +285,15 @@ async def test_an_event_stream_asks_the_proxy_again_before_long() -> None:
     proxy, sign_ins = TrustedProxy([PROXY], ROLES), SignIns(MemoryStore(), TOKEN, lambda: now_s)
     guard = Guard(app, address="127.0.0.1", sign_ins=sign_ins, proxy=proxy)
     headers = [(name.encode(), value.encode()) for name, value in (*WHO, ("host", "localhost"))]
-    scope: Scope = {"type": "http", "method": "GET", "path": "/api/events", "query_string": b""}
-    scope |= {"headers": headers, "client": (PROXY, 1), "asgi": {"spec_version": "2.3"}}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/api/events",
+        "query_string": b"",
+        "headers": headers,
+        "client": (PROXY, 1),
+        "asgi": {"spec_version": "2.3"},
+    }
     serving = asyncio.create_task(guard(scope, receive, send))
     for text in (b"one", b"two", b"three"):
         said.put_nowait(text)

@@ -26,6 +26,7 @@ from goclaw_py.ports.store import Token
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
+from goclaw_py.web.openid.client import OpenIdClient
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.roles import Least, least_of, level_of, may, routes
 from goclaw_py.web.signin import COOKIE, GUEST_COOKIE
@@ -35,7 +36,10 @@ from tests.unit.web.pages.conftest import FORM, HTML, ORIGIN
 
 SETTINGS_TOKEN = "a-token-of-thirty-two-characters"
 PAGES: Final = ("/static/", "/login")
-OPEN: Final = {("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/login")}
+OPEN: Final = {
+    ("GET", "/healthz"), ("GET", "/readyz"), ("GET", "/login"), ("POST", "/login"),
+    ("GET", "/login/openid"), ("GET", "/login/openid/callback"),
+}  # fmt: skip
 
 TOKENS: Final = {
     "viewer": (AccessRole.VIEWER, False, None),
@@ -153,7 +157,8 @@ def served() -> Iterator[tuple[str, str]]:
     control: Any = FakeControl()
     parts: Any = object()
     api = lend_api(control, parts, health=parts)
-    access = WebAccess("127.0.0.1", (), SETTINGS_TOKEN).with_store(MemoryStore())
+    openid = OpenIdClient("https://sso.example.org", "goclaw", "https://bot.example.org")
+    access = WebAccess("127.0.0.1", (), SETTINGS_TOKEN, openid=openid).with_store(MemoryStore())
     site: Any = make_site(control, api, access)
     for pattern, methods in api.state.methods:
         path = re.sub(

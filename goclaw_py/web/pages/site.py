@@ -16,7 +16,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.model.actors import acting
 from goclaw_py.model.errors import GoclawError
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.health import Health
@@ -24,7 +23,7 @@ from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.front import WebAccess
-from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH, SIGN_IN_PATH, is_by_proxy
+from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
     approvals,
@@ -49,10 +48,9 @@ from goclaw_py.web.pages.chat import files as chat_files
 from goclaw_py.web.pages.chat import page as chat_page
 from goclaw_py.web.pages.chat.conversations import Conversations, SiteParts
 from goclaw_py.web.pages.rendering import NAVIGATION, THEMES, Assets, Pages
-from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, back_to, form
+from goclaw_py.web.pages.services import THEME_COOKIE, Hub, PageServices, form
+from goclaw_py.web.pages.signing_in.pages import SignInPages, own_place
 from goclaw_py.web.sealing import SEAL, sealed
-from goclaw_py.web.sign_ins import TokenRefusal
-from goclaw_py.web.signin import COOKIE, cookie_of
 
 log = logging.getLogger(__name__)
 
@@ -78,9 +76,6 @@ _HEADERS: Final = (
 )
 
 _YEAR_S: Final = 365 * 86_400
-
-_WRONG: Final = "This is not the token."
-_BLOCKED: Final = "There were too many wrong tokens. Try again in a few minutes."
 
 _MODULES: Final = (
     now,
@@ -127,7 +122,7 @@ def make_site(
     routes = [
         Route("/static/{name}", static_files(assets)),
         Route(FORBIDDEN_PATH, _forbid),
-        *_sign_routes(service, access),
+        *SignInPages(service, access).routes(),
     ]
     if access.sign_ins is not None:
         routes += sign_ins_page.routes(service, access.sign_ins)
@@ -222,66 +217,6 @@ def static_files(assets: Assets) -> Callable[[Request], Awaitable[Response]]:
     return serve
 
 
-# ---------------------------------------------------------------------------- signing in
-
-
-def _sign_routes(service: PageServices, access: WebAccess) -> list[Route]:
-    """Return the sign-in page and its form; without a token both lead to the first page."""
-    sign_ins = access.sign_ins
-
-    async def ask(request: Request) -> Response:
-        if sign_ins is None or is_by_proxy(request.scope):
-            return RedirectResponse("/", status_code=303)
-        return _question(service, request, request.query_params.get("next", ""))
-
-    async def answer(request: Request) -> Response:
-        if sign_ins is None:
-            return RedirectResponse("/", status_code=303)
-        given = await form(request)
-        found = await sign_ins.admit(given.get("token", "").strip().encode(), request.scope)
-        if isinstance(found, TokenRefusal):
-            error = _BLOCKED if found.is_blocked else _WRONG
-            return _question(service, request, given.get("next", ""), error)
-        secret = await sign_ins.begin(
-            found.actor,
-            request.headers.get("user-agent", ""),
-            method=found.method,
-            expires_at=found.expires_at,
-        )
-        path, _, query = own_place(given.get("next", "")).partition("?")
-        response = back_to(path, "welcome", **dict(parse_qsl(query)))
-        # A browser says with each form from where it comes: by that we know of a proxy's TLS.
-        is_tls = urlsplit(request.headers.get("origin", "")).scheme == "https"
-        response.set_cookie(
-            COOKIE,
-            secret,
-            max_age=sign_ins.lasts_s,
-            httponly=True,
-            samesite="strict",
-            secure=is_tls,
-        )
-        return response
-
-    async def leave(request: Request) -> Response:
-        if sign_ins is not None:
-            await sign_ins.end(cookie_of(request.scope["headers"]))
-        person = acting()
-        if access.proxy is not None and person is not None and is_by_proxy(request.scope):
-            facts = {"title": "Signed in by a proxy", "path": "", "person": person.name}
-            facts["sign_out_url"] = access.proxy.sign_out_url
-            response = service.answer(request, "signed_in_elsewhere.html", facts)
-        else:
-            response = RedirectResponse(SIGN_IN_PATH if sign_ins else "/", status_code=303)
-        response.delete_cookie(COOKIE, httponly=True, samesite="strict")
-        return response
-
-    return [
-        Route(SIGN_IN_PATH, ask, methods=["GET"]),
-        Route(SIGN_IN_PATH, answer, methods=["POST"]),
-        Route("/logout", leave, methods=["POST"]),
-    ]
-
-
 async def _forbid(request: Request) -> Response:
     """Say why the guard refuses a request; see ``web.guard``."""
     text = getattr(request.state, FORBIDDEN, "")
@@ -301,21 +236,3 @@ async def _choose_theme(request: Request) -> Response:
         lasts_s = _YEAR_S if theme else 0
         response.set_cookie(THEME_COOKIE, theme, lasts_s, httponly=True, samesite="lax")
     return response
-
-
-def own_place(wanted: str) -> str:
-    r"""Return a path of this site, perhaps with a query; anything else becomes the first page.
-
-    Browsers read ``//host`` and ``/\\host`` as another site, and skip control characters.
-    """
-    place = wanted.partition("#")[0]
-    is_ours = place.startswith("/") and not place.startswith(("//", "/\\"))
-    return place if is_ours and place.isprintable() else "/"
-
-
-def _question(service: PageServices, request: Request, wanted: str, error: str = "") -> Response:
-    status = {"": 200, _BLOCKED: 429}.get(error, 403)
-    if not error and request.query_params.get("form") == "yes":  # from ``web.guard``
-        error = "Your sign-in has expired, so nothing was done. Sign in, and send the form again."
-    facts = {"title": "Sign in", "path": "", "next": own_place(wanted), "error": error}
-    return service.answer(request, "login.html", facts, status)

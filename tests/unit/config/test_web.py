@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.config import Settings, web_token
+from goclaw_py.config import Settings, openid_secret, web_token
+from goclaw_py.config.secrets import known_secrets
 from goclaw_py.config.sources import SECTIONS
 from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.errors import SettingError
@@ -157,7 +158,7 @@ def test_a_trusted_proxy_is_read_from_file_and_environment(tmp_path: Path) -> No
     ("addresses = ['']", "must be a list of texts"),
     ("user_header = 'Remote User'", "must be the name of an HTTP header"),
     ("default_role = 'root'", "must be 'viewer', 'operator' or 'admin'"),
-    ("admin_groups = ['ops']", "web.proxy.addresses = (a table): [web.proxy] needs addresses"),
+    ("admin_groups = ['ops']", "web.proxy.addresses = not set: [web.proxy] needs it"),
     ("addresses = ['10.0.0.7']", "nobody would have a role: set admin_groups"),
     ("sign_out_url = 'javascript:x'", "must be an address that starts with http:// or https://"),
     ("adresses = []", "did you mean addresses?"),
@@ -171,4 +172,65 @@ def test_a_proxy_that_would_sign_in_nobody_or_everybody_is_told(
 def test_a_proxy_needs_a_token_besides(tmp_path: Path) -> None:
     """Without one whoever reaches the gateway directly would need nothing."""
     text = "[web.proxy]\naddresses = ['10.0.0.7']\nadmin_groups = ['ops']\n"
+    assert "set web.token_file" in refused_by(tmp_path, text)
+
+
+def openid(**changed: str) -> str:
+    """Settings of a provider; "" leaves a key out."""
+    keys = {
+        "issuer": "'https://sso.example.org/realms/main'",
+        "client_id": "'goclaw'",
+        "admin_groups": "['ops']",
+        **changed,
+    }
+    lines = "".join(f"{key} = {value}\n" for key, value in keys.items() if value)
+    top = f"[web]\ntoken = '{SECRET}'\npublic_url = 'https://bot.example.org'\n"
+    return f"{top}[web.openid]\n{lines}"
+
+
+def test_a_provider_is_read_with_its_secret(tmp_path: Path) -> None:
+    """SPEC SEC-2, SEC-10: from a file or a variable, as other secrets; shown nowhere."""
+    (tmp_path / "s").write_text("of-the-client-1\n")
+    env = {"IT": "of-the-client-2"}
+    for line, expected in (
+        ({"client_secret_file": "'s'"}, "of-the-client-1"),
+        ({"client_secret_env": "'IT'"}, "of-the-client-2"),
+        ({"client_secret": "'of-the-client-3'"}, "of-the-client-3"),
+    ):
+        got = settings(tmp_path, openid(**line))
+        secret = openid_secret(got, env)
+        assert secret is not None
+        assert secret.get_secret_value() == expected
+        assert expected in known_secrets(got, env)
+        assert expected not in repr(got)
+        assert (got.web.openid.name, got.web.openid.groups_claim) == ("OpenID", "groups")
+    assert openid_secret(settings(tmp_path, openid()), {}) is None
+
+
+@pytest.mark.parametrize(("changed", "expected"), [
+    ({"issuer": ""}, "web.openid.issuer = not set: [web.openid] needs it"),
+    ({"client_id": ""}, "web.openid.client_id = not set: register this gateway"),
+    ({"issuer": "'http://sso.example.org'"}, "must begin with https://"),
+    ({"issuer": "'sso.example.org'"}, "must be an address that starts with http:// or https://"),
+    ({"admin_groups": ""}, "nobody would have a role"),
+    ({"client_secret": "'a'", "client_secret_env": "'IT'"}, "client_secret is also set"),
+    ({"client_secret": "'of the client'"}, "web.openid.client_secret = ***: must be printable"),
+    ({"name": "'<b>'"}, "must be a name of up to 40 letters"),
+    ({"group_claim": "'groups'"}, "did you mean groups_claim?"),
+])  # fmt: skip
+def test_a_provider_that_cannot_sign_in_anybody_is_told(
+    tmp_path: Path, changed: dict[str, str], expected: str
+) -> None:
+    assert expected in refused_by(tmp_path, openid(**changed))
+
+
+@pytest.mark.parametrize("issuer", ["http://127.0.0.1:8080", "http://localhost:8080/realms/x"])
+def test_on_this_machine_a_provider_needs_no_tls(tmp_path: Path, issuer: str) -> None:
+    assert settings(tmp_path, openid(issuer=f"'{issuer}'")).web.openid.issuer == issuer
+
+
+def test_a_provider_needs_an_address_to_lead_back_to(tmp_path: Path) -> None:
+    text = openid().replace("public_url = 'https://bot.example.org'\n", "")
+    assert "web.public_url = not set: [web.openid] needs it" in refused_by(tmp_path, text)
+    text = openid().replace(f"token = '{SECRET}'\n", "")
     assert "set web.token_file" in refused_by(tmp_path, text)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.web.pages.site import own_place
+from goclaw_py.web.pages.signing_in.pages import own_place
 from goclaw_py.web.sign_ins import LASTS
 from goclaw_py.web.signin import COOKIE, cookie_of
 from tests.unit.web.pages.conftest import FORM, ORIGIN, TOKEN, Browser, World

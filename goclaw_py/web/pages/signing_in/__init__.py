@@ -1,0 +1,1 @@
+"""The pages that sign people in, by token or elsewhere, and out."""
