@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from goclaw_py.cli.context import Cli
-from goclaw_py.cli.doctor import agents, channels, database, machine, work
+from goclaw_py.cli.doctor import agents, channels, database, machine, sign_in, work
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
 from goclaw_py.cli.doctor.gather import look_around, this_machine
 from goclaw_py.common.redaction import Redactor
@@ -56,6 +56,7 @@ CHECKS: Final = (
     DoctorCheck("web-address", channels.check_address),
     DoctorCheck("web-token", channels.check_token),
     DoctorCheck("web-names", channels.check_names),
+    DoctorCheck("web-sign-in", sign_in.check_sign_in),
     DoctorCheck("models", agents.check_keys),
     DoctorCheck("budgets", agents.check_budgets),
     DoctorCheck("programs", agents.check_programs),

@@ -92,6 +92,7 @@ class DoctorFacts:
         database_cure: What to do about that, if it is known.
         gateway: Status of the gateway, or why it did not answer; None if none runs here.
         probes: Answers of the channels' servers by name; None if they were not asked.
+        openid: What is wrong with the OpenID provider; "": nothing; None: it was not asked.
         work: None if neither the gateway nor the database could provide it.
     """
 
@@ -102,4 +103,5 @@ class DoctorFacts:
     database_cure: str = ""
     gateway: GatewayStatus | str | None = None
     probes: Sequence[tuple[str, str | ChannelError]] | None = None
+    openid: str | None = None
     work: DatabaseFacts | None = None

@@ -17,6 +17,7 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli import composition
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts, MachineFacts
+from goclaw_py.cli.doctor.sign_in import probe_openid
 from goclaw_py.cli.progress import tell
 from goclaw_py.config import Settings
 from goclaw_py.model.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
@@ -72,11 +73,12 @@ async def look_around(
     tell(ProgressStep("checking the database, the gateway and the channels"))
     runs = await asyncio.to_thread(is_answered, socket_path(settings.state_folder))
     limit_s = LIMIT_S if settings.database.url is not None else None
-    (database, cure), gateway, probes = await asyncio.gather(
+    (database, cure), gateway, probes, openid = await asyncio.gather(
         _database(settings, limit_s),
         _gateway(settings) if runs else _nothing(),
         # A running gateway knows the state of its channels, and a bot allows only one client.
         _nothing() if runs else _probes(settings),
+        _asked(probe_openid(settings, env)),
     )
     tell(ProgressStep("reading jobs, chats, people and messages"))
     work = await _work(settings, database, gateway, limit_s)
@@ -88,6 +90,7 @@ async def look_around(
         database_cure=cure,
         gateway=gateway,
         probes=probes,
+        openid=openid,
         work=work,
     )
 

@@ -53,6 +53,11 @@ TELEGRAM = '[channels.telegram]\ntoken = "123456789:' + 'AAHdqTcvCH1vGWJxfSeofSA
 MANAGED = '[database]\nurl = "postgresql://me@db/goclaw"\n'
 WEB = "[web]\napi = true\nport = 0\n"
 TOKEN = 'token = "Zx9-Qw3_er7Ty1ui0Op5As8d"\n'
+PROXIED = WEB + TOKEN + "[web.proxy]\naddresses = ['10.0.0.7']\nadmin_groups = ['ops']\n"
+OPENID = (
+    f"{WEB}{TOKEN}public_url = 'https://b.example.org'\n[web.openid]\nclient_id = 'x'\n"
+    "issuer = 'https://sso.example.org'\nadmin_groups = ['ops']\n"
+)
 ANYWHERE = WEB + 'host = "0.0.0.0"\n'
 HOOK = TELEGRAM + 'webhook_url = "{}/hook"\n'
 ABROAD = HOOK.format("https://b.example.org")
@@ -295,6 +300,18 @@ CASES = [
     ok("web-names", says(WEB), "localhost"),
     ok("web-names", says(ANYWHERE + TOKEN + 'hosts = ["b.example.org"]\n'), "b.example.org"),
     hint("web-names", says(ANYWHERE + TOKEN), "are refused", "web.hosts"),
+    ok("web-sign-in", says(WEB), "by token only"),
+    ok("web-sign-in", says(PROXIED), "10.0.0.7 says who people are"),
+    hint("web-sign-in", says(PROXIED.replace("admin", "viewer")), "nobody becomes an admin", "set"),
+    ok("web-sign-in", says(OPENID), "https://sso.example.org, not asked"),
+    ok("web-sign-in", lambda place: replace(place.world(OPENID), openid=""), "answers"),
+    hint(
+        "web-sign-in",
+        lambda place: replace(place.world(OPENID), openid="it cannot be reached"),
+        "https://sso.example.org: it cannot be reached",
+        "open https://sso.example.org/.well-known/openid-configuration",
+    ),
+    Case("web-sign-in", says(OPENID + "client_secret_env = 'NOT_SET'\n"), "is not set", "fix"),
     ok("models", plain, "offline"),
     ok("models", says(GPT, OPENAI_API_KEY="k"), "openai:gpt-4o"),
     ok("models", says(GPT, OPENAI_BASE_URL="http://127.0.0.1:1/v1"), "openai:gpt-4o"),
