@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -151,3 +152,105 @@ def test_the_proxy_passes_on_what_is_for_people(proxy: int) -> None:
     with asked(proxy, "/page", "gzip") as answer:
         assert answer.headers["Content-Encoding"] == "gzip"
         assert gzip.decompress(answer.read()).endswith(b"/page" + b" " * 2000)
+
+
+class Authelia(ThreadingHTTPServer):
+    """Knows one person, who has no groups, by a cookie."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Judgement)
+
+
+class _Judgement(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        is_ann = self.headers.get("Cookie") == "who=ann"
+        self.send_response(200 if is_ann else 401)
+        if is_ann:
+            self.send_header("Remote-User", "ann")
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+class Names(ThreadingHTTPServer):
+    """A gateway that says what it is told of a person."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Name)
+
+
+class _Name(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        names = ("Remote-User", "Remote-Groups", "X-Forwarded-For")
+        said = json.dumps([self.headers.get_all(name) for name in names]).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving(server: ThreadingHTTPServer) -> Iterator[int]:
+    with server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_behind_the_guide_s_proxy_nobody_chooses_a_name(
+    places: dict[str, str], tmp_path: Path
+) -> None:
+    """SPEC SEC-10: what a browser says of itself is gone, whatever Authelia leaves open."""
+    guide = (ROOT / "docs/guide/deployment.md").read_text()
+    (block,) = [one for one in guide.split("```") if "forward_auth authelia" in one]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    with serving(Authelia()) as authelia, serving(Names()) as names:
+        block = block.replace("authelia:9091", f"127.0.0.1:{authelia}")
+        block = block.replace("127.0.0.1:8420", f"127.0.0.1:{names}")
+        file = tmp_path / "Caddyfile"
+        file.write_text(f"{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n{block}\n}}\n")
+        command = [str(program("caddy")), "run", "--adapter", "caddyfile", "--config", str(file)]
+        env = {**os.environ, **places}
+        with subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL) as caddy:
+            try:
+                _wait_for(port)
+                found = [
+                    _say(port, {**said, "Cookie": cookie})
+                    for cookie in ("who=ann", "")
+                    for said in (
+                        {},
+                        {"Remote-User": "root", "Remote-Groups": "ops"},
+                        {"remote-groups": "ops", "X-Forwarded-For": "192.0.2.1"},
+                    )
+                ]
+            finally:
+                caddy.kill()
+    assert [status for status, _ in found] == [200] * 3 + [401] * 3
+    for _, said in found[:3]:
+        # Of a header that is not there Caddy may pass on its own name for it.
+        user, groups, address = said
+        assert (user, address) == (["ann"], ["127.0.0.1"])
+        assert "ops" not in str(groups)
+
+
+def _say(port: int, headers: dict[str, str]) -> tuple[int, Any]:
+    caller = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        caller.request("GET", "/jobs", headers=headers)
+        answer = caller.getresponse()
+        body = answer.read()
+        return answer.status, json.loads(body) if body else None
+    finally:
+        caller.close()
