@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.conftest import DESK, PHONE, Keep, Screen, visit
 from tests.browser.dashboard import address_of
 from tests.browser.seen import live, overflow, press, send, title, violations
+from tests.support.openid_provider import CLIENT_ID, CLIENT_SECRET, openid_provider_in_thread
 from tests.support.process import Home, Program, home
 
 pytestmark = pytest.mark.real_time
@@ -184,3 +185,49 @@ def test_what_was_typed_outlives_a_new_sign_in(locked: Locked, chromium: Browser
         page.get_by_label("Message").press("Enter")
         expect(page.locator("li.assistant .words")).to_have_text("a long thought")
         seen.expect("401")
+
+
+@pytest.fixture
+def by_openid(tmp_path_factory: pytest.TempPathFactory, locked: Locked) -> Iterator[str]:
+    """The address of a gateway whose people sign in at a provider of another site."""
+    with openid_provider_in_thread() as provider:
+        port = _free_port()
+        settings = {
+            "GOCLAW_WEB__API": "true",
+            "GOCLAW_WEB__PORT": str(port),
+            "GOCLAW_WEB__TOKEN": TOKEN,
+            "GOCLAW_WEB__PUBLIC_URL": f"http://127.0.0.1:{port}",
+            "GOCLAW_WEB__OPENID__NAME": "Acme",
+            "GOCLAW_WEB__OPENID__ISSUER": provider.issuer,
+            "GOCLAW_WEB__OPENID__CLIENT_ID": CLIENT_ID,
+            "GOCLAW_WEB__OPENID__CLIENT_SECRET": CLIENT_SECRET,
+            "GOCLAW_WEB__OPENID__ADMIN_GROUPS": "ops",
+            "GOCLAW_DATABASE_URL": locked.place.env["GOCLAW_DATABASE_URL"],
+        }
+        with home(tmp_path_factory.mktemp("openid") / "home", **settings) as place:
+            yield address_of(place.start(ready=False))
+
+
+def test_a_person_comes_back_from_the_provider_to_the_page_they_wanted(
+    by_openid: str, chromium: Browser
+) -> None:
+    """SEC-10: a real browser decides which cookies it sends from another site, and to where."""
+    context = chromium.new_context(base_url=by_openid, **DESK.options)
+    try:
+        page = context.new_page()
+        page.goto("/deliveries")
+        page.get_by_role("link", name="Sign in with Acme").click()
+        page.get_by_role("link", name="I am Ann").click()
+        title(page, "Deliveries")
+        assert page.url == f"{by_openid}/deliveries"
+        live(page)
+        (cookie,) = context.cookies()
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+        page.goto("/sign-ins")
+        expect(page.get_by_role("row", name="ann openid")).to_contain_text("this browser")
+        press(page.locator("header"), "Sign out")
+        expect(page.get_by_role("link", name="Sign out of Acme")).to_be_visible()
+        page.goto("/deliveries")
+        title(page, "Sign in")
+    finally:
+        context.close()

@@ -10,9 +10,12 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass, field
+from html import escape
+from queue import Queue
+from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -22,8 +25,8 @@ from joserfc.jws import JWSRegistry
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import (
+    HTMLResponse,
     JSONResponse,
-    PlainTextResponse,
     RedirectResponse,
     Response,
     StreamingResponse,
@@ -100,7 +103,11 @@ class Provider:
         assert "openid" in query["scope"].split()
         if "signed" not in query:
             # The page where a person enters a password.
-            return PlainTextResponse("who are you?", headers={"x-form": f"{request.url}&signed=1"})
+            form = f"{request.url}&signed=1"
+            page = (
+                f'<html lang="en"><title>Acme</title><a href="{escape(form)}">I am Ann</a></html>'
+            )
+            return HTMLResponse(page, headers={"x-form": form})
         code = secrets.token_urlsafe(16)
         self.granted[code] = Granted(query)
         answer = urlencode({"code": code, "state": query["state"], "iss": self.issuer})
@@ -186,6 +193,26 @@ async def openid_provider() -> AsyncIterator[Provider]:
         finally:
             server.stop()
             await task
+
+
+@contextmanager
+def openid_provider_in_thread() -> Iterator[Provider]:
+    """A running provider for tests without an event loop."""
+    made, stop = Queue[tuple[Provider, asyncio.AbstractEventLoop]](), asyncio.Event()
+
+    async def serve() -> None:
+        async with openid_provider() as provider:
+            made.put((provider, asyncio.get_running_loop()))
+            await stop.wait()
+
+    thread = Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    provider, loop = made.get(timeout=30)
+    try:
+        yield provider
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join()
 
 
 def html() -> Response:

@@ -6,10 +6,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from starlette.types import Scope
 
 from goclaw_py.app.listeners import listen_web
 from goclaw_py.config import Settings
 from goclaw_py.config.web import Web
+from goclaw_py.model.actors import AccessRole
 from goclaw_py.model.errors import SettingError
 from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web.front import WebAccess
@@ -85,3 +87,54 @@ def test_the_token_is_not_shown_with_the_listener(tmp_path: Path) -> None:
     assert listener is not None
     with closing(listener):
         assert TOKEN not in repr(listener)
+
+
+RULES = {"admin_groups": ["ops"], "viewer_groups": ["staff"], "default_role": "viewer"}
+
+
+def test_who_signs_people_in_is_handed_over(tmp_path: Path) -> None:
+    """SEC-10: every setting of a proxy and of a provider."""
+    proxy: dict[str, object] = {**RULES, "addresses": ["10.0.0.0/24"], "user_header": "X-User"}
+    proxy |= {"groups_header": "X-Groups", "sign_out_url": "https://a.example.org"}
+    openid: dict[str, object] = {
+        **RULES,
+        "issuer": "https://sso.example.org",
+        "client_id": "x",
+        "name": "Acme",
+    }
+    openid |= {"client_secret_env": "IT", "scopes": ["groups"], "groups_claim": "g"}
+    openid |= {"name_claim": "n", "emails": ["@example.org"], "viewers_read_text": True}
+    web: dict[str, object] = {"token": TOKEN, "public_url": "https://b.example.org/"}
+    web |= {"proxy": proxy, "openid": openid}
+    listener = listen_web(settings(tmp_path, **web), [], {"IT": "of-the-client"}, say)
+    assert listener is not None
+    with closing(listener):
+        access = listener.access
+    assert access is not None
+    client = access.openid
+    assert client is not None
+    assert (client.issuer, client.client_id, client.secret) == (
+        "https://sso.example.org", "x", "of-the-client",
+    )  # fmt: skip
+    assert client.redirect_uri == "https://b.example.org/login/openid/callback"
+    assert (client.label, client.scopes, client.emails) == ("Acme", ("groups",), ("@example.org",))
+    assert (client.groups_claim, client.name_claim) == ("g", "n")
+    ann = client.roles.person("ann", ["staff"], "")
+    assert ann is not None
+    assert (ann.role, ann.reads_text) == (AccessRole.VIEWER, True)
+    assert access.proxy is not None
+    assert access.proxy.sign_out_url == "https://a.example.org"
+    headers = [(b"x-user", b"ann"), (b"x-groups", b"ops")]
+    scope: Scope = {"headers": headers, "client": ("10.0.0.9", 1)}
+    access.proxy.note_client(scope)
+    found = access.proxy.person(scope)
+    assert found is not None
+    assert found.role is AccessRole.ADMIN
+
+
+def test_by_default_nobody_else_signs_people_in(tmp_path: Path) -> None:
+    listener = listen_web(settings(tmp_path, token=TOKEN), [], {}, say)
+    assert listener is not None
+    with closing(listener):
+        assert listener.access is not None
+        assert (listener.access.proxy, listener.access.openid) == (None, None)
