@@ -224,7 +224,7 @@ def test_a_person_comes_back_from_the_provider_to_the_page_they_wanted(
         (cookie,) = context.cookies()
         assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
         page.goto("/sign-ins")
-        expect(page.get_by_role("row", name="ann openid")).to_contain_text("this browser")
+        expect(page.get_by_role("row", name="ann admin")).to_contain_text("this browser")
         press(page.locator("header"), "Sign out")
         expect(page.get_by_role("link", name="Sign out of Acme")).to_be_visible()
         page.goto("/deliveries")
