@@ -7,7 +7,7 @@ from typing import Annotated, Final
 
 import typer
 
-from goclaw_py.cli.context import AsJson, answer, with_wide
+from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.model.actors import AccessRole
@@ -79,6 +79,7 @@ def create(
     as_json: AsJson = False,
 ) -> None:
     """Create a token, and print it. It is shown only once."""
+    has_door = cli(ctx).settings().web.has_token
 
     async def ask(control: Control) -> NewToken:
         end = None if days is None else display.now() + timedelta(days=days)
@@ -92,6 +93,12 @@ def create(
             "Send it as: Authorization: Bearer TOKEN",
             err=True,
         )
+        if not has_door:
+            typer.echo(
+                "There is no web.token: everybody who uses this machine may do everything, also "
+                "without a token. Set web.token_file.",
+                err=True,
+            )
 
     answer(ctx, ask, Printer(NewToken, show, as_json), create=True)
 

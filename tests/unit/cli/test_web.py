@@ -137,6 +137,7 @@ def test_a_token_is_printed_once_and_alone(goclaw: Shell, gateway: ThreadGateway
     made = goclaw("web", "tokens", "create", "ci", "--role", "operator", "--days", "90")
     assert (made.code, made.out) == (0, f"goclaw_{SECRET}\n")
     assert "not shown again" in made.err
+    assert "There is no web.token" in made.err
     listed = goclaw("web", "tokens").out
     assert "grafana" in listed
     assert "expired" in listed
