@@ -307,7 +307,7 @@ async def test_the_dashboard_shows_who_is_in_and_only_what_they_may_open(
     assert "/jobs" in seen["viewer"]
     assert seen["reader"] - seen["viewer"] == {"/approvals", "/logs"}
     assert seen["operator"] - seen["reader"] == {"/chat", "/settings"}
-    assert seen["admin"] - seen["operator"] == {"/sign-ins", "/tokens"}
+    assert seen["admin"] - seen["operator"] == {"/audit", "/sign-ins", "/tokens"}
 
 
 PROGRAM: Final = {"kind": "command", "argv": ["/bin/sh", "-c", "id"]}
