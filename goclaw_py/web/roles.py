@@ -222,6 +222,8 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /api/nodes/{node}/drain
         POST /api/settings
         GET /api/settings/history
+        GET /api/audit
+        GET /api/audit/export
         POST /api/people/revoke
         POST /api/pairing/approve
         POST /api/chats/allow
@@ -241,6 +243,8 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /tokens
         POST /tokens/create
         POST /tokens/revoke
+        GET /audit
+        GET /live/audit
         GET /settings/edit
         POST /settings/edit
         POST /settings/chat

@@ -435,6 +435,25 @@ async def test_pages_and_lists_leave_no_row() -> None:
         assert await gateway.store.audit_entries() == []
 
 
+async def test_the_page_shows_names_as_text_and_follows_its_filters() -> None:
+    """A name that is HTML is shown, not run; pages follow each other."""
+    async with a_process() as gateway, a_browser(gateway) as browser:
+        log, evil = gateway.container.audit, "<img src=x onerror=alert(1)>"
+        by = Actor(ActorKind.PERSON, evil, via=evil)
+        for number in range(60):
+            facts = {evil: evil, "n": number}
+            await log.record("job.edit", f"{evil} {number}", by=by, after=facts, result=evil)
+        await log.record("node.drain", "node n2")
+        page = (await browser.get("/audit?range=all&action=job")).text
+        assert "<img src=x" not in page
+        assert "&lt;img src=x" in page
+        assert "node.drain" not in page
+        assert page.count('id="entry-') == 50
+        older = (await browser.get("/audit?range=all&action=job&before=11")).text
+        assert older.count('id="entry-') == 10
+        assert (await browser.get("/audit?before=x")).status_code == 422
+
+
 async def test_an_export_has_all_entries_and_reads_a_part_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

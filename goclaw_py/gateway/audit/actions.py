@@ -322,6 +322,17 @@ CONTROL: Final[Actions] = {
             "expires_at": plain(made.expires_at),
         },
     ),
+    # The token itself is in the answer only.
+    "create_token": Change(
+        "token.create",
+        _of("token {name}"),
+        told=lambda arguments, _: {
+            "role": plain(arguments["role"]),
+            "reads_text": arguments["reads_text"],
+            "expires_at": plain(arguments["expires_at"]),
+        },
+    ),
+    "revoke_token": Change("token.revoke", _of("token {name}")),
     "end_sign_in": Change("sign_in.end", _of("sign-in {sign_in}")),
     "end_sign_ins": Change("sign_in.end_all", _of("all browsers"), told=_number("ended")),
 }
@@ -372,6 +383,7 @@ READS: Final[Mapping[str, frozenset[str]]] = {
             "chats",
             "web_guests",
             "sign_ins",
+            "tokens",
             "audit_entries",
         ]
     ),
