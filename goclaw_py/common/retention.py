@@ -48,6 +48,7 @@ async def delete_expired(store: UpkeepStore, clock: Clock, audit_kept: timedelta
         await _sweep_all(lambda: store.sweep_message_counts(now=now))
         sessions = await _sweep_all(lambda: store.sweep_sessions(now=now))
         await _sweep_all(lambda: store.sweep_requests(now=now))
+        await _sweep_all(lambda: store.sweep_incidents(now=now))
         await _sweep_all(lambda: store.sweep_unmentioned(now=now))
         await _sweep_all(lambda: store.sweep_names(now=now))
         await _sweep_all(lambda: store.sweep_setting_edits(now=now))

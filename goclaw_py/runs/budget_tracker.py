@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from decimal import Decimal
@@ -119,6 +119,7 @@ class BudgetTracker:
         self._clock = clock
         self._limits = limits
         self._stop = stop
+        self._alert: Callable[[str, str], Awaitable[None]] = _alert_nobody
         self._accounts: dict[RunId, _Account] = {}
         self._bound: dict[RunId, _Account] = {}
         """The parents of runs that have not started; these may end before that."""
@@ -127,6 +128,10 @@ class BudgetTracker:
         self._looks: list[_Look] = []
         self._asked_at: dict[_Day, float] = {}
         """When days with a ``max_age_s`` were queried, by the loop's clock."""
+
+    def connect(self, alert: Callable[[str, str], Awaitable[None]]) -> None:
+        """Set what alerts the owners, unless that was done: gets a key and the text."""
+        self._alert = alert
 
     def bind(self, run_id: RunId, parent: RunId) -> None:
         """Record the parent of a run, whose budget it also uses; ``close`` the run in any case."""
@@ -161,6 +166,9 @@ class BudgetTracker:
             if not self._is_fresh(day):
                 await self._ask(day)
         spent = self._spent_by(account)
+        for one in spent:
+            if one.scope is BudgetScope.AGENT_DAY and one.reached is not None:
+                await self._warn(payer.agent, over(one.scope, one.reached, one.budget))
         _refuse(spent)
         return _least([one.budget.less(one.used) for one in spent])
 
@@ -215,6 +223,15 @@ class BudgetTracker:
         )
 
     # ------------------------------------------------------------------ inside
+
+    async def _warn(self, agent: AgentName, error: BudgetReached) -> None:
+        """Alert the owners, once a day: jobs and other people's chats do not tell them."""
+        text = (
+            f"Agent {agent} starts no run before tomorrow (UTC). It says: {error.friendly} "
+            "See: goclaw usage --by agent,job"
+        )
+        key = f"budget:{agent}:{self._since():%Y-%m-%d}"
+        await retry_until_available(lambda: self._alert(key, text))
 
     def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
         # A session has the session budget of its own agent.
@@ -280,6 +297,11 @@ class BudgetTracker:
             if day in account.days:
                 used = used.plus(account.own)
         return used
+
+
+async def _alert_nobody(key: str, text: str) -> None:
+    """Do nothing; what is used before ``connect``."""
+    del key, text
 
 
 def _refuse(spent: list[Spent]) -> None:

@@ -34,6 +34,12 @@ SESSIONS_KEPT: Final = timedelta(days=30)
 REQUESTS_KEPT: Final = timedelta(days=1)
 """Expired pairing requests."""
 
+WARNINGS_KEPT: Final = timedelta(days=7)
+"""Incidents that belong to a day: nothing closes them."""
+
+WARNINGS: Final = ("chain:", "budget:")
+"""What their keys begin with."""
+
 UNMENTIONED_KEPT: Final = timedelta(days=1)
 """Group messages without a mention."""
 

@@ -366,6 +366,15 @@ async def test_nobody_looks_behind_what_is_too_young(
     assert len(await world.b.outbox()) == 4
 
 
+async def test_warnings_of_a_day_are_kept_for_a_week(world: World) -> None:
+    """Other incidents are closed when they end."""
+    for key in ("chain:a:2026-01-01", "budget:main:2026-01-01", "channel:telegram/default"):
+        assert await world.a.open_incident(key, "warning", say=(), now=T0)
+    assert await world.a.sweep_incidents(now=T0 + 7 * DAY) == 0
+    assert await world.a.sweep_incidents(now=T0 + 7 * DAY + TICK) == 2
+    assert [one.key for one in await world.a.incidents()] == ["channel:telegram/default"]
+
+
 async def test_an_empty_database_is_swept_at_once(world: World) -> None:
     for sweep in (world.a.sweep_inbox, world.a.sweep_outbox):
         assert await sweep(now=YEARS) == RetentionReport(0, None)

@@ -90,6 +90,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "settings.sweep": (WHOLE, "it reads all edits of settings, once an hour"),
     "upkeep.end_unread": (11_000, "it reads what is unsent in consoles, once an hour"),
     "upkeep.lock_idle_sessions": (1_000, "it skips sessions of jobs that exist"),
+    "upkeep.sweep_incidents": (WHOLE, "it reads all incidents, of which there are few"),
     "upkeep.sweep_requests": (WHOLE, "it reads all requests, of which a limited number waits"),
     "usage.messages": (1_500, RANGE),
     "usage.times": (500, RANGE),

@@ -174,10 +174,24 @@ def test_agents_with_a_paid_model_have_a_budget_of_the_day(
     assert limits.is_default_day == (usd == 20)
 
 
+PAID = Return(AgentResult("ok", usage=Usage(requests=1, cost_usd=Decimal(8))))
+
+
+async def test_the_owners_are_warned_once_a_day_that_a_budget_is_used_up() -> None:
+    limits = Limits(agent_day=Budget(usd=Decimal(20)))
+    async with a_process(ScriptedAgent(*[PAID] * 10), Ways(limits=limits)) as gateway:
+        for _ in range(6):
+            await gateway.ask("hi", chat="bob")
+        (warning,) = [text for text in gateway.channel.texts("bob") if "starts no run" in text]
+        assert "Agent main" in warning
+        assert "$20.00" in warning
+        (incident,) = await gateway.store.incidents()
+        assert incident.key == f"budget:main:{incident.since:%Y-%m-%d}"
+
+
 async def test_the_default_budget_of_the_day_ends_runs_and_costs_no_query_for_each() -> None:
-    paid = Return(AgentResult("ok", usage=Usage(requests=1, cost_usd=Decimal(8))))
     limits = Limits(agent_day=Budget(usd=Decimal(20)), is_default_day=True)
-    async with a_process(ScriptedAgent(paid, paid, paid, paid), Ways(limits=limits)) as gateway:
+    async with a_process(ScriptedAgent(PAID, PAID, PAID, PAID), Ways(limits=limits)) as gateway:
         said = [await gateway.ask("hi") for _ in range(4)]
         assert said[:3] == ["ok"] * 3
         assert "my budget for today, $20.00" in said[3]

@@ -69,6 +69,9 @@ class UpkeepStore(Protocol):
     async def sweep_requests(self, *, now: datetime) -> int:
         """Delete pairing requests that expired a day ago; return how many."""
 
+    async def sweep_incidents(self, *, now: datetime) -> int:
+        """Delete incidents that belong to a day of a week ago; return how many."""
+
     async def sweep_unmentioned(self, *, now: datetime) -> int:
         """Delete group messages without a mention that are a day old; return how many."""
 

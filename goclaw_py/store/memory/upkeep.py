@@ -108,6 +108,17 @@ class MemoryUpkeep(MemoryPart):
                 sessions += 1
         return 2 * upkeep_rules.MOST_SWEPT - left - left_steps + sessions
 
+    async def sweep_incidents(self, *, now: datetime) -> int:
+        old = [
+            incident.key
+            for incident in self._db.incidents.values()
+            if incident.key.startswith(upkeep_rules.WARNINGS)
+            and incident.since < now - upkeep_rules.WARNINGS_KEPT
+        ][: upkeep_rules.MOST_SWEPT]
+        for key in old:
+            del self._db.incidents[key]
+        return len(old)
+
     async def sweep_requests(self, *, now: datetime) -> int:
         old = [
             (request.expires_at, key)

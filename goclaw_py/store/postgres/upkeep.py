@@ -65,6 +65,14 @@ class PostgresUpkeep(PostgresPart):
     async def sweep_requests(self, *, now: datetime) -> int:
         return await self._sweep(_SQL["sweep_requests"], now - upkeep_rules.REQUESTS_KEPT)
 
+    async def sweep_incidents(self, *, now: datetime) -> int:
+        before = now - upkeep_rules.WARNINGS_KEPT
+        names = [f"{begin}%" for begin in upkeep_rules.WARNINGS]
+        rows = await self._pool.fetch(
+            _SQL["sweep_incidents"], before, names, upkeep_rules.MOST_SWEPT
+        )
+        return len(rows)
+
     async def sweep_unmentioned(self, *, now: datetime) -> int:
         return await self._sweep(_BACKGROUND["sweep"], now - upkeep_rules.UNMENTIONED_KEPT)
 

@@ -229,6 +229,20 @@ where ctid = any (array(
 ))
 returning sender_id;
 
+-- name: sweep_incidents
+-- Delete some of the problems with such keys that are older than an instant.
+delete from incidents
+where key = any (array(
+    select key
+    from incidents
+    where since < $1
+      and key like any ($2::text[])
+    order by since, key
+    limit $3
+    for update skip locked
+))
+returning key;
+
 -- name: sweep_message_counts
 -- Delete some of the counts of messages from before an instant.
 delete from message_counts
