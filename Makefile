@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean ledger
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean ledger
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -120,6 +120,9 @@ bench-heartbeat: $(VENV)/.ready-bench  ## measure cost and delay of heartbeats w
 
 bench-api: $(VENV)/.ready-bench  ## measure lists of the HTTP API with 100,000 rows
 	@$(BIN)/python -m bench.api $(ARGS)
+
+bench-responses: tools    ## measure how soon a gateway answers while a model sends it 1 to 100 MB
+	@$(BIN)/python -m bench.responses $(ARGS)
 
 bench-dashboard: tools    ## measure load time and size of pages, and the cost of open dashboards
 	@$(BIN)/python -m bench.dashboard $(ARGS)

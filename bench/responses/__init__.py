@@ -1,0 +1,1 @@
+"""Measures whether a gateway answers while a model sends it far too much."""
