@@ -54,10 +54,11 @@ def question(request: ApprovalRequest, context: ApprovalContext) -> str:
     facts = "\n".join(f"{label}: {words}" for label, words in about(context))
     job = f"Job “{context.job}”: " if context.job else ""
     if request.uncertain:
-        return (
+        asks = (
             f"❓ {job}I was interrupted while I called this tool, and I do not know whether the "
-            f"call took effect:\n\n{call}\n\n{facts}\n\nPlease check."
+            "call took effect:"
         )
+        return "\n\n".join(filter(None, [asks, call, facts, "Please check."]))
     return f"🔐 {job}May I call this tool?\n\n{call}\n\n{facts}".rstrip()
 
 

@@ -24,3 +24,8 @@ def test_any_arguments_can_be_asked_about(arguments: str, shown: str) -> None:
     asked = question(ApprovalRequest("c", "pay", arguments), NO_CONTEXT)
     assert asked.partition("pay\n")[2].startswith(shown)
     assert len(asked) < 600
+
+
+def test_an_uncertain_call_without_context_is_asked_about_without_an_empty_paragraph() -> None:
+    asked = question(ApprovalRequest("c", "pay", "{}", uncertain=True), NO_CONTEXT)
+    assert asked.endswith("call took effect:\n\npay\n\nPlease check.")
