@@ -176,8 +176,8 @@ class McpServerSettings(Section):
 def _distinct_servers(servers: dict[str, McpServerSettings]) -> dict[str, McpServerSettings]:
     """Refuse servers whose tools could have the same name.
 
-    Approvals are for names of tools. With servers ``a`` and ``a_b``, tool ``a_b_c`` would be one of
-    either of them, depending on which of them is connected.
+    Approvals are for names of tools. With servers a and a_b, tool a_b_c would be one of either of
+    them, depending on which of them is connected.
     """
     for name, longer in combinations(sorted(servers, key=len), 2):
         if longer.startswith(f"{name}_") or longer[:_KEPT_CHARS] == name[:_KEPT_CHARS]:

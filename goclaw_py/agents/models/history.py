@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
@@ -23,7 +24,6 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.storable import storable
 from goclaw_py.common.text import is_blank, well_formed_json
 from goclaw_py.common.thoughts import separate
@@ -254,10 +254,16 @@ def mend(response: ModelResponse) -> None:
             part.args = well_formed_json(part.args)
 
 
+LONG: Final = 8_000
+"""Texts with more characters are searched beside the event loop, or a piece at a time."""
+
+
 async def mend_new(response: ModelResponse) -> None:
     """Give a response that has just come its form, in a thread if its text is long."""
-    chars = sum(len(part.content) for part in response.parts if isinstance(part, TextPart))
-    await in_thread_if_long(chars, lambda: mend(response))
+    if sum(len(part.content) for part in response.parts if isinstance(part, TextPart)) > LONG:
+        await asyncio.to_thread(mend, response)
+    else:
+        mend(response)
 
 
 def _separated(part: ModelResponsePart) -> Sequence[ModelResponsePart]:

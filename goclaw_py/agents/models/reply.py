@@ -22,11 +22,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.result import AgentStream
 
 from goclaw_py.agents.models.failures import UNREADABLE
-from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries, is_readable
+from goclaw_py.agents.models.history import BETWEEN_PARTS, LONG, NO_REPAIR, cut_entries, is_readable
 from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
-from goclaw_py.common.background_tasks import LONG, in_thread_if_long
 from goclaw_py.common.storable import storable
 from goclaw_py.common.thoughts import separate
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
@@ -51,7 +50,7 @@ class Reply:
             texts = (separate(one).text for one in said)
             return storable(BETWEEN_PARTS.join(filter(None, texts)))
 
-        return await in_thread_if_long(sum(map(len, said)), join)
+        return await asyncio.to_thread(join) if sum(map(len, said)) > LONG else join()
 
     @property
     def is_cut(self) -> bool:
