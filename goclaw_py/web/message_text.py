@@ -98,7 +98,6 @@ TEXT: Final[Mapping[str, str]] = {
     "ApprovalRequest": "arguments",
     "Asker": "name",
     "Attachment": "name",
-    "AuditEntry": "kind actor role via node action subject before after result",
     "Button": "text data",
     "Chat": "name gone",
     "Checklist": "text",
