@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
+from typing import Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
