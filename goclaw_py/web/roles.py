@@ -236,15 +236,11 @@ ROUTES: Final[Mapping[Least, str]] = {
         DELETE /api/tokens/{name:path}
         GET /sign-ins
         POST /sign-ins/end
-        GET /api/audit
-        GET /api/audit/export
         GET /audit
         GET /live/audit
         GET /tokens
         POST /tokens/create
         POST /tokens/revoke
-        GET /audit
-        GET /live/audit
         GET /settings/edit
         POST /settings/edit
         POST /settings/chat
