@@ -22,11 +22,6 @@ class AccessRole(StrEnum):
     ADMIN = "admin"
     """Decides about people, settings, tokens and nodes."""
 
-    def includes(self, other: AccessRole) -> bool:
-        """Return whether this role may do whatever the other one may."""
-        order = list(AccessRole)
-        return order.index(self) >= order.index(other)
-
 
 class ActorKind(StrEnum):
     """How somebody reached the gateway."""
