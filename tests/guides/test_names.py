@@ -118,7 +118,7 @@ def test_every_figure_is_one_of_the_gateway() -> None:
 
 
 def test_every_word_of_the_chat_is_a_command() -> None:
-    others = "api dev etc healthz home metrics newbot readyz setprivacy telegram"
+    others = "api chat dev etc healthz home metrics newbot readyz setprivacy telegram"
     named = {
         word for file in READ_BY_USERS for word in re.findall(r"`/([a-z]+)(?=[` ])", prose(file))
     }
