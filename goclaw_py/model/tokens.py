@@ -11,8 +11,11 @@ MAX_NAME_CHARS: Final = 64
 
 NAME_RULE: Final = (
     f"a name of a token has 1 to {MAX_NAME_CHARS} characters, no space at its ends, "
-    "and no control characters"
+    "and no control characters, and is not web.token"
 )
+SETTINGS_TOKEN_NAME: Final = "web.token"  # noqa: S105 - a name
+"""What the token of the settings is called; no other may have this name."""
+
 
 PREFIX: Final = "goclaw_"
 """The beginning of every token, by which people and scanners of secrets recognise one."""
@@ -30,7 +33,9 @@ class TokenExists(GoclawError):
 
 def is_token_name(text: str) -> bool:
     """Return whether a token can have this name."""
-    return 1 <= len(text) <= MAX_NAME_CHARS and text.isprintable() and text.strip() == text
+    if text == SETTINGS_TOKEN_NAME or not 1 <= len(text) <= MAX_NAME_CHARS:
+        return False
+    return text.isprintable() and text.strip() == text
 
 
 def is_token(text: str) -> bool:

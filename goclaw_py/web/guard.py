@@ -146,7 +146,7 @@ class Guard:
             app = self._app
             if self._guests and self._is_guest(scope):
                 app = self._guests
-            elif not roles.may(actor, scope["method"], scope["path"]):
+            elif not (_is_open(scope) or roles.may(actor, scope["method"], scope["path"])):
                 refusal = RequestRefusal(
                     403, roles.refusal_of(actor, scope["method"], scope["path"])
                 )

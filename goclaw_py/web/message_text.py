@@ -209,12 +209,13 @@ def _blanked(found: Callable[..., Any], *, is_plain: bool) -> Callable[..., Any]
     """Return an operation whose result has no text, and which cannot search in it."""
 
     def call(*given: object, **named: object) -> Any:
-        _refuse_search(inspect.signature(found).bind(*given, **named).arguments)
+        arguments = inspect.signature(found).bind(*given, **named).arguments
+        _refuse_search(arguments)
         result = found(*given, **named)
         if inspect.isasyncgen(result):
             raise RoleTooLow(f"this needs the role {Least.TEXT}")
         return (
-            _awaited(result, is_plain=is_plain)
+            _awaited(result, arguments.get("key"), is_plain=is_plain)
             if inspect.isawaitable(result)
             else blank(result, is_plain=is_plain)
         )
@@ -226,14 +227,19 @@ async def _names_of_ids(keys: Collection[str]) -> dict[str, str]:
     return {key: display_name(key, KnownNames()) for key in keys}
 
 
-async def _awaited(result: Awaitable[object], *, is_plain: bool) -> object:
+async def _awaited(result: Awaitable[object], key: object, *, is_plain: bool) -> object:
+    nothing = "there is nothing with this id or key"
     try:
-        return blank(await result, is_plain=is_plain)
+        value = await result
     except _SAID_TO_ALL:
         raise
     except GoclawError:
         # Its words could be a name, or the candidates for one.
-        raise NotFound("there is nothing with this id or key") from None
+        raise NotFound(nothing) from None
+    # Sessions are found by parts of titles and names as well, so a part would be a search.
+    if key is not None and getattr(value, "key", getattr(value, "session", key)) != key:
+        raise NotFound(nothing)
+    return blank(value, is_plain=is_plain)
 
 
 def _refuse_search(arguments: Mapping[str, object]) -> None:

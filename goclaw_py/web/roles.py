@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from enum import IntEnum
-from functools import cache, lru_cache
+from functools import cache
 from typing import Final
 
 from goclaw_py.model.actors import AccessRole, Actor
@@ -283,7 +283,6 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile(text + r"\n?", re.DOTALL)
 
 
-@lru_cache(maxsize=1024)
 def least_of(method: str, path: str) -> Least:
     """Return the least that a request needs."""
     patterns = _patterns().get("GET" if method == "HEAD" else method, ())

@@ -96,7 +96,7 @@ from goclaw_py.ports.store.runs import (
     ToolCall,
 )
 from goclaw_py.ports.store.settings import NewSettingEdit, SettingStore
-from goclaw_py.ports.store.sign_ins import SETTINGS_TOKEN_NAME, SignIn, SignInMethod, SignInStore
+from goclaw_py.ports.store.sign_ins import SignIn, SignInMethod, SignInStore
 from goclaw_py.ports.store.tokens import Token, TokenStore
 from goclaw_py.ports.store.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.ports.store.web_links import WebLink, WebLinkStore
@@ -111,7 +111,6 @@ __all__ = [
     "ALL_SESSIONS",
     "MOST_COUNTED",
     "MOST_RUNS_COUNTED",
-    "SETTINGS_TOKEN_NAME",
     "AcceptedMessages",
     "ApprovalStore",
     "AuditEntry",

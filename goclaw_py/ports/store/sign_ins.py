@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Protocol
 
 from goclaw_py.model.actors import AccessRole
-
-SETTINGS_TOKEN_NAME: Final = "web.token"  # noqa: S105 - a name
-"""The name of whoever shows the token of the settings."""
+from goclaw_py.model.tokens import SETTINGS_TOKEN_NAME
 
 
 class SignInMethod(StrEnum):

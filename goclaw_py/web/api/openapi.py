@@ -141,7 +141,8 @@ def _with_refusals(path: str, operation: _Json) -> None:
             responses[str(status)] = _refusal(about)
         else:
             schema = known["content"][JSON]["schema"]
-            known["content"][JSON]["schema"] = {"anyOf": [schema, _ERROR]}
+            if schema != _ERROR:
+                known["content"][JSON]["schema"] = {"anyOf": [schema, _ERROR]}
     if "requestBody" in operation:
         responses["415"] = _refusal("The `Content-Type` of the body is not JSON.")
     for code in [*responses]:

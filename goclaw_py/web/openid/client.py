@@ -29,7 +29,9 @@ class OpenIdFailure(Exception):
     """An attempt to sign in fails; the text says why, for the person.
 
     Args:
-        status: 403 if the person is refused, 503 if the provider cannot be used now.
+        status: 400 if this is no answer to a question of this browser, 403 if the person is
+            refused, 503 if the provider cannot be used now. Only 403 counts as an attempt: any page
+            can send a browser here with nothing.
     """
 
     def __init__(self, text: str, status: int = 403) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
+from goclaw_py.cluster.membership import LEASE
 from goclaw_py.delivery import texts
 from goclaw_py.delivery import texts as wording
 from goclaw_py.delivery.outbox_sender import UNSURE_FOR
@@ -155,12 +156,13 @@ async def test_a_fenced_end_is_not_offered_again_after_a_bug() -> None:
         gateway.store.slow_before_s["finish_run"] = 0.5
         await gateway.say("one")
         await until(lambda: gateway.store.calls["finish_run"] == 2)
-        later = datetime.max.replace(tzinfo=UTC)
-        other = replace(gateway.cluster.node, id=NodeId("other"), lease_until=later)
+        other = replace(gateway.cluster.node, id=NodeId("other"))
         await gateway.store.join(other)
         session = gateway.database.sessions[session_of()]
         session.owner, session.fence = other.id, session.fence + 1
-        await asyncio.sleep(120)
+        for _ in range(24):
+            await gateway.store.renew(other.id, until=gateway.clock.now() + LEASE)
+            await asyncio.sleep(5)
         assert gateway.store.calls["finish_run"] == 2
         assert gateway.channel.texts() == []
         assert gateway.dispatcher.runs() == ()

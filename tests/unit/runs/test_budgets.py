@@ -23,7 +23,7 @@ from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
-from tests.support.harness import Ways, a_process, here, session_of
+from tests.support.harness import Ways, a_process, here, session_of, until
 
 
 def used(turns: int, tokens: int = 0, usd: str | None = None) -> Usage:
@@ -113,9 +113,9 @@ async def test_an_agent_has_a_budget_over_all_its_sessions_and_restarts() -> Non
         await gateway.shut_down()
     async with a_process(spending(used(1)), ways, database=database) as gateway:
         assert await gateway.ask("b", chat="bob") == "spent"
-        assert await gateway.ask("c", chat="cid") == (
-            "I stopped here: I have used my budget for today, 2 model requests."
-        )
+        stopped = "I stopped here: I have used my budget for today, 2 model requests."
+        await gateway.say("c", chat="cid")
+        await until(lambda: stopped in gateway.channel.texts("cid"))
 
 
 async def test_what_is_left_of_the_day_is_what_a_run_is_told() -> None:

@@ -129,11 +129,11 @@ class OpenIdPages:
         state, code = _only(request, "state"), _only(request, "code")
         # Else somebody could sign this browser in as themselves, and read what is entered here.
         if attempt is None or not hmac.compare_digest(state.encode(), attempt.state.encode()):
-            raise OpenIdFailure(_NOT_OURS)
+            raise OpenIdFailure(_NOT_OURS, 400)
         if _only(request, "iss") not in ("", self._client.issuer):
-            raise OpenIdFailure("The answer is that of another provider.")
+            raise OpenIdFailure("The answer is that of another provider.", 400)
         if not 0 < len(code) <= _MOST_CODE:
-            raise OpenIdFailure(f"{self._client.label} has not signed you in.")
+            raise OpenIdFailure(f"{self._client.label} has not signed you in.", 400)
         provider = await self._known_provider()
         return await provider.sign_in(attempt, code, _address(request))
 
