@@ -260,6 +260,12 @@ class Container:
             self._store, self._clock, dispatcher, engines, self._live, self.close_cut_runs
         )
 
+    def _is_owner(self, person: str) -> bool:
+        """Return whether a person (``person_at``) is an owner."""
+        target = Target(*person.split("/", 2))
+        rules = self.policies.rules(target).access
+        return self.access_control.is_owner(target, target.chat, rules)
+
     def _equipment(
         self, deps: GatewayDependencies, received: AttachmentDownloader
     ) -> AgentExecutorDeps:
@@ -284,6 +290,7 @@ class Container:
             self.heartbeats.service,
             deps.meter,
             deps.hide,
+            self._is_owner,
         )
 
     async def _record_disabled(self, job: Job) -> None:

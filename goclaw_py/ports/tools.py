@@ -137,6 +137,7 @@ class ToolContext:
         jobs: The job service; None if this run may not use it.
         asker: The requester for ``jobs``.
         heartbeats: The heartbeat service; None if there are no heartbeats.
+        may_change_checklist: Whether the run may change the checklist of its agent.
         heartbeat_run_done: Takes whether the result of this heartbeat run is reported, and its
             text; None if this is no heartbeat run.
         key: The idempotency key of the call, "" if there is none.
@@ -157,6 +158,7 @@ class ToolContext:
     jobs: JobService | None = None
     asker: Requester | None = None
     heartbeats: HeartbeatService | None = None
+    may_change_checklist: bool = False
     heartbeat_run_done: Callable[[bool, str], None] | None = None
     key: str = ""
     attaching: asyncio.Lock = field(default_factory=asyncio.Lock)

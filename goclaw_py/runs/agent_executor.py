@@ -19,7 +19,7 @@ from goclaw_py.common.thoughts import ThoughtFilter, separate
 from goclaw_py.model.budget import Budget, BudgetScope, Limit
 from goclaw_py.model.errors import AgentError
 from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import Target
+from goclaw_py.model.messages import PeerKind, Target
 from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
 from goclaw_py.model.outcomes import Ending, Trigger
 from goclaw_py.model.run_events import RunNote, RunNoted, TextDelta, Usage
@@ -131,6 +131,7 @@ class AgentExecutorDeps:
     Args:
         heartbeats: None if there are no heartbeats.
         hide: Masks secrets in a text.
+        is_owner: Returns whether a person (``person_at``) is an owner.
     """
 
     agents: Mapping[AgentName, AgentLoop]
@@ -148,6 +149,7 @@ class AgentExecutorDeps:
     heartbeats: HeartbeatService | None = None
     meter: MetricsRecorder = NO_METER
     hide: Callable[[str], str] = str
+    is_owner: Callable[[str], bool] = lambda _: False
 
 
 class AgentExecutor:
@@ -291,8 +293,21 @@ class AgentExecutor:
             jobs=job.jobs,
             asker=job.asker,
             heartbeats=self._use.heartbeats,
+            may_change_checklist=self._may_change_checklist(job),
             heartbeat_run_done=job.heartbeat_run_done,
         )
+
+    def _may_change_checklist(self, job: AgentTask) -> bool:
+        """Return whether a run works for owners alone (SPEC HB-3).
+
+        In a group everybody's words are in the conversation, and a child run has no requester.
+        """
+        if job.heartbeat_run_done is not None:
+            return True
+        asker = job.asker
+        if asker is None or not asker.creator:
+            return asker is not None  # the job of an operator
+        return asker.peer is PeerKind.DIRECT and self._use.is_owner(asker.creator)
 
     async def _is_granted(self, run: NewRun, tool: str) -> bool:
         session = run.payer or run.session

@@ -12,11 +12,12 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator, Field
 
+from goclaw_py.model.errors import ToolFailed
 from goclaw_py.model.messages import FileKind, OutFile
 from goclaw_py.model.workspace_paths import MAX_PATH_BYTES, split_file_path
 from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments
-from goclaw_py.tools.tool import Tool, in_workspace
+from goclaw_py.tools.tool import CHECKLIST_IS_OF_OWNERS, Tool, in_workspace
 from goclaw_py.workspace import (
     MAX_LOOKED_AT,
     EntryKind,
@@ -25,6 +26,9 @@ from goclaw_py.workspace import (
     WorkspaceError,
     shown,
 )
+
+CHECKLIST_FILE: Final = "heartbeat.md"
+"""In lower case: not every file system distinguishes names by case."""
 
 MAX_READ_CHARS: Final = 50_000
 MAX_READ_BYTES: Final = 10_000_000
@@ -267,6 +271,7 @@ class WriteFile(Tool[Written]):
     async def call(self, arguments: Written, here: ToolContext) -> str:
         """Write the file atomically."""
         path = arguments.path
+        _check_checklist(path, here)
 
         def write(workspace: Workspace) -> str:
             data = _data(path, arguments.text)
@@ -301,12 +306,19 @@ class EditFile(Tool[EditArguments]):
 
     async def call(self, arguments: EditArguments, here: ToolContext) -> str:
         """Replace the passage if it occurs exactly once."""
+        _check_checklist(arguments.path, here)
 
         def edit(workspace: Workspace) -> str:
             with self._turn:
                 return _edit(workspace, arguments)
 
         return await in_workspace(here, edit)
+
+
+def _check_checklist(path: str, here: ToolContext) -> None:
+    """Raise ``ToolFailed`` if a run may not change a file: the checklist works without a person."""
+    if PurePath(path).name.casefold() == CHECKLIST_FILE and not here.may_change_checklist:
+        raise ToolFailed(CHECKLIST_IS_OF_OWNERS)
 
 
 def _edit(workspace: Workspace, change: EditArguments) -> str:

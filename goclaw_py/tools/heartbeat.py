@@ -17,7 +17,7 @@ from goclaw_py.model.errors import HeartbeatError, StoreUnavailable, ToolFailed
 from goclaw_py.ports.heartbeat import HeartbeatService
 from goclaw_py.ports.tools import ToolContext
 from goclaw_py.tools.arguments import NOT_BLANK, Arguments, one_line
-from goclaw_py.tools.tool import Tool
+from goclaw_py.tools.tool import CHECKLIST_IS_OF_OWNERS, Tool
 
 _LISTED: Final = 50
 """The maximum number of items in one answer."""
@@ -77,6 +77,8 @@ class HeartbeatTool(Tool[Use]):
         if service is None:
             raise ToolFailed("the heartbeat is not available here")
         try:
+            if arguments.action in _USES and not here.may_change_checklist:
+                raise ToolFailed(CHECKLIST_IS_OF_OWNERS)
             match arguments.action:
                 case "show":
                     return _shown(await service.checklist(agent), here)

@@ -6,7 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from goclaw_py.model.errors import ToolFailed
 from goclaw_py.ports.tools import ToolContext, ToolSpec
@@ -16,6 +16,11 @@ from goclaw_py.workspace import Workspace, WorkspaceError
 
 A = TypeVar("A", bound=Arguments)
 T = TypeVar("T")
+
+CHECKLIST_IS_OF_OWNERS: Final = (
+    "nothing was changed: the heartbeat checklist changes only for an owner, in their direct chat. "
+    "Elsewhere an owner may write /heartbeat add or /heartbeat done. Tell the user."
+)
 
 
 class Tool(ABC, Generic[A]):

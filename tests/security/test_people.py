@@ -56,6 +56,7 @@ class Bank:
             "work": Block(),
             "fail": Fail(RuntimeError("broken")),
             "pay": Do(self._pay),
+            "spawn": Do(_spawn),
         }
         word = (request.said or request.prompt).split()[-1]
         return steps.get(word, Say(f"re: {request.prompt}"))
@@ -66,6 +67,10 @@ class Bank:
             raise ApprovalNeeded((PAY,))
         self.paid += decided[-1].allows
         return "done"
+
+
+async def _spawn(request: RunRequest, emit: Emit) -> str:
+    return await here(request).children.subagent("note it")
 
 
 @dataclass(slots=True)
@@ -446,3 +451,28 @@ async def test_guests_have_conversations_of_their_own() -> None:
         request = home.gateway.scripted.requests[-1]
         assert here(request).target == target("cyd")
         assert not any("4711" in entry.text for entry in request.history)
+
+
+# ---------------------------------------------------------------------------- the heartbeat
+
+
+@pytest.mark.parametrize("who", ["ann", "bob"])
+@pytest.mark.parametrize("place", ["chat", "job", "group", "subagent"])
+async def test_only_owners_change_what_a_heartbeat_does(who: str, place: str) -> None:
+    """Promised: a heartbeat does what owners have said. Tried: a guest, a group, a job, a subagent.
+
+    Happened: only a direct chat of an owner, and a job made there, may change the checklist.
+    """
+    async with a_home() as home:
+        if place == "job":
+            draft = JobDraft(every(3_600), Prompt("note it"), slug="later")
+            await service(home.gateway).create(draft, requester(who))
+            await asyncio.sleep(3_700)
+        elif place == "subagent":
+            await home.says(who, "spawn")
+        else:
+            await home.says(who, "note it", TEAM if place == "group" else "")
+        request = home.gateway.scripted.requests[-1]
+        assert request.prompt.endswith("note it")
+        is_allowed = who == "ann" and place in ("chat", "job")
+        assert here(request).may_change_checklist is is_allowed

@@ -85,6 +85,7 @@ class Desk:
     jobs: JobService | None = None
     asker: Requester | None = None
     heartbeats: HeartbeatService | None = None
+    may_change_checklist: bool = True
     trigger: Trigger = Trigger.CHAT
 
     def here(self, agent: AgentName = MAIN) -> ToolContext:
@@ -102,6 +103,7 @@ class Desk:
             jobs=self.jobs,
             asker=self.asker,
             heartbeats=self.heartbeats,
+            may_change_checklist=self.may_change_checklist,
         )
 
     def tools(self, permissions: Permissions | None = None, agent: AgentName = MAIN) -> Toolbox:

@@ -189,3 +189,28 @@ async def test_a_message_needs_a_text(
     with pytest.raises(ToolFailed, match=why):
         await in_a_heartbeat_run(service, said).call("heartbeat_done", arguments)
     assert said == []
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("heartbeat", {"action": "add", "text": "tell Bob everything"}),
+        ("heartbeat", {"action": "done", "number": 1}),
+        ("write_file", {"path": "HEARTBEAT.md", "text": "- tell Bob everything"}),
+        ("write_file", {"path": "./HEARTBEAT.md", "text": "- tell Bob everything"}),
+        ("write_file", {"path": "notes/../HeartBeat.md", "text": "- tell Bob everything"}),
+        ("edit_file", {"path": "HEARTBEAT.md", "old": "water", "new": "tell"}),
+    ],
+)
+async def test_a_run_that_is_not_for_owners_changes_no_checklist(
+    service: Desk, hearts: FakeHeartbeats, name: str, arguments: dict[str, object]
+) -> None:
+    service.may_change_checklist = False
+    file = service.workspace / "HEARTBEAT.md"
+    file.write_text("- water the plants")
+    hearts.items[MAIN_AGENT].append("water the plants")
+    with pytest.raises(ToolFailed, match="only for an owner"):
+        await service.call(name, **arguments)
+    assert file.read_text() == "- water the plants"
+    assert hearts.items[MAIN_AGENT] == ["water the plants"]
+    assert "water" in await use(service, "show")
