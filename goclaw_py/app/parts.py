@@ -419,6 +419,13 @@ def _permissions(settings: Settings, agent: AgentName) -> Permissions:
             if name not in tools:
                 allowed = f"there is no such tool; use one of {', '.join(tools)}"
                 raise settings.error(_tools_path(agent, key), name, allowed)
+    # Tools of a server have its name in front. Permissions and approvals are for names: "file" of
+    # server "write" would be called where write_file is denied, with the approval of write_file.
+    for server in settings.agents[agent].mcp:
+        own = next((tool for tool in tools if tool.startswith(f"{server}_")), "")
+        if own:
+            reason = f"its tools could have the name of {own}, which is built in: rename the server"
+            raise settings.error(f"agents.{agent}.mcp", server, reason)
     delegates = _delegates(settings, agent)
     targets = tuple(_target(settings, agent, text) for text in section.send_to)
     for name, given, key in (

@@ -126,3 +126,16 @@ def test_instructions_may_be_several_files(tmp_path: Path) -> None:
     settings = load(env={"GOCLAW_HOME": str(tmp_path)})
     assert settings.agents["main"].instructions == ("AGENTS.md", "about/SOUL.md")
     assert settings.agents["b"].instructions is None
+
+
+@pytest.mark.parametrize(
+    "server",
+    sorted({name.partition("_")[0] for name in SAFE if "_" in name}),
+)
+def test_no_tool_of_a_server_has_the_name_of_a_built_in_one(tmp_path: Path, server: str) -> None:
+    """It would be called where that one is denied, and with its approvals."""
+    text = f'[agents.main.mcp.{server}]\ncommand = ["uvx", "server"]\n'
+    with pytest.raises(SettingError, match="which is built in: rename the server"):
+        tools_of(tmp_path, text)
+    # With anything else in the name it cannot.
+    assert names(tools_of(tmp_path, text.replace(server, f"my-{server}"))) == USUAL
