@@ -2,8 +2,9 @@
 
 Promised: a message that is too long fails its call, with the reason, and nothing else; nothing long
 is parsed. Tried: texts, lists, pictures and errors of up to 100 MB, ids in front and behind, lists
-of tools, a million lines that are no messages, a message without an end, over a program's output,
-JSON, events, and the stream of the first version of the protocol.
+of tools, a million lines that are no messages, log messages and others that nobody asked for, a
+message without an end, over a program's output, JSON, events, and the stream of the first version
+of the protocol.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ PROGRAM = (sys.executable, "-m", "tests.support.odd_mcp_server")
 WAYS = ("program", "json", "events", "sse")
 BEGIN = '{"jsonrpc": "2.0", "id": ID, "result": {"content": '
 TEXT = BEGIN + '[{"type": "text", "text": "'
+KEY = "sk-planted0123456789"
 FINE = '{"content": [{"type": "text", "text": "fine"}]}'
 
 LONG = {
@@ -146,6 +148,64 @@ async def test_a_message_without_an_end_ends_the_connection(
     async with connected("program") as tools:
         with pytest.raises(ToolFailed, match="broke"):
             await write(tools, (TEXT, "x", ""), 20_000_000)
+
+
+@pytest.mark.parametrize("way", ["program", "events"])
+@pytest.mark.parametrize("level", ["debug", "info", "warning", "emergency"])
+async def test_log_messages_of_a_server_do_not_fill_the_log(
+    way: str, level: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server sends its log as messages of the protocol, with whatever is in it."""
+    data = f'{{"level": "{level}", "data": "the key is {KEY}"}}'
+    message = f'{{"jsonrpc": "2.0", "method": "notifications/message", "params": {data}}}'
+    again = f"{message}\n" if way == "program" else f"{message}\n\nevent: message\ndata: "
+    answer = BEGIN + '[{"type": "text", "text": "fine"}]}}'
+    with caplog.at_level(logging.INFO):
+        async with connected(way) as tools:
+            said = await write(tools, ("", again, answer), 2_000 * len(again))
+            assert said == "fine"
+    logged = [record for record in caplog.records if record.name != "httpx2"]
+    assert len(logged) <= 2, [record.getMessage() for record in logged][:5]
+    assert KEY not in str([vars(record) for record in logged])
+    if level in ("warning", "emergency"):
+        first, last = map(vars, logged)
+        assert (first["message"], first["text"]) == ("mcp_server_message", "the key is ***")
+        assert (last["message"], last["count"]) == ("mcp_server_messages_left_out", 1_999)
+
+
+UNASKED = {
+    "an unknown notification": '"method": "notifications/odd", "params": {"a": "KEY"}',
+    "a notification of another form": '"method": "notifications/message", "params": {"a": "KEY"}',
+    "progress of nothing": (
+        '"method": "notifications/progress", "params": {"progressToken": "KEY", "progress": 1}'
+    ),
+    "an end of nothing": '"method": "notifications/cancelled", "params": {"requestId": "KEY"}',
+    "an answer to nothing": '"id": 4711, "result": {"a": "KEY"}',
+    "an error of nothing": '"id": 4711, "error": {"code": 1, "message": "KEY"}',
+    "a request": '"id": "KEY", "method": "ping"',
+    "a question": '"id": 9, "method": "elicitation/create", "params": {"message": "KEY"}',
+    "no message": '"method": 5, "params": {"a": "KEY"}',
+    "an unknown request": '"id": 9, "method": "odd/odd", "params": {"a": "KEY"}',
+}
+
+
+@pytest.mark.parametrize("way", ["program", "events"])
+@pytest.mark.parametrize("said", UNASKED.values(), ids=UNASKED.keys())
+async def test_messages_that_nobody_asked_for_do_not_fill_the_log(
+    way: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = f'{{"jsonrpc": "2.0", {said.replace("KEY", KEY)}}}\n'
+    again = message if way == "program" else f"{message}\nevent: message\ndata: "
+    answer = BEGIN + '[{"type": "text", "text": "fine"}]}}'
+    with caplog.at_level(logging.INFO):
+        async with connected(way) as tools:
+            # Over HTTP the first answer in a response ends it, whichever call it is for.
+            with suppress(ToolFailed) if way == "events" else nullcontext():
+                assert await write(tools, ("", again, answer), 300 * len(again)) == "fine"
+            assert await tools.call("odd_give", {"content": FINE}) == "fine"
+    logged = [record for record in caplog.records if record.name != "httpx2"]
+    assert len(logged) <= 1, caplog.text[:2_000]
+    assert KEY not in str([vars(record) for record in logged])
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,12 @@ from goclaw_py.agents.models.mcp_texts import (
     name_of,
     text_of,
 )
-from goclaw_py.agents.models.responses.mcp_messages import UNREADABLE, limited_transport, reading
+from goclaw_py.agents.models.responses.mcp_messages import (
+    UNREADABLE,
+    ServerLog,
+    limited_transport,
+    reading,
+)
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
 from goclaw_py.common.time_texts import lasting
@@ -44,12 +49,13 @@ from goclaw_py.ports.tools import ToolSpec
 
 _log = logging.getLogger(__name__)
 
-# At its import the library puts its log lines on the terminal and hides them from our handlers.
-# Both log addresses, which may hold secrets (SPEC SEC-2).
-for _theirs in (logging.getLogger("fastmcp"), logging.getLogger("mcp")):
+# At its import a library puts its log lines on the terminal and hides them from our handlers. They
+# log addresses, which may hold secrets (SPEC SEC-2), and each message that they cannot read, with
+# all that is in it. Failures are logged here.
+for _theirs in map(logging.getLogger, ("fastmcp", "mcp", "client")):
     _theirs.handlers.clear()
     _theirs.propagate = True
-    _theirs.setLevel(logging.WARNING)
+    _theirs.setLevel(logging.CRITICAL)
 
 PATIENCE_S = 10.0
 """Seconds that runs wait for a starting server. It continues to start after that."""
@@ -306,9 +312,10 @@ class _Server:
     async def _live(self) -> None:
         """Connect, and hold the connection until it ends or is closed."""
         errors = _ErrorOutput(self.name, self._secrets, self._look.set)
+        messages = ServerLog(self.name, self._secrets)
         cause = ""
         try:
-            async with self._connected(errors) as connection:
+            async with self._connected(errors, messages) as connection:
                 async with asyncio.timeout(START_S):
                     self.tools = self._usable(await connection.list_tools())
                 self._connection = connection
@@ -326,6 +333,7 @@ class _Server:
         finally:
             self.tools = self._connection = None
             self._known.set()
+            messages.close()
         if not self._is_closing:
             facts = {
                 "server": self.name,
@@ -343,13 +351,15 @@ class _Server:
                 return
 
     @asynccontextmanager
-    async def _connected(self, errors: _ErrorOutput) -> AsyncIterator[MCPToolset[None]]:
-        if self._spec.url:
-            remote = limited_transport(self.name, self._spec.url, self._spec.headers)
-            async with _toolset(self.name, remote) as connection:
-                yield connection
-            return
+    async def _connected(
+        self, errors: _ErrorOutput, messages: ServerLog
+    ) -> AsyncIterator[MCPToolset[None]]:
         async with AsyncExitStack() as stack:
+            stack.enter_context(reading(self.name))
+            if self._spec.url:
+                remote = limited_transport(self.name, self._spec.url, self._spec.headers)
+                yield await stack.enter_async_context(_toolset(self.name, remote, messages))
+                return
             file = await stack.enter_async_context(errors.opened())
             program, *arguments = self._spec.command
             mark = f"mcp-{uuid.uuid4().hex}"
@@ -363,8 +373,7 @@ class _Server:
                 keep_alive=False,
                 log_file=file,
             )
-            stack.enter_context(reading(self.name))
-            connection = await stack.enter_async_context(_toolset(self.name, transport))
+            connection = await stack.enter_async_context(_toolset(self.name, transport, messages))
             # The program holds the other end by now. When it ends, so does what it says.
             file.close()
             yield connection
@@ -441,13 +450,14 @@ def _told(servers: Sequence[_Server], emit: Emit | None) -> Iterator[None]:
         emit(replace(waiting, is_over=True))
 
 
-def _toolset(name: str, transport: ClientTransport) -> MCPToolset[None]:
+def _toolset(name: str, transport: ClientTransport, messages: ServerLog) -> MCPToolset[None]:
     return MCPToolset(
         transport,
         id=name,
         init_timeout=START_S,
         read_timeout=None,  # each call has a limit of its own
         tool_error_behavior="failed",
+        log_handler=messages.on_message,
     )
 
 

@@ -11,7 +11,14 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+)
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,7 +29,7 @@ import mcp.client.stdio
 from fastmcp.client.transports import ClientTransport, SSETransport, StreamableHttpTransport
 from fastmcp.mcp_config import infer_transport_type_from_url
 from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import LoggingMessageNotificationParams, jsonrpc_message_adapter
 from pydantic import TypeAdapter, ValidationError
 
 from goclaw_py.agents.models.responses.limits import (
@@ -32,6 +39,7 @@ from goclaw_py.agents.models.responses.limits import (
     ask_for_limited,
     decoded,
 )
+from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.common.storable import storable_json
 
 _log = logging.getLogger(__name__)
@@ -143,16 +151,46 @@ def _error_for(head: bytes, tail: bytes) -> bytes | None:
 
 @dataclass(slots=True)
 class _Connection:
-    """A program whose output is read."""
+    """A server whose messages are read."""
 
     server: str
     has_warned: bool = False
 
     def warn(self) -> None:
-        """Log, once, that it writes what is no message: it may do so a million times."""
+        """Log, once, that it sends what is no message: it may do so a million times."""
         if not self.has_warned:
             self.has_warned = True
             _log.warning("mcp_output_unreadable", extra={"server": self.server})
+
+
+_SERIOUS = frozenset({"warning", "error", "critical", "alert", "emergency"})
+
+
+class ServerLog:
+    """Logs the first warning or error that a connected server sends as a message, without secrets.
+
+    A server may send a million of them: the others are counted.
+    """
+
+    def __init__(self, server: str, secrets: Collection[str]) -> None:
+        self._server = server
+        self._secrets = secrets
+        self._count = 0
+
+    async def on_message(self, message: LoggingMessageNotificationParams) -> None:
+        """Handle a message of its log."""
+        if message.level not in _SERIOUS:
+            return
+        self._count += 1
+        if self._count == 1:
+            facts = {"server": self._server, "text": scrub(str(message.data), self._secrets)}
+            _log.warning("mcp_server_message", extra=facts)
+
+    def close(self) -> None:
+        """Log how many were left out."""
+        if self._count > 1:
+            facts = {"server": self._server, "count": self._count - 1}
+            _log.warning("mcp_server_messages_left_out", extra=facts)
 
 
 _connection: ContextVar[_Connection | None] = ContextVar("mcp_connection", default=None)
@@ -160,7 +198,7 @@ _connection: ContextVar[_Connection | None] = ContextVar("mcp_connection", defau
 
 @contextmanager
 def reading(server: str) -> Iterator[None]:
-    """Read the output of a program that is started within, in the name of a server."""
+    """Read what comes over a connection that is opened within, in the name of a server."""
     token = _connection.set(_Connection(server))
     try:
         yield
@@ -309,5 +347,3 @@ def _object(data: str | bytes | bytearray) -> dict[str, Any] | None:
 jsonrpc_message_adapter.validate_json = _lenient(jsonrpc_message_adapter)  # type: ignore[method-assign]
 # The reader of programs gets its lines from it.
 vars(mcp.client.stdio)["TextReceiveStream"] = _lines
-# It logs each line that it cannot read, with a traceback.
-logging.getLogger("mcp.client.stdio").setLevel(logging.CRITICAL)
