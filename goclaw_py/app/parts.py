@@ -425,7 +425,7 @@ def _permissions(settings: Settings, agent: AgentName) -> Permissions:
         own = next((tool for tool in tools if tool.startswith(f"{server}_")), "")
         if own:
             reason = f"its tools could have the name of {own}, which is built in: rename the server"
-            raise settings.error(f"agents.{agent}.mcp", server, reason)
+            raise settings.error(("agents", agent, "mcp"), server, reason)
     delegates = _delegates(settings, agent)
     targets = tuple(_target(settings, agent, text) for text in section.send_to)
     for name, given, key in (
