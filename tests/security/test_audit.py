@@ -9,11 +9,12 @@ with control characters, of 1 MB, and of half characters; a database that is awa
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from types import SimpleNamespace
@@ -29,9 +30,11 @@ from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.jobs.models import FixedMessage, JobState, Prompt
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
-from goclaw_py.model.approvals import ApprovalRequest
-from goclaw_py.model.errors import ApprovalNeeded, NotFound, StoreUnavailable
+from goclaw_py.model.approvals import ApprovalRequest, Decision
+from goclaw_py.model.errors import ApprovalNeeded, GoclawError, NotFound, StoreUnavailable
+from goclaw_py.model.ids import SessionKey
 from goclaw_py.model.run_steps import DecisionStep
+from goclaw_py.model.session_keys import DirectPolicy
 from goclaw_py.model.web_links import secret_hash
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.ports.control import Control
@@ -41,6 +44,7 @@ from goclaw_py.ports.settings import EditableSetting, SettingChange, SettingsSer
 from goclaw_py.ports.store import AuditEntry, SignInMethod, Store, Token
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
+from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.web.command_line import command_headers, from_commands
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
@@ -51,6 +55,7 @@ from tests.support.harness import (
     GatewayProcess,
     Ways,
     a_process,
+    message,
     session_of,
     until,
 )
@@ -62,7 +67,12 @@ from tests.unit.web.fake_settings import FakeSettings
 ANN: Final = Actor(ActorKind.TOKEN, "ann", AccessRole.ADMIN, via="192.0.2.1")
 SECRET: Final = "not-to-be-shown-to-anybody-at-all"
 PAY: Final = ApprovalRequest("c1", "pay", '{"to": "Mallory"}', timeout_s=600)
+BY_OPERATORS: Final = Ways(access=DirectPolicy.OPEN)
 NEWS: Final = JobDraft(every(3600), Prompt("Read my diary"), "news")
+
+
+Whole = dict[str, str]
+"""Whole ids, by kind."""
 
 
 def hide(text: str) -> str:
@@ -251,6 +261,87 @@ async def test_codes_and_links_are_not_in_it() -> None:
     assert made.path.rpartition("/")[2] not in repr(invite)
     assert approve.subject == "person with a pairing code"
     assert approve.result.startswith("no valid pairing request has the code '…'")
+
+
+PARTS: Final[tuple[tuple[str, Callable[[Control, Whole], Awaitable[Any]], str], ...]] = (
+    ("session.rename", lambda control, _: control.rename(SessionKey("brow"), "Plan"), "session"),
+    ("session.delete", lambda control, _: control.delete(SessionKey("brow")), "session"),
+    ("session.fork", lambda control, _: control.fork(SessionKey("brow")), "session"),
+    ("run.replay", lambda control, whole: control.replay(whole["run"][:-1]), "run"),
+    (
+        "approval.decide",
+        lambda control, whole: control.decide_approval(whole["approval"][:6], Decision.DENY),
+        "approval",
+    ),
+    ("node.drain", lambda control, whole: control.drain(whole["node"][:-1]), "node"),
+    ("job.run", lambda control, whole: control.jobs.run_now(whole["job"][:-1], OPERATOR), "job"),
+)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(("action", "change", "kind"), PARTS, ids=[action for action, *_ in PARTS])
+async def test_what_is_named_by_a_part_is_recorded_by_its_whole_id(
+    action: str, change: Callable[[Control, Whole], Awaitable[Any]], kind: str, *, fails: bool
+) -> None:
+    """Rows are searched by it; also what has failed is found."""
+    ways = replace(BY_OPERATORS, jobs=setup(DEFAULT_PROFILE))
+    channels = (RecordingChannel(name="console"),)
+    async with a_process(agent_that_asks(), ways, channels=channels) as gateway:
+        for text in ("hello", "pay"):
+            await gateway.gateway.accept([message(text, chat="browser", channel="console")])
+            await asyncio.sleep(5)
+        control = gateway.control
+        job = await control.jobs.create(NEWS, OPERATOR)
+        whole = {
+            "session": "agent:main:console:direct:browser",
+            "run": (await control.runs())[-1].id,
+            "approval": (await control.approvals())[0].id,
+            "node": gateway.node(),
+            "job": job.id,
+        }
+        service = cast("Any", control.jobs if kind == "job" else control)
+        if fails:
+            _break(service, action)
+        with suppress(GoclawError):
+            await change(gateway.container.audit.control(control), whole)
+        entry = await only_entry(gateway.store)
+    shown = "news" if kind == "job" else whole[kind]
+    assert (entry.action, entry.subject) == (action, f"{kind} {shown}")
+    assert not fails or entry.result == "away"
+
+
+def _break(service: Any, action: str) -> None:
+    """Let an operation fail after it has found its subject."""
+    methods = {"approval.decide": "decide_approval", "job.run": "run_now"}
+    name = methods.get(action, action.partition(".")[2])
+
+    async def broken(*given: Any, **more: Any) -> None:
+        raise StoreUnavailable("away")
+
+    setattr(service, name, functools.wraps(getattr(service, name))(broken))
+
+
+async def test_a_new_title_has_the_old_one_before_it() -> None:
+    """Also of a session that is named by a part of its key."""
+    channels = (RecordingChannel(name="console"),)
+    async with a_process(ways=BY_OPERATORS, channels=channels) as gateway:
+        await gateway.gateway.accept([message("hello", chat="browser", channel="console")])
+        await asyncio.sleep(5)
+        control = gateway.container.audit.control(gateway.control)
+        await control.rename(SessionKey("brow"), "Plan")
+        await control.rename(SessionKey("brow"), "Plan B")
+        newest = (await gateway.store.audit_entries())[0]
+    assert (newest.before, newest.after) == ({"title": "Plan"}, {"title": "Plan B"})
+
+
+@pytest.mark.parametrize("code", ["", " ", "n"])
+async def test_a_short_code_does_not_spoil_the_words_of_the_error(code: str) -> None:
+    """It is masked where the error quotes it, not wherever its letters are."""
+    store = MemoryStore()
+    with pytest.raises(NotFound) as raised:
+        await audited(store).approve(code, guest=True)
+    entry = await only_entry(store)
+    assert entry.result == str(raised.value).replace(repr(code), "'…'")
 
 
 # ---------------------------------------------------------------------------- when it cannot be

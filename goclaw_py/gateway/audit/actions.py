@@ -37,16 +37,19 @@ class Change:
         said: Returns the words for the result.
         actor: Returns who did it, where nobody acts before it.
         masked: An argument that is left out of the words of errors.
+        find: Returns what is named by a part of its key or id, whole: arguments for the functions
+            above. It comes first, because the operation may delete what it finds.
     """
 
     action: str | Callable[[Arguments], str]
     subject: Callable[[Arguments, Any], str]
-    read: Callable[[Any, Arguments], Awaitable[Facts]] | None = None
+    read: Callable[[Any, Arguments], Awaitable[Facts | None]] | None = None
     told: Callable[[Arguments, Any], Facts] | None = None
     is_done: Callable[[Arguments, Any], bool] = lambda _arguments, _result: True
     said: Callable[[Any], str] = lambda _result: OK
     actor: Callable[[Arguments], Actor] | None = None
     masked: str = ""
+    find: Callable[[Any, Arguments], Awaitable[Arguments]] | None = None
 
     def name(self, arguments: Arguments) -> str:
         """Return the name of the action."""
@@ -105,12 +108,18 @@ def _set_only(facts: Facts) -> Facts:
 def _job(arguments: Arguments, result: Any) -> str:
     if isinstance(result, Job):
         return f"job {result.spec.slug}"
+    if "job" in arguments:
+        return f"job {arguments['job'].spec.slug}"
     asked = arguments["asked"] if "asked" in arguments else arguments["draft"].slug
     return f"job {asked}".rstrip()
 
 
-async def _stored_job(jobs: Any, arguments: Arguments) -> Facts:
-    return _job_facts(await jobs.get(arguments["asked"], arguments["by"]))
+async def _find_job(jobs: Any, arguments: Arguments) -> Arguments:
+    return {"job": await jobs.get(arguments["asked"], arguments["by"])}
+
+
+async def _stored_job(_jobs: Any, arguments: Arguments) -> Facts | None:
+    return _job_facts(arguments["job"]) if "job" in arguments else None
 
 
 async def _zone(jobs: Any, arguments: Arguments) -> Facts:
@@ -119,10 +128,13 @@ async def _zone(jobs: Any, arguments: Arguments) -> Facts:
 
 _JOBS: Final[Actions] = {
     "create": Change("job.create", _job, told=lambda _, job: _set_only(_job_facts(job))),
-    "edit": Change("job.edit", _job, _stored_job, lambda _, job: _job_facts(job)),
-    "delete": Change("job.delete", _job, _stored_job, lambda _arguments, _job: {}),
+    "edit": Change("job.edit", _job, _stored_job, lambda _, job: _job_facts(job), find=_find_job),
+    "delete": Change("job.delete", _job, _stored_job, lambda _arguments, _job: {}, find=_find_job),
     "run_now": Change(
-        "job.run", _job, said=lambda result: result.value if isinstance(result, RunNow) else OK
+        "job.run",
+        _job,
+        said=lambda result: result.value if isinstance(result, RunNow) else OK,
+        find=_find_job,
     ),
     "choose_zone": Change(
         "zone.choose",
@@ -203,6 +215,24 @@ _SETTINGS: Final[Actions] = {
 # ---------------------------------------------------------------------------- all operations
 
 
+async def _find_session(control: Any, arguments: Arguments) -> Arguments:
+    return {"key": (await control.session(arguments["key"])).key}
+
+
+async def _find_run(control: Any, arguments: Arguments) -> Arguments:
+    return {"prefix": (await control.run(arguments["prefix"])).id}
+
+
+async def _find_approval(control: Any, arguments: Arguments) -> Arguments:
+    return {"prefix": (await control.approval(arguments["prefix"])).id}
+
+
+async def _find_node(control: Any, arguments: Arguments) -> Arguments:
+    nodes = await control.nodes()
+    found = [one.id for one in nodes.nodes if nodes.is_live(one) and arguments["node"] in one.id]
+    return {"node": found[0]} if len(found) == 1 else {}
+
+
 async def _lane(control: Any, arguments: Arguments) -> Facts:
     lanes = [use.lane for use in (await control.lanes()).lanes]
     sizes = [lane.concurrency for lane in lanes if lane.name == arguments["name"]]
@@ -271,21 +301,35 @@ CONTROL: Final[Actions] = {
         "session.send", _SESSION, told=lambda arguments, _: digest(arguments["text"])
     ),
     "reset": Change("session.reset", _SESSION),
-    "rename": Change("session.rename", _SESSION, _title, lambda _, title: {"title": title}),
-    "delete": Change("session.delete", _SESSION),
-    "fork": Change("session.fork", _SESSION, told=lambda _, fork: {"session": fork.session}),
+    "rename": Change(
+        "session.rename",
+        _SESSION,
+        _title,
+        lambda _, title: {"title": title},
+        find=_find_session,
+    ),
+    "delete": Change("session.delete", _SESSION, find=_find_session),
+    "fork": Change(
+        "session.fork",
+        _SESSION,
+        told=lambda _, fork: {"session": fork.session},
+        find=_find_session,
+    ),
     # It stores nothing, but may pay a provider.
     "replay": Change(
         "run.replay",
         _of("run {prefix}"),
         told=lambda arguments, _: {"from_step": arguments["from_step"]},
         is_done=lambda arguments, _: not arguments["dry_run"],
+        find=_find_run,
     ),
     "retry_outbox": Change("outgoing.retry", _rows, told=_number("retried")),
     "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),
     "retry_dead_letters": Change("incoming.retry", _rows, told=_number("retried")),
     "dismiss_dead_letters": Change("incoming.dismiss", _rows, told=_number("dismissed")),
-    "decide_approval": Change("approval.decide", _of("approval {prefix}"), told=_decided),
+    "decide_approval": Change(
+        "approval.decide", _of("approval {prefix}"), told=_decided, find=_find_approval
+    ),
     "revoke_grant": Change(
         "grant.revoke",
         lambda given, _: (
@@ -293,7 +337,7 @@ CONTROL: Final[Actions] = {
             + (f", session {given['session']}" if given["session"] else "")
         ),
     ),
-    "drain": Change("node.drain", _of("node {node}")),
+    "drain": Change("node.drain", _of("node {node}"), find=_find_node),
     "approve": Change(
         "person.approve",
         _approved,
@@ -345,70 +389,22 @@ SERVICES: Final[Mapping[str, Actions]] = {
 """The services within ``Control``, by name."""
 
 READS: Final[Mapping[str, frozenset[str]]] = {
-    "control": frozenset(
-        [
-            "jobs",
-            "heartbeats",
-            "settings",
-            "status",
-            "lanes",
-            "active",
-            "queue",
-            "sessions",
-            "session",
-            "history",
-            "runs",
-            "run_density",
-            "run_counts",
-            "runs_between",
-            "run",
-            "run_record",
-            "why",
-            "usage",
-            "run_times",
-            "follow",
-            "outbox",
-            "message_counts",
-            "outbox_row",
-            "dead_letters",
-            "dead_letter",
-            "approvals",
-            "approval",
-            "grants",
-            "nodes",
-            "people",
-            "pairing_requests",
-            "names",
-            "heard",
-            "chats",
-            "web_guests",
-            "sign_ins",
-            "tokens",
-            "audit_entries",
-        ]
-    ),
-    "jobs": frozenset(
-        [
-            "profile",
-            "enabled",
-            "most",
-            "now",
-            "get",
-            "search",
-            "counts",
-            "log",
-            "logged",
-            "upcoming",
-            "no_route",
-            "preview",
-            "stats",
-            "zone",
-        ]
-    ),
-    "heartbeats": frozenset(
-        ["agents", "view", "log", "heartbeat_run", "dry_run", "events", "checklist"]
-    ),
-    "settings": frozenset(("view", "history")),
+    service: frozenset(names.split())
+    for service, names in {
+        "control": """
+            jobs heartbeats settings status lanes active queue sessions session history runs
+            run_density run_counts runs_between run run_record why usage run_times follow
+            outbox message_counts outbox_row dead_letters dead_letter approvals approval
+            grants nodes people pairing_requests names heard chats web_guests sign_ins
+            tokens audit_entries
+        """,
+        "jobs": """
+            profile enabled most now get search counts log logged upcoming no_route preview
+            stats zone
+        """,
+        "heartbeats": "agents view log heartbeat_run dry_run events checklist",
+        "settings": "view history",
+    }.items()
 }
 """Operations that change nothing: they are not recorded, and cost no statement."""
 

@@ -162,9 +162,11 @@ class _Recorded:
         arguments: Mapping[str, Any] = given.arguments
         by = None if change.actor is None else change.actor(arguments)
         before: Facts | None = None
-        if change.read is not None:
-            # If it is not there, or the database is away, the action itself says so.
-            with suppress(GoclawError):
+        # If it is not there, or the database is away, the action itself says so.
+        with suppress(GoclawError):
+            if change.find is not None:
+                arguments = {**arguments, **await change.find(self._service, arguments)}
+            if change.read is not None:
                 before = await change.read(self._service, arguments)
         try:
             result = await method(*given.args, **given.kwargs)
@@ -174,7 +176,8 @@ class _Recorded:
                 subject = change.subject(arguments, None)
                 name, said = change.name(arguments), _words(error)
                 if change.masked:
-                    said = said.replace(str(arguments[change.masked]), "…")
+                    # As errors quote it: an empty or short one is also between other letters.
+                    said = said.replace(repr(arguments[change.masked]), "'…'")
                 await self._audit.record(name, subject, by=by, result=said)
             raise
         if change.is_done(arguments, result):
