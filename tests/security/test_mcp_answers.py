@@ -17,6 +17,7 @@ from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import Any
 
 import pytest
+from mcp.client import stdio
 from mcp.types import jsonrpc_message_adapter
 
 from goclaw_py.agents.models import mcp
@@ -51,6 +52,22 @@ LONG = {
         '{"result":{"content":[{"type":"text","text":"',
         "x",
         '"}]},"jsonrpc":"2.0","id":ID}',
+    ),
+    "sorted keys": (
+        '{"id":ID,"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"',
+        "x",
+        '"}]}}',
+    ),
+    "keys of others": (
+        '{"jsonrpc":"2.0","_meta":{"id":0,"a":["{,"]},"id":ID,"result":{"content":[],"_meta":"',
+        "x",
+        '"}}',
+    ),
+    "ids in the result": ('{"result":{"content":[],"_meta":[', '{"a":1,"id":0},', '0]},"id":ID}'),
+    "keys behind the id": (
+        '{"error":{"code":1,"message":"',
+        "x",
+        '"},"id":ID,"jsonrpc":"2.0","_meta":{"a":[1]}}',
     ),
     "quotes in a text": (TEXT, '\\"id\\":1,', '"}]}}'),
 }
@@ -111,6 +128,32 @@ async def test_an_answer_that_is_too_long_fails_its_call_only(
         assert wrong == []
         assert await tools.call("odd_give", {"content": FINE}) == "fine"
     assert max(map(len, parsed)) <= MOST_BYTES
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ('{"id":7,"jsonrpc":"2.0","method":"a/b","params":{"a":"', '"}}'),
+        ('{"params":{"result":"', '"},"method":"a/b","id":7}'),
+        ('{"id":7,"params":{"a":"', '"},"method":"a/b"}'),
+        ('{"id":7,"params":{"a":"', '","method":"a/b","result":1}}'),
+        ('{"jsonrpc":"2.0","result":{"a":"', '","id":7}}'),
+        ('{"result":"', ',\\"id\\":7}"}'),
+        ('{"id":true,"result":"', '"}'),
+        ('{"id":', "1"),
+        ('{"a":' + "[" * 5_000, '","id":7}'),
+        ("{", ""),
+    ],
+)
+async def test_only_an_answer_gets_an_error(begin: str, end: str) -> None:
+    """The number of a request of the server may also be that of a call."""
+    message = f"{begin}{'x' * MOST_BYTES}{end}\n".encode()
+
+    async def output() -> AsyncIterator[bytes]:
+        yield message
+
+    lines = vars(stdio)["TextReceiveStream"](output(), "utf-8", "strict")
+    assert [line async for line in lines] == []
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -61,14 +61,13 @@ TOO_LONG: Final = (
 
 _PARSE_ERROR = -32700
 _EDGE_BYTES = 4_096
+_MOST_BEFORE = 200
 _LINE_END = re.compile(rb"\n")
 _NO_END = re.compile(rb"(?!)")
 _VALUE_OR_TEXT = re.compile(rb'[\[{,]|"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_VERSION = rb'(?:\s*"jsonrpc"\s*:\s*"[^"]{1,8}"\s*,)?\s*'
-_ID = rb'"id"\s*:\s*(-?\d{1,20}|"(?:[^"\\]|\\.){0,200}")\s*'
-_ID_FIRST = re.compile(rb"[^{]{0,200}\{" + _VERSION + _ID + rb',\s*"(?:result|error)"')
-_ID_LAST = re.compile(_ID + rb'(?:,\s*"jsonrpc"\s*:\s*"[^"]{1,8}"\s*)?\}\s*$')
-_ANSWER = re.compile(rb"[^{]{0,200}\{" + _VERSION + rb'"(?:result|error)"')
+_MEMBER = re.compile(r'\s*[{,]\s*("(?:[^"\\]|\\.)*")\s*:\s*')
+_ID_MEMBER = re.compile(r',\s*("id"\s*:)')
+_JSON = json.JSONDecoder()
 
 
 class _NeverEnding(Exception):
@@ -140,13 +139,48 @@ def _has_many_values(message: bytes) -> bool:
 
 def _error_for(head: bytes, tail: bytes) -> bytes | None:
     """Return an error that ends the call whose answer is too long, or None if that is unclear."""
-    found = _ID_FIRST.match(head)
-    if found is None and _ANSWER.match(head):
-        found = _ID_LAST.search(tail)
-    if found is None:
+    members = _last_members(tail.decode(errors="replace"))
+    members |= _first_members(head.decode(errors="replace"))
+    number = members.get("id")
+    # A request of the server has a number too, which may be that of a call.
+    if (
+        type(number) not in (int, str)
+        or "method" in members
+        or not {"result", "error"} & {*members}
+    ):
         return None
-    error = json.dumps({"code": _PARSE_ERROR, "message": TOO_LONG}).encode()
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (found[1], error)
+    answer = {"jsonrpc": "2.0", "id": number, "error": {"code": _PARSE_ERROR, "message": TOO_LONG}}
+    return json.dumps(answer).encode()
+
+
+def _first_members(head: str) -> dict[str, Any]:
+    """Return the members with which an object begins; the value of the last one is None."""
+    members = dict[str, Any]()
+    at = head.find("{", 0, _MOST_BEFORE)
+    while at >= 0 and (found := _MEMBER.match(head, at)):
+        key = found[1].strip('"')
+        members[key] = None
+        try:
+            value, at = _JSON.raw_decode(head, found.end())
+        except (ValueError, RecursionError):
+            break
+        if at == len(head):
+            break  # a number may go on
+        members[key] = value
+    return members
+
+
+def _last_members(tail: str) -> dict[str, Any]:
+    """Return the id with which an object ends, and what is behind it."""
+    end = tail.rfind("}") + 1
+    for found in _ID_MEMBER.finditer(tail, 0, end):
+        # Of an object within it, the brackets would not match. In a text, quotes are escaped.
+        try:
+            members: dict[str, Any] = json.loads("{" + tail[found.start(1) : end])
+        except (ValueError, RecursionError):
+            continue
+        return members
+    return {}
 
 
 @dataclass(slots=True)
