@@ -164,7 +164,9 @@ class OutboxSender:
         self._looks += 1
         places, now = list(self._channels), self._clock.now()
         if now < self._looked_at - _WENT_BACK:
-            await self._store.make_outbox_due(now=now)  # else they waited for the former time
+            # Else they waited for the former time. What waits for less keeps its backoff.
+            longest = timedelta(seconds=_UNSURE_WAIT_S)
+            await self._store.advance_outbox(after=now + longest, by=self._looked_at - now)
         self._looked_at = now
         due = await self._store.chats_due(places, now=now)
         for chat, count in due.counts.items():

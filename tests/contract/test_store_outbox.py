@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -349,12 +349,14 @@ async def test_of_what_waits_only_what_answers_one_sender_can_be_given_up(world:
     assert pending == ["7", "7"]
 
 
-async def test_what_waits_for_a_time_of_a_clock_that_was_ahead_can_be_made_due(
+async def test_what_waits_for_a_time_of_a_clock_that_was_ahead_can_be_advanced(
     world: World,
 ) -> None:
     """SPEC IO-4: other messages of its chat wait behind it."""
     await world.put(say("one"), say("two"), now=at(3600))
-    assert list((await world.a.chats_due(PLACES, now=T0)).counts) == []
-    await world.a.make_outbox_due(now=T0)
+    for after, by in ((3600, 3600), (900, 3599)):
+        await world.a.advance_outbox(after=at(after), by=timedelta(seconds=by))
+        assert list((await world.a.chats_due(PLACES, now=T0)).counts) == []
+    await world.a.advance_outbox(after=T0, by=timedelta(seconds=1))
     assert list((await world.a.chats_due(PLACES, now=T0)).counts) == [ANN]
     assert (await world.claimed()).message.text == "one"

@@ -74,7 +74,7 @@ READS_MORE: Final[dict[str, tuple[int, str]]] = {
     "occurrences.not_held_by": (1_000, "it reads what waits, when everything is stopped"),
     "occurrences.stats": (1_000, RANGE),
     "nodes.free_outbox": (11_000, "it reads what is unsent, to find what a lost node was sending"),
-    "outbox.make_due": (WHOLE, "only once the clock has gone back"),
+    "outbox.advance": (WHOLE, "only once the clock has gone back"),
     "outbox.newest_sending": (11_000, "it reads what is unsent"),
     "outbox.backlog": (32_000, "it counts what waits, for the status"),
     "outbox.counts": (WHOLE, PAGE),

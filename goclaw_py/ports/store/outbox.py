@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -186,8 +186,11 @@ class OutboxStore(Protocol):
     async def drop_outbox(self, ids: Collection[int], *, now: datetime) -> Counter[str]:
         """Drop dead and waiting rows that are not being sent; return counts by channel."""
 
-    async def make_outbox_due(self, *, now: datetime) -> None:
-        """Make all waiting rows due: the clock has gone back, and they wait for its former time."""
+    async def advance_outbox(self, *, after: datetime, by: timedelta) -> None:
+        """Make waiting rows that are due after a time due earlier: the clock has gone back.
+
+        A time so far ahead is one of the former clock.
+        """
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """Make dead and dropped rows pending and due again. Returns their number."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
@@ -89,10 +89,11 @@ class MemoryOutbox(MemoryPart):
             if alone:
                 record.message = replace(record.message, album="")
 
-    async def make_outbox_due(self, *, now: datetime) -> None:
+    async def advance_outbox(self, *, after: datetime, by: timedelta) -> None:
         for line in self._db.unsent.values():
             for record in line.values():
-                record.next_attempt_at = min(record.next_attempt_at, now)
+                if record.next_attempt_at > after:
+                    record.next_attempt_at -= by
 
     async def mark_dead(
         self,

@@ -310,9 +310,8 @@ from ended
 where outbox.id = ended.id and outbox.id = any (array(select id from ended))
 returning outbox.id;
 
--- name: make_due
--- Makes waiting rows due that would be due after $1, which is now. Locks them in the order of their
--- ids.
+-- name: advance
+-- Makes waiting rows that are due after $1 due earlier by $2. Locks them in the order of their ids.
 with later as (
     select id
     from outbox
@@ -321,7 +320,7 @@ with later as (
     for update
 )
 update outbox
-set next_attempt_at = $1
+set next_attempt_at = outbox.next_attempt_at - $2::interval
 from later
 where outbox.id = later.id and outbox.id = any (array(select id from later));
 

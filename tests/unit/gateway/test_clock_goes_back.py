@@ -93,6 +93,20 @@ async def test_messages_are_answered_and_sent_at_once(nodes: int) -> None:
         )
 
 
+@pytest.mark.parametrize("wait_s", [100.0, 2000.0])
+async def test_a_small_step_back_ends_no_wait(wait_s: float) -> None:
+    """The server of a channel has asked for it."""
+    async with a_process() as gateway:
+        gateway.channel.fail(RateLimited("slow down", wait_s))
+        await gateway.say("one")
+        await asyncio.sleep(10)
+        gateway.clock.put_forward(-timedelta(seconds=2))
+        await asyncio.sleep(wait_s - 20)
+        assert gateway.channel.texts() == []
+        await asyncio.sleep(30)
+        assert gateway.channel.texts() == ["re: one"]
+
+
 @pytest.mark.parametrize(("hours", "back_to_active"), [
     (("02:00", "03:30"), True),   # quiet when it goes back, active then
     (("03:00", "05:00"), False),  # active when it goes back, quiet then

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -200,8 +200,8 @@ class PostgresOutbox(PostgresPart):
                 await notify(connection, [Notice.OUTBOX])
         return Counter(row["channel"] for row in dropped)
 
-    async def make_outbox_due(self, *, now: datetime) -> None:
-        await self._pool.fetch(_SQL["make_due"], now)
+    async def advance_outbox(self, *, after: datetime, by: timedelta) -> None:
+        await self._pool.fetch(_SQL["advance"], after, by)
 
     async def retry_outbox(self, ids: Collection[int], *, now: datetime) -> int:
         """The rows are sent before younger rows of their chat, with zero attempts."""
