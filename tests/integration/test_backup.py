@@ -109,6 +109,24 @@ async def test_every_row_and_every_number_comes_back(
         assert (await migrate.status(two)).pending == ()
 
 
+async def test_files_stay_restored_if_the_audit_log_cannot_be_written(
+    filled: Address, other: Address, file: Path, tmp_path: Path
+) -> None:
+    """The tables are committed by then."""
+    note = tmp_path / "a" / "workspace" / "note.md"
+    note.parent.mkdir(parents=True)
+    note.write_text("remember")
+    await save(settings_of(filled, tmp_path / "a"), file)
+
+    async def fail(*_: object) -> None:
+        raise StoreUnavailable("lost")
+
+    with patch.object(restoring, "record", fail), pytest.raises(StoreUnavailable):
+        await bring_back(settings_of(other, tmp_path / "b"), file)
+    assert await all_rows(other) == await all_rows(filled)
+    assert (tmp_path / "b" / "workspace" / "note.md").read_text() == "remember"
+
+
 async def test_each_table_that_a_migration_makes_is_known(postgres_database: Database) -> None:
     """What is not known would be in no backup."""
     there = await tables(postgres_database.address)

@@ -245,8 +245,8 @@ class _Restoring:
         """Restore; return the names of the migrations that were run at its end."""
         migrations = migrate.known()
         manifest = self._backup.manifest
-        try:
-            async with connection(await database.address()) as one:
+        async with connection(await database.address()) as one:
+            try:
                 now = await moment(one)
                 self._tell(ProgressStep("emptying the tables"))
                 async with replacing(
@@ -258,12 +258,13 @@ class _Restoring:
                     # The last step before the commit, and the only one that is not rolled back
                     # after a kill -9.
                     await in_thread(self._staging.swap)
-                facts = {"release": manifest.release, "made_at": manifest.made_at.isoformat()}
-                await record(one, "backup.restore", str(self._backup.file), facts)
-        except BaseException:
-            await in_thread(self._staging.undo)
-            raise
-        await in_thread(self._staging.clear)
+            except BaseException:
+                await in_thread(self._staging.undo)
+                raise
+            await in_thread(self._staging.clear)
+            # After the commit, no failure may bring back the former files.
+            facts = {"release": manifest.release, "made_at": manifest.made_at.isoformat()}
+            await record(one, "backup.restore", str(self._backup.file), facts)
         return migrated
 
     async def _fill(self, replacement: Replacement) -> None:
