@@ -241,8 +241,23 @@ async def test_groups_may_stand_in_the_user_info(
     assert await browser.is_in() is (status == 200)
 
 
+@pytest.mark.parametrize(("address", "status"), [("ann@example.org", 200), ("x@e.org", 403)])
+async def test_an_address_is_verified_by_what_speaks_of_it(address: str, status: int) -> None:
+    """The ID token has an address, and the user info says that one is verified."""
+    async with (
+        openid_provider() as provider,
+        dashboard_of(provider, emails=("ann@example.org",)) as dashboard,
+        Browser(dashboard) as browser,
+    ):
+        provider.claims |= {"email": "ann@example.org"}
+        provider.userinfo = {"email": address, "email_verified": True}
+        assert (await browser.sign_in()).status_code == status
+
+
 @pytest.mark.parametrize(("claims", "name"), [
-    ({}, "ann"), ({"preferred_username": None, "email": "ann@example.org"}, "ann@example.org"),
+    ({}, "ann"), ({"preferred_username": None, "email": "ann@example.org"}, "4711"),
+    ({"preferred_username": None, "email": "ann@example.org", "email_verified": True},
+     "ann@example.org"),
     ({"preferred_username": ""}, "4711"), ({"preferred_username": "ann\u202e"}, "4711"),
     ({"preferred_username": ["root"]}, "4711"), ({"preferred_username": "x" * 201}, "4711"),
 ])  # fmt: skip

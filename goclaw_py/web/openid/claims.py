@@ -17,9 +17,17 @@ def lacks(claims: Claims, client: OpenIdClient) -> bool:
     is_grouped = bool(client.roles.groups)
     return (
         (is_grouped and _at(claims, client.groups_claim) is None)
-        or (bool(client.emails) and claims.get("email") is None)
+        or (bool(client.emails) and not {"email", "email_verified"} <= claims.keys())
         or claims.get(client.name_claim) is None
     )
+
+
+def joined(claims: Claims, more: Claims) -> dict[str, Any]:
+    """Return the claims of an ID token with what only the user info has."""
+    if "email" in claims and claims["email"] != more.get("email"):
+        # It was not this address that was verified.
+        more = {name: value for name, value in more.items() if name != "email_verified"}
+    return {**more, **claims}
 
 
 def person_of(claims: Claims, client: OpenIdClient, via: str) -> Actor:
@@ -39,7 +47,9 @@ def person_of(claims: Claims, client: OpenIdClient, via: str) -> Actor:
 
 def _names(claims: Claims, client: OpenIdClient) -> Iterator[str]:
     for key in (client.name_claim, "email", "sub"):
-        if isinstance(value := claims.get(key), str):
+        # Anybody can enter an address that is not theirs.
+        is_sure = key != "email" or claims.get("email_verified") is True
+        if is_sure and isinstance(value := claims.get(key), str):
             yield value
 
 
@@ -67,7 +77,6 @@ def _at(claims: Claims, name: str) -> Any:
 
 def _is_expected(claims: Claims, client: OpenIdClient) -> bool:
     email = claims.get("email")
-    # Anybody can enter an address that is not theirs.
     if not isinstance(email, str) or claims.get("email_verified") is not True:
         return False
     given = email.casefold()

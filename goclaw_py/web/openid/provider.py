@@ -24,7 +24,7 @@ from joserfc.jwk import KeySet
 
 from goclaw_py.common.proxies import is_loopback, proxy_for
 from goclaw_py.model.actors import Actor
-from goclaw_py.web.openid.claims import Claims, lacks, person_of
+from goclaw_py.web.openid.claims import Claims, joined, lacks, person_of
 from goclaw_py.web.openid.client import OpenIdClient, OpenIdFailure, SignInAttempt
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,8 @@ class OpenIdProvider:
         self._now_s = now_s
         self._lock = asyncio.Lock()
         self._description: Claims = {}
-        self._described_at = self._failed_at = self._keys_at = float("-inf")
+        self._described_at = self._failed_at = float("-inf")
+        self._keys_at = self._keys_tried_at = float("-inf")
         self._failure = ""
         self._keys: KeySet | None = None
         self._tls = httpx2.create_ssl_context()
@@ -109,7 +110,7 @@ class OpenIdProvider:
                 more = await self._fetch(session, description["userinfo_endpoint"], headers)
                 if more.get("sub") != claims["sub"]:
                     raise _Unreadable("the claims of somebody else")
-                claims = {**more, **claims}
+                claims = joined(claims, more)
         return person_of(claims, self._client, via)
 
     async def sign_out_address(self) -> str:
@@ -188,17 +189,18 @@ class OpenIdProvider:
             return jwt.decode(id_token, await self._key_set(), _ALGORITHMS)
         except InvalidKeyIdError:
             # The provider may have a new key since.
-            if 0 <= self._now_s() - self._keys_at < KEYS_EVERY_S:
+            if 0 <= self._now_s() - self._keys_tried_at < KEYS_EVERY_S:
                 raise
             return jwt.decode(id_token, await self._key_set(newer=True), _ALGORITHMS)
 
     async def _key_set(self, *, newer: bool = False) -> KeySet:
         if self._keys is None or newer or not 0 <= self._now_s() - self._keys_at < KEEP_S:
-            self._keys_at = self._now_s()
+            self._keys_tried_at = self._now_s()
             async with self._session() as session:
                 found: Any = await self._fetch(session, self._description["jwks_uri"])
             try:
                 self._keys = KeySet.import_key_set(found)
+                self._keys_at = self._keys_tried_at
             except (JoseError, KeyError, ValueError, TypeError, AttributeError) as error:
                 raise _Unreadable("no keys") from error
         return self._keys
