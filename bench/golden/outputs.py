@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -32,15 +33,14 @@ _CHANCE: Final = tuple(
     (re.compile(pattern), to)
     for pattern, to in (
         (r"\?v=[\w-]+", "?v"),
-        (r"\b(?=[a-z]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*\b", "ID"),
-        (r"\b[A-Z2-9]{4}-?[A-Z2-9]{4}\b", "CODE"),
+        (r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID"),
+        (r"(?<![\w.])(?=\d*[a-f])(?=[a-f]*\d)[0-9a-f]{6,}(?:-[0-9a-f]{2,})*\b", "ID"),
+        (r"(?:\b|(?<=\\n))[A-Z2-9]{4}-?[A-Z2-9]{4}\b", "CODE"),
         (r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b", "DAY"),
         (r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b", "MONTH"),
         (r"\b(?:today|tomorrow|yesterday)\b", "DAY"),
-        (
-            r"(?:\d+(?:[.,:]\d+)*(?:e-?\d+)?\s?(?:h|min|s|ms|MB|KB|B|d|days?|hours?|seconds?)?\s*)+\b",
-            "N ",
-        ),
+        (r"\d+(?:[.,:]\d+)*", "N"),
+        (r"(?:N\s?(?:h|min|s|ms|MB|KB|B|d|days?|hours?|minutes?|seconds?)?\s*)+(?!\w)", "N "),
         (r"[ \t─]{2,}", "  "),
     )
 )
@@ -96,7 +96,11 @@ def _answers(client: httpx.Client) -> Iterator[tuple[str, str]]:
         filled = _filled(client, path)
         if filled:
             answer = client.get(filled)
-            yield f"API {path}", f"{answer.status_code}\n{answer.text}"
+            # The order of metrics is that in which something happened first.
+            text = "\n".join(sorted(answer.text.split("\n"))) if path == "/metrics" else answer.text
+            if answer.headers.get("content-type", "").partition(";")[0] == "application/json":
+                text = json.dumps(answer.json(), indent=1, ensure_ascii=False)
+            yield f"API {path}", f"{answer.status_code}\n{text}"
 
 
 def _filled(client: httpx.Client, path: str) -> str:

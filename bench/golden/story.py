@@ -22,7 +22,7 @@ BOB: Final = 1002
 
 SETTINGS: Final[Mapping[str, str]] = {
     "GOCLAW_AGENTS__MAIN__APPROVAL__ASK": '["write_file"]',
-    "GOCLAW_HEARTBEAT__INTERVAL": "1h",
+    "GOCLAW_HEARTBEAT__INTERVAL": "24h",
     "GOCLAW_QUEUE__DEBOUNCE_MS": "0",
     "GOCLAW_WEB__API": "true",
     "TZ": "UTC",
