@@ -18,9 +18,9 @@ from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.cli.progress import progress, say, tell
 from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings, web_token
-from goclaw_py.import_thread import in_import_thread
 from goclaw_py.model.errors import AgentError, ChannelError, NotSent, SettingError
 from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.threads import in_import_thread
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved

@@ -1,18 +1,15 @@
-"""Background tasks that are awaited only at shutdown, and work beside the event loop."""
+"""Background tasks that are awaited only at shutdown."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-LONG: Final = 8_000
-"""The length in characters from which a thread is worth its price: formatting takes 40 µs each."""
 
 
 class BackgroundTasks:
@@ -51,11 +48,3 @@ class BackgroundTasks:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("side_task_crashed", extra={"part": self._what}, exc_info=error)
-
-
-async def in_thread_if_long(chars: int, work: Callable[[], T]) -> T:
-    """Call a function, in a thread if it works on a text of many characters.
-
-    The event loop would answer nobody meanwhile. A cancellation does not end ``work``.
-    """
-    return work() if chars <= LONG else await asyncio.to_thread(work)

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Final
 
 from goclaw_py.chats.incident_alerts import IncidentAlerts
-from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import AckResult, alert_key, is_silent, judge, without_token
@@ -31,6 +30,7 @@ from goclaw_py.ports.store import OutboxState, Place, Store
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
 from goclaw_py.scheduled_work.models import Attempt
+from goclaw_py.threads import in_thread_if_long
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.formatting import sentence
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import without_token
@@ -42,6 +41,7 @@ from goclaw_py.ports.store import Place, Store, ToolCall
 from goclaw_py.runs.replies import Replies
 from goclaw_py.runs.tool_services import sessions_of
 from goclaw_py.scheduled_work.models import Attempt
+from goclaw_py.threads import in_thread_if_long
 
 log = logging.getLogger(__name__)
 

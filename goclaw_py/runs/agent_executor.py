@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.retry import retry_until_available
 from goclaw_py.common.storable import storable
 from goclaw_py.common.text import first_words, split_half
@@ -52,6 +51,7 @@ from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
 from goclaw_py.runs.wait_line import HeardEvent
+from goclaw_py.threads import in_thread_if_long
 
 _PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.albums import in_albums
 from goclaw_py.delivery.ok_token import conversation_text
@@ -23,6 +22,7 @@ from goclaw_py.ports.store import Place
 from goclaw_py.runs.approval_port import Questions
 from goclaw_py.runs.streaming_reply import OrphanedReply
 from goclaw_py.runs.turn import Turn
+from goclaw_py.threads import in_thread_if_long
 
 log = logging.getLogger(__name__)
 

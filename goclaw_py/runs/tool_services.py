@@ -10,7 +10,6 @@ from functools import partial
 from typing import Final
 
 from goclaw_py.chats.session_settings import SessionSettings
-from goclaw_py.common.background_tasks import in_thread_if_long
 from goclaw_py.common.text import is_blank
 from goclaw_py.delivery import texts
 from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
@@ -24,6 +23,7 @@ from goclaw_py.ports.agent import HistoryEntry, Role
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.store import NewRun, Place, Store
+from goclaw_py.threads import in_thread_if_long
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,14 @@ from collections.abc import Callable
 import pytest
 
 from goclaw_py.agents.callable import MOST_WAITING, CallableAgent
-from goclaw_py.common import background_tasks, thoughts
+from goclaw_py.common import thoughts
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.model.run_events import TextDelta
 from goclaw_py.ports.agent import Emit, LoopEvent, RunRequest
 from goclaw_py.runs import agent_executor, streaming_reply
 from goclaw_py.testing.agents import Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
+from goclaw_py.threads import LONG as WORTH_A_THREAD
 from tests.support.harness import Ways, a_process, until
 from tests.support.jobs import Wanted, ends, every, log_of, make, setup
 from tests.support.model_agents import model_agents
@@ -159,7 +160,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bool]]:
 
 def in_loop(searched: list[tuple[int, bool]]) -> set[bool]:
     """Return whether long texts were searched in the event loop."""
-    return {was_in_loop for length, was_in_loop in searched if length > background_tasks.LONG}
+    return {was_in_loop for length, was_in_loop in searched if length > WORTH_A_THREAD}
 
 
 async def test_a_draft_shows_only_the_beginning_of_a_long_reply() -> None:

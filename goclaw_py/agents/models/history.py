@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
 from types import MappingProxyType
-from typing import Final
 
 from pydantic import ValidationError
 from pydantic_ai.messages import (
@@ -29,6 +28,7 @@ from goclaw_py.common.storable import storable
 from goclaw_py.common.text import is_blank, well_formed_json
 from goclaw_py.common.thoughts import separate
 from goclaw_py.ports.agent import HistoryEntry, Role
+from goclaw_py.threads import in_thread_if_long
 
 FORMAT = "pydantic-ai"
 
@@ -255,16 +255,10 @@ def mend(response: ModelResponse) -> None:
             part.args = well_formed_json(part.args)
 
 
-LONG: Final = 8_000
-"""Texts with more characters are searched beside the event loop, or a piece at a time."""
-
-
 async def mend_new(response: ModelResponse) -> None:
     """Give a response that has just come its form, in a thread if its text is long."""
-    if sum(len(part.content) for part in response.parts if isinstance(part, TextPart)) > LONG:
-        await asyncio.to_thread(mend, response)
-    else:
-        mend(response)
+    chars = sum(len(part.content) for part in response.parts if isinstance(part, TextPart))
+    await in_thread_if_long(chars, partial(mend, response))
 
 
 def _separated(part: ModelResponsePart) -> Sequence[ModelResponsePart]:

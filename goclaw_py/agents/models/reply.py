@@ -22,7 +22,7 @@ from pydantic_ai.messages import (
 from pydantic_ai.result import AgentStream
 
 from goclaw_py.agents.models.failures import UNREADABLE
-from goclaw_py.agents.models.history import BETWEEN_PARTS, LONG, NO_REPAIR, cut_entries, is_readable
+from goclaw_py.agents.models.history import BETWEEN_PARTS, NO_REPAIR, cut_entries, is_readable
 from goclaw_py.agents.models.repair import Repair
 from goclaw_py.agents.models.replay import Replay
 from goclaw_py.agents.models.toolset import RunTools
@@ -30,6 +30,7 @@ from goclaw_py.common.storable import storable
 from goclaw_py.common.thoughts import separate
 from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
 from goclaw_py.ports.agent import Emit, HistoryEntry
+from goclaw_py.threads import LONG, in_thread_if_long
 
 
 class Reply:
@@ -50,7 +51,7 @@ class Reply:
             texts = (separate(one).text for one in said)
             return storable(BETWEEN_PARTS.join(filter(None, texts)))
 
-        return await asyncio.to_thread(join) if sum(map(len, said)) > LONG else join()
+        return await in_thread_if_long(sum(map(len, said)), join)
 
     @property
     def is_cut(self) -> bool:

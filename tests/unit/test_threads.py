@@ -1,4 +1,4 @@
-"""``goclaw_py.import_thread``: one thread imports, one thing after the other."""
+"""``goclaw_py.threads``: one thread imports, one thing after the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 import pytest
 
-from goclaw_py.import_thread import in_import_thread
+from goclaw_py.threads import in_import_thread
 
 pytestmark = pytest.mark.real_time
 
