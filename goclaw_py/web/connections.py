@@ -36,6 +36,17 @@ def most_connections() -> int:
     return min(max((files - _OTHER_FILES) // 2, _FEWEST), MOST_CONNECTIONS)
 
 
+def address_of(scope: Mapping[str, Any]) -> str:
+    """Return the address of the client of a request; "" if it has none, as over a local socket."""
+    client = scope.get("client")
+    return client[0] if client else ""
+
+
+def header_values(scope: Mapping[str, Any], name: bytes) -> list[bytes]:
+    """Return all values of a header, whose name is in lower case, without blanks around them."""
+    return [value.strip(b" \t") for key, value in scope["headers"] if key.lower() == name]
+
+
 def peer_of(client: tuple[str, int] | None) -> str:
     """Return who has an address: of IPv6 all addresses of a network are one, anybody has them."""
     if client is None:

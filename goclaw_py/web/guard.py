@@ -26,7 +26,7 @@ from goclaw_py.web import roles
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S
-from goclaw_py.web.connections import note_known, peer_of
+from goclaw_py.web.connections import address_of, header_values, note_known, peer_of
 from goclaw_py.web.openid.client import CALLBACK_PATH, START_PATH
 from goclaw_py.web.proxies import ProxyRefusal, TrustedProxy
 from goclaw_py.web.sealing import sealed
@@ -167,11 +167,10 @@ class Guard:
 
     def _actor(self, scope: Scope) -> Actor:
         """Return who sends a request that is not refused."""
-        client = scope.get("client")
         found = scope["state"].get(_ACTOR)
         if isinstance(found, Actor):
             return found
-        address = client[0] if client else ""
+        address = address_of(scope)
         if self._sign_ins is None and not self._is_guest(scope):
             # Only this machine may connect then, and everybody on it decides everything.
             return Actor(ActorKind.COMMAND_LINE, "this machine", AccessRole.ADMIN, via=address)
@@ -216,7 +215,7 @@ class Guard:
                 f"{authority[0]} is not a name of this gateway; use localhost or its address, "
                 "or add the name to web.hosts",
             )
-        origins = _all(scope, b"origin")
+        origins = header_values(scope, b"origin")
         if origins and not (len(origins) == 1 and _is_same(origins[0], authority)):
             return RequestRefusal(403, "requests from pages of other sites are refused")
         if self._sign_ins is not None:
@@ -260,9 +259,8 @@ class Guard:
         found = await sign_ins.find(cookie_of(scope["headers"]))
         if found is None:
             return wrong
-        client = scope.get("client")
         scope["state"][_SIGNED_IN] = found.id
-        scope["state"][_ACTOR] = actor_of(found, client[0] if client else "")
+        scope["state"][_ACTOR] = actor_of(found, address_of(scope))
         return None
 
     async def _wrong_token(self, sign_ins: SignIns, scope: Scope) -> RequestRefusal | None:
@@ -286,10 +284,10 @@ class Guard:
 
     def _log(self, scope: Scope, refusal: RequestRefusal) -> None:
         """Log a refusal; of many from one address or at once only some."""
-        client, now = scope.get("client"), time.monotonic()
-        if not self._logged.blocked(peer_of(client), now):
-            self._logged.note_wrong(peer_of(client), now)
-            facts = {"address": client[0] if client else "", "path": scope["path"][:200]}
+        peer, now = peer_of(scope.get("client")), time.monotonic()
+        if not self._logged.blocked(peer, now):
+            self._logged.note_wrong(peer, now)
+            facts = {"address": address_of(scope), "path": scope["path"][:200]}
             facts |= {"status": refusal.status, "reason": refusal.text}
             log.info("web_request_refused", extra=facts)
 
@@ -342,7 +340,9 @@ def _is_open(scope: Scope) -> bool:
 
 def _wants_page(scope: Scope) -> bool:
     """Return whether a browser requests a page for a person."""
-    return scope["method"] in ("GET", "POST") and b"text/html" in b",".join(_all(scope, b"accept"))
+    return scope["method"] in ("GET", "POST") and b"text/html" in b",".join(
+        header_values(scope, b"accept")
+    )
 
 
 def _forbidden(scope: Scope, refusal: RequestRefusal) -> Scope:
@@ -367,13 +367,9 @@ def _referrer(scope: Scope) -> str:
     return urlunsplit(("", "", parts.path or "/", parts.query, ""))
 
 
-def _all(scope: Scope, name: bytes) -> list[bytes]:
-    return [value.strip(b" \t") for key, value in scope["headers"] if key.lower() == name]
-
-
 def _only(scope: Scope, name: bytes) -> bytes | None:
     """Return a header that occurs once; None if it is missing or repeated."""
-    found = _all(scope, name)
+    found = header_values(scope, name)
     return found[0] if len(found) == 1 else None
 
 

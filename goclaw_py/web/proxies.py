@@ -14,6 +14,7 @@ from typing import Final
 from starlette.types import Scope
 
 from goclaw_py.model.actors import Actor
+from goclaw_py.web.connections import address_of, header_values
 from goclaw_py.web.group_roles import GroupRoles, is_name
 
 log = logging.getLogger(__name__)
@@ -73,8 +74,8 @@ class TrustedProxy:
             behind = self._behind(peer, scope)
             if behind != peer:
                 scope["client"] = str(behind), 0
-        elif _values(scope, self._user):
-            self._log_ignored(client[0] if client else "")
+        elif header_values(scope, self._user):
+            self._log_ignored(address_of(scope))
 
     def person(self, scope: Scope) -> Actor | None:
         """Return the person whom the proxy names; None if it names nobody.
@@ -97,7 +98,7 @@ class TrustedProxy:
 
     def _only(self, name: bytes, scope: Scope) -> str:
         """Return a header; "" if it is missing. A repeated one is partly that of a stranger."""
-        found = _values(scope, name)
+        found = header_values(scope, name)
         if len(found) > 1:
             raise ProxyRefusal(400, f"the header {name.decode()} is repeated")
         try:
@@ -111,7 +112,7 @@ class TrustedProxy:
     def _behind(self, peer: IPAddress, scope: Scope) -> IPAddress:
         """Return the nearest hop that is no trusted proxy: those before it can say anything."""
         found = peer
-        for hop in reversed(b",".join(_values(scope, _FORWARDED_FOR)).split(b",")):
+        for hop in reversed(b",".join(header_values(scope, _FORWARDED_FOR)).split(b",")):
             address = _address(hop.strip().decode("latin-1"))
             if address is None:
                 break
@@ -124,10 +125,6 @@ class TrustedProxy:
         if address not in self._logged and len(self._logged) < _MOST_LOGGED:
             self._logged.add(address)
             log.warning("proxy_headers_ignored", extra={"address": address})
-
-
-def _values(scope: Scope, name: bytes) -> list[bytes]:
-    return [value.strip(b" \t") for key, value in scope["headers"] if key.lower() == name]
 
 
 def _address(text: str) -> IPAddress | None:

@@ -20,7 +20,7 @@ from goclaw_py.model.web_links import SECRET_BYTES, is_secret, secret_hash
 from goclaw_py.ports.store import Notice, SignIn, SignInMethod, Store, Token
 from goclaw_py.web.attempts import Attempts
 from goclaw_py.web.checked import CheckedSecrets
-from goclaw_py.web.connections import peer_of
+from goclaw_py.web.connections import address_of, peer_of
 
 log = logging.getLogger(__name__)
 
@@ -97,8 +97,7 @@ class SignIns:
         from it lately: behind a reverse proxy strangers have the address of the operator. The
         token of the settings is compared without a statement. Raises ``StoreUnavailable``.
         """
-        client, now = scope.get("client"), self.now_s()
-        peer, address = peer_of(client), client[0] if client else ""
+        now, peer, address = self.now_s(), peer_of(scope.get("client")), address_of(scope)
         blocked = self._attempts.blocked(peer, now)
         found: AcceptedToken | None = None
         # Compared in any case, so that the duration reveals nothing.

@@ -32,6 +32,7 @@ from goclaw_py.model.web_links import (
     secret_hash,
 )
 from goclaw_py.ports.store import WebLink, WebLinkStore
+from goclaw_py.web.connections import address_of
 from goclaw_py.web.pages.services import PageServices
 from goclaw_py.web.signin import GUEST_COOKIE, JOIN, cookie_of
 
@@ -242,6 +243,4 @@ class Guests:
 
 def _actor(link: WebLink, scope: Scope) -> Actor:
     """Return the person of a browser; the rules of chats say what they may."""
-    client = scope.get("client")
-    name = "/".join((*WEB_PLACE, link.name))
-    return Actor(ActorKind.PERSON, name, via=client[0] if client else "")
+    return Actor(ActorKind.PERSON, "/".join((*WEB_PLACE, link.name)), via=address_of(scope))

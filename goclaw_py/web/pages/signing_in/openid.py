@@ -16,7 +16,7 @@ from goclaw_py.model.actors import Actor
 from goclaw_py.ports.store import SignInMethod
 from goclaw_py.threads import in_import_thread
 from goclaw_py.web.attempts import Attempts
-from goclaw_py.web.connections import peer_of
+from goclaw_py.web.connections import address_of, peer_of
 from goclaw_py.web.openid.client import (
     CALLBACK_PATH,
     LASTS_S,
@@ -114,7 +114,7 @@ class OpenIdPages:
         except OpenIdFailure as error:
             if error.status == 403:
                 self._attempts.note_wrong(peer, now_s)
-                facts = {"address": _address(request), "path": CALLBACK_PATH}
+                facts = {"address": address_of(request.scope), "path": CALLBACK_PATH}
                 log.warning("sign_in_refused", extra=facts | {"reason": str(error)})
             response = self._question(request, wanted, str(error), error.status)
         else:
@@ -135,7 +135,7 @@ class OpenIdPages:
         if not 0 < len(code) <= _MOST_CODE:
             raise OpenIdFailure(f"{self._client.label} has not signed you in.", 400)
         provider = await self._known_provider()
-        return await provider.sign_in(attempt, code, _address(request))
+        return await provider.sign_in(attempt, code, address_of(request.scope))
 
     async def _signed_in(self, request: Request, person: Actor, wanted: str) -> Response:
         ends_at = datetime.fromtimestamp(self._sign_ins.now_s(), UTC) + SIGNED_IN_FOR
@@ -175,7 +175,3 @@ def _only(request: Request, name: str) -> str:
     """Return a parameter that occurs once; "" if it is missing or repeated."""
     found = request.query_params.getlist(name)
     return found[0] if len(found) == 1 else ""
-
-
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
