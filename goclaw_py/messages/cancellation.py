@@ -166,7 +166,7 @@ class RunCanceller:
         """Return whether something runs or waits in a session, also for a provider."""
         return bool(self.runs(session)) or self._outages.has_session(session)
 
-    async def has_more_to_take_up(self, session: SessionKey) -> bool:
+    async def has_messages_elsewhere(self, session: SessionKey) -> bool:
         """Return whether messages of a session wait that this process does not have."""
         waiting = await self._store.unanswered(session, ended=False)
         return not self._mailboxes.has_all({one.id for one in waiting if not one.asking_run})

@@ -127,7 +127,7 @@ class RemoteCanceller:
                     return await self._ask(owner, what, session=session, **facts)
                 except NotFound:
                     dead = owner  # another node, perhaps this one, continues its runs
-            elif not await self._canceller.has_more_to_take_up(session):
+            elif not await self._canceller.has_messages_elsewhere(session):
                 return None
             await asyncio.sleep(_LOOK_S)
         if dead is None:

@@ -132,7 +132,7 @@ class StopAnswers:
         the number of messages that were cancelled before they were committed.
         """
         self._open[message.target] += 1
-        self._keep_alive(self._answer(message, stopped, command, covered))
+        self._run_in_background(self._answer(message, stopped, command, covered))
 
     async def close(self) -> None:
         """Wait shortly for the last answers."""
@@ -153,7 +153,7 @@ class StopAnswers:
                 stopped = await self._stop_spared(chat, stopped, command)
             did = await self._find_out(message, stopped, command, covered)
             # Beside the answer, which must not wait for the database.
-            self._keep_alive(self._record(message, stopped, command, did))
+            self._run_in_background(self._record(message, stopped, command, did))
             did = replace(did, unread=with_unread("", message))
             self._untold[chat] = self._untold.get(chat, _Did()) + did
         finally:
@@ -168,7 +168,7 @@ class StopAnswers:
             finally:
                 self._telling.discard(chat)
 
-    def _keep_alive(self, work: Coroutine[Any, Any, None]) -> None:
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import AsyncGenerator
+from typing import Final, Protocol
 
 from goclaw_py.model.actors import Actor
 from goclaw_py.ports.store.audit import ALL_ENTRIES, OK, AuditEntry, AuditFilter, Facts
+
+_PAGE: Final = 500
+"""The number of entries that are read at once."""
 
 
 class AuditLog(Protocol):
@@ -36,17 +40,22 @@ class AuditReader(Protocol):
         """Return who has changed what, the newest first (SPEC SEC-9)."""
 
 
+async def audit_pages(reader: AuditReader, only: AuditFilter) -> AsyncGenerator[list[AuditEntry]]:
+    """Yield all selected entries, the newest first, some hundreds at a time; at least one page.
+
+    An entry that is added meanwhile is not among them.
+    """
+    before: int | None = None
+    while True:
+        found = await reader.audit_entries(limit=_PAGE, only=only, before=before)
+        yield found
+        if len(found) < _PAGE:
+            return
+        before = found[-1].id
+
+
 class NoAudit:
     """Records nothing, for parts that are used without a gateway."""
 
-    async def record(
-        self,
-        action: str,
-        subject: str,
-        *,
-        by: Actor | None = None,
-        before: Facts | None = None,
-        after: Facts | None = None,
-        result: str = OK,
-    ) -> None:
-        """See ``AuditLog``."""
+    async def record(self, *_action: object, **_facts: object) -> None:
+        """Do nothing; see ``AuditLog``."""

@@ -277,8 +277,8 @@ def _pattern(path: str) -> re.Pattern[str]:
 
     That is also a path with the end of a line behind it, as ``$`` of their patterns does.
     """
-    fixed = _PARAMETER.split(path)[::2]
-    kinds = [".*" if kind else "[^/]+" for kind in _PARAMETER.split(path)[1::2]]
+    parts = _PARAMETER.split(path)
+    fixed, kinds = parts[::2], [".*" if kind else "[^/]+" for kind in parts[1::2]]
     text = "".join(re.escape(part) + kind for part, kind in zip(fixed, [*kinds, ""], strict=True))
     return re.compile(text + r"\n?", re.DOTALL)
 

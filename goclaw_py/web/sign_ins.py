@@ -79,8 +79,8 @@ class SignIns:
         mark = hmac.new(self._token, _PURPOSE, hashlib.sha256).hexdigest()
         self._token_hash = mark[:8]
         self.now_s = now_s
-        self._browsers = CheckedSecrets(self._look_up_sign_in, self._note_sign_in, now_s)
-        self._tokens = CheckedSecrets(self._look_up_token, self._note_token, now_s)
+        self._browsers = CheckedSecrets(self._sign_in_of, self._note_sign_in, now_s)
+        self._tokens = CheckedSecrets(self._token_of, self._note_token, now_s)
         self._attempts = Attempts()
         if store is not None:
             store.on_notice(self._on_notice)
@@ -208,7 +208,7 @@ class SignIns:
             self._browsers.recheck()
             self._tokens.recheck()
 
-    async def _look_up_sign_in(self, hashed: str, now: datetime) -> SignIn | None:
+    async def _sign_in_of(self, hashed: str, now: datetime) -> SignIn | None:
         assert self._store is not None
         return await self._store.sign_in_of(hashed, self._token_hash, now=now)
 
@@ -216,7 +216,7 @@ class SignIns:
         assert self._store is not None
         await self._store.note_sign_in_used(found.id, now=now)
 
-    async def _look_up_token(self, hashed: str, now: datetime) -> Token | None:
+    async def _token_of(self, hashed: str, now: datetime) -> Token | None:
         assert self._store is not None
         return await self._store.token_of(hashed, now=now)
 

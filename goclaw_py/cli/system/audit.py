@@ -13,6 +13,7 @@ import typer
 from goclaw_py.cli.context import AsJson, Limit, answer, cli, with_options, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
+from goclaw_py.ports.audit import audit_pages
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import AuditEntry, AuditFilter
 from goclaw_py.ports.store.audit import OK
@@ -30,8 +31,6 @@ _COLUMNS: Final = (
     Column("VIA", drop=1, least=12),
     Column("NODE", drop=3),
 )
-_TOGETHER: Final = 500
-"""The number of entries that an export reads at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,9 @@ def export(ctx: typer.Context, selected: Selected) -> None:
     only = selected.filter
 
     async def ask(control: Control) -> None:
-        before: int | None = None
-        while found := await control.audit_entries(limit=_TOGETHER, only=only, before=before):
+        async for found in audit_pages(control, only):
             for one in found:
                 typer.echo(dump(AuditEntry, one))
-            before = found[-1].id
 
     cli(ctx).ask(ask)
 

@@ -165,8 +165,9 @@ def _of_heartbeat(action: str) -> Change:
 
 
 def _of_checklist(action: str) -> Change:
-    told = lambda _, checklist: {"checklist": digest(checklist.text)}  # noqa: E731
-    return Change(action, _AGENT, _checklist, told)
+    return Change(
+        action, _AGENT, _checklist, lambda _, checklist: {"checklist": digest(checklist.text)}
+    )
 
 
 _AGENT: Final = _of("agent {agent}")
@@ -415,7 +416,7 @@ def _verdict(arguments: Arguments) -> str:
     return "person.deny" if arguments["verdict"] is AccessVerdict.DENY else "person.approve"
 
 
-def _asked(_arguments: Arguments, request: Any) -> str:
+def _requester(_arguments: Arguments, request: Any) -> str:
     kind = "chat" if request.is_group else "person"
     return f"{kind} {request.channel}/{request.account}/{request.sender.id}"
 
@@ -445,7 +446,7 @@ CHATS: Final[Actions] = {
     ),
     "decide": Change(
         _verdict,
-        _asked,
+        _requester,
         told=lambda arguments, one: {
             "name": one.sender.name,
             "verdict": arguments["verdict"].name.lower(),

@@ -8,14 +8,12 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
+from goclaw_py.ports.audit import audit_pages
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import AuditEntry, AuditFilter
 from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import dump
-
-_TOGETHER: Final = 500
-"""The number of entries that an export reads at once."""
 
 _MAX_CHARS: Final = 200
 
@@ -90,22 +88,12 @@ def audit_routes(control: Control) -> APIRouter:
         An entry that is added meanwhile is not in it.
         """
         # The first ones are read before the answer begins, so that an error has its status.
-        pages = _pages(control, only)
+        pages = audit_pages(control, only)
         first = await anext(pages)
         lines = _lines(first, pages)
         return AuditExport(lines, pages)
 
     return api
-
-
-async def _pages(control: Control, only: AuditFilter) -> AsyncGenerator[list[AuditEntry]]:
-    before: int | None = None
-    while True:
-        found = await control.audit_entries(limit=_TOGETHER, only=only, before=before)
-        yield found
-        if len(found) < _TOGETHER:
-            return
-        before = found[-1].id
 
 
 async def _lines(
