@@ -120,6 +120,8 @@ class BudgetTracker:
         self._limits = limits
         self._stop = stop
         self._alert: Callable[[str, str], Awaitable[None]] = _alert_nobody
+        self._warned: dict[AgentName, datetime] = {}
+        """The days whose owners were alerted."""
         self._accounts: dict[RunId, _Account] = {}
         self._bound: dict[RunId, _Account] = {}
         """The parents of runs that have not started; these may end before that."""
@@ -230,8 +232,11 @@ class BudgetTracker:
             f"Agent {agent} starts no run before tomorrow (UTC). It says: {error.friendly} "
             "See: goclaw usage --by agent,job"
         )
-        key = f"budget:{agent}:{self._since():%Y-%m-%d}"
-        await retry_until_available(lambda: self._alert(key, text))
+        day = self._since()
+        if self._warned.get(agent) == day:
+            return  # by this process, so the database need not be asked
+        await retry_until_available(lambda: self._alert(f"budget:{agent}:{day:%Y-%m-%d}", text))
+        self._warned[agent] = day
 
     def _days_of(self, payer: BudgetAccount, limits: Limits) -> dict[_Day, Budget]:
         # A session has the session budget of its own agent.

@@ -187,6 +187,7 @@ async def test_the_owners_are_warned_once_a_day_that_a_budget_is_used_up() -> No
         assert "$20.00" in warning
         (incident,) = await gateway.store.incidents()
         assert incident.key == f"budget:main:{incident.since:%Y-%m-%d}"
+        assert gateway.store.calls["open_incident"] == 1  # not for each of those refused
 
 
 async def test_the_default_budget_of_the_day_ends_runs_and_costs_no_query_for_each() -> None:
