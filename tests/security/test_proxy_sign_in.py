@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
 from goclaw_py.model.actors import AccessRole, Actor, ActorKind
 from goclaw_py.store.memory import MemoryStore
-from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.group_roles import GroupRoles
@@ -26,6 +23,7 @@ from goclaw_py.web.guard import PROXY_STREAM_S, Guard
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.proxies import TrustedProxy
 from goclaw_py.web.sign_ins import SignIns
+from tests.security.following import Follower, scope_with
 from tests.support.apps import lend_api
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import HTML, ORIGIN
@@ -263,44 +261,18 @@ async def test_pages_of_other_sites_use_nobodys_sign_in(headers: Headers, status
 
 async def test_an_event_stream_asks_the_proxy_again_before_long() -> None:
     """Whoever has signed out there is out here, too."""
-    now_s, said, sent = NOW.timestamp(), asyncio.Queue[bytes](), list[bytes]()
-    ended = asyncio.Event()
-
-    async def events() -> AsyncIterator[bytes]:
-        while True:
-            yield await said.get()
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await ClosedStream(events())(scope, receive, send)
-
-    async def receive() -> Message:
-        await ended.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message.get("body", b""))
-        if message["type"] == "http.response.body" and not message["more_body"]:
-            ended.set()
-
+    now_s, follower = NOW.timestamp(), Follower()
     proxy, sign_ins = TrustedProxy([PROXY], ROLES), SignIns(MemoryStore(), TOKEN, lambda: now_s)
-    guard = Guard(app, address="127.0.0.1", sign_ins=sign_ins, proxy=proxy)
-    headers = [(name.encode(), value.encode()) for name, value in (*WHO, ("host", "localhost"))]
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": "/api/events",
-        "query_string": b"",
-        "headers": headers,
-        "client": (PROXY, 1),
-        "asgi": {"spec_version": "2.3"},
-    }
-    serving = asyncio.create_task(guard(scope, receive, send))
+    guard = Guard(follower.app, address="127.0.0.1", sign_ins=sign_ins, proxy=proxy)
+    headers = [(name.encode(), value.encode()) for name, value in WHO]
+    scope = scope_with(*headers, address=PROXY)
+    serving = follower.follow(guard, scope)
     for text in (b"one", b"two", b"three"):
-        said.put_nowait(text)
+        follower.say(text)
         await asyncio.sleep(1)
         now_s += PROXY_STREAM_S / 2
     await asyncio.wait_for(serving, 10)
-    assert sent == [b"", b"one", b"two", b""]
+    assert follower.sent == [b"", b"one", b"two", b""]
 
 
 @pytest.mark.parametrize("url", ["", "https://auth.example.org/logout"])

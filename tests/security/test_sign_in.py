@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.model.errors import StoreUnavailable
@@ -23,7 +21,6 @@ from goclaw_py.model.web_links import secret_hash
 from goclaw_py.ports.store import SignIn
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.store.memory.tables import MemoryDatabase
-from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S, NOTE_S
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
@@ -31,13 +28,14 @@ from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.sign_ins import LASTS, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE
+from tests.security.following import HOME, Follower, scope_with
 from tests.support.apps import lend_api
 from tests.unit.gateway.test_control_post import StoppedClock
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import FORM, HTML, ORIGIN
 
 TOKEN = "a-token-of-thirty-two-characters"
-HOME, ELSEWHERE = "192.0.2.1", "198.51.100.7"
+ELSEWHERE = "198.51.100.7"
 
 
 class CountingStore(MemoryStore):
@@ -168,7 +166,7 @@ async def test_a_sign_in_outlives_a_restart_but_not_the_token(cluster: Cluster) 
 ])  # fmt: skip
 async def test_a_forged_cookie_opens_nothing(cluster: Cluster, value: str) -> None:
     await cluster.first.sign_in()
-    scope = scope_with(value.encode("utf-8"))
+    scope = scope_with((b"cookie", COOKIE.encode() + b"=" + value.encode("utf-8")))
     assert await cluster.first.app.refusal(scope) is not None
 
 
@@ -218,54 +216,23 @@ async def test_without_the_database_who_is_in_stays_and_nobody_else_enters(
     assert not await cluster.first.is_in(cookie)
 
 
-def scope_with(cookie: bytes, path: str = "/api/events") -> dict[str, Any]:
-    headers = [(b"host", b"localhost"), (b"cookie", COOKIE.encode() + b"=" + cookie)]
-    return {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "query_string": b"",
-        "headers": headers,
-        "client": (HOME, 1),
-        "asgi": {"spec_version": "2.3"},
-    }
-
-
 async def test_the_event_stream_of_an_ended_sign_in_ends() -> None:
-    now_s, said = NOW.timestamp(), asyncio.Queue[bytes]()
+    now_s, follower = NOW.timestamp(), Follower()
     store = MemoryStore()
     sign_ins = SignIns(store, TOKEN, lambda: now_s)
     cookie = await sign_ins.begin(settings_actor(HOME), "Firefox")
-    sent, ended = list[bytes](), asyncio.Event()
-
-    async def events() -> AsyncIterator[bytes]:
-        while True:
-            yield await said.get()
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await ClosedStream(events())(scope, receive, send)
-
-    async def receive() -> Message:
-        await ended.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        assert not ended.is_set()
-        sent.append(message.get("body", b""))
-        if message["type"] == "http.response.body" and not message["more_body"]:
-            ended.set()
-
-    guard = Guard(app, address="127.0.0.1", sign_ins=sign_ins)
-    serving = asyncio.create_task(guard(scope_with(cookie.encode()), receive, send))
+    guard = Guard(follower.app, address="127.0.0.1", sign_ins=sign_ins)
+    shown = (b"cookie", f"{COOKIE}={cookie}".encode())
+    serving = follower.follow(guard, scope_with(shown))
     for text in (b"one", b"two"):
-        said.put_nowait(text)
+        follower.say(text)
         now_s += CHECK_S
         await asyncio.sleep(1)
     await store.end_sign_ins()
     now_s += CHECK_S
-    said.put_nowait(b"secret")
+    follower.say(b"secret")
     await asyncio.wait_for(serving, 10)
-    assert sent == [b"", b"one", b"two", b""]
+    assert follower.sent == [b"", b"one", b"two", b""]
 
 
 async def by_page(node: Node, cookie: str, sign_in: str) -> None:

@@ -10,7 +10,6 @@ that a proxy shares; the database away; a revocation while a browser signs in.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -23,16 +22,16 @@ from goclaw_py.model.tokens import PREFIX
 from goclaw_py.model.web_links import secret_hash
 from goclaw_py.ports.store import Token
 from goclaw_py.store.memory import MemoryStore
-from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.checked import CHECK_S, NOTE_S
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.sign_ins import LASTS, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE
+from tests.security.following import HOME, Follower, scope_with
 from tests.unit.web.fakes import NOW
 
 SETTINGS_TOKEN = "a-token-of-thirty-two-characters"
-HOME, ELSEWHERE = "192.0.2.1", "198.51.100.7"
+ELSEWHERE = "198.51.100.7"
 SECRET = PREFIX + "a" * 43
 
 
@@ -97,18 +96,6 @@ def bearer(token: str) -> tuple[bytes, bytes]:
 
 def cookie(secret: str) -> tuple[bytes, bytes]:
     return b"cookie", f"{COOKIE}={secret}".encode()
-
-
-def scope_with(*headers: tuple[bytes, bytes], path: str = "/api/status") -> dict[str, Any]:
-    return {
-        "type": "http",
-        "method": "GET",
-        "path": path,
-        "query_string": b"",
-        "headers": [(b"host", b"localhost"), *headers],
-        "client": (HOME, 1),
-        "asgi": {"spec_version": "2.3"},
-    }
 
 
 @pytest.fixture
@@ -238,35 +225,18 @@ async def test_a_sign_in_lasts_no_longer_than_others(door: Door) -> None:
 async def test_an_event_stream_ends_with_the_token(door: Door, let_in_by: Any) -> None:
     await door.add()
     secret = SECRET if let_in_by is bearer else await sign_in(door)
-    said, sent, ended = asyncio.Queue[bytes](), list[bytes](), asyncio.Event()
-
-    async def events() -> AsyncIterator[bytes]:
-        while True:
-            yield await said.get()
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        await ClosedStream(events())(scope, receive, send)
-
-    async def receive() -> Message:
-        await ended.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        sent.append(message.get("body", b""))
-        if message["type"] == "http.response.body" and not message["more_body"]:
-            ended.set()
-
-    guard = Guard(app, address="127.0.0.1", sign_ins=door.sign_ins)
-    serving = asyncio.create_task(guard(scope_with(let_in_by(secret)), receive, send))
+    follower = Follower()
+    guard = Guard(follower.app, address="127.0.0.1", sign_ins=door.sign_ins)
+    serving = follower.follow(guard, scope_with(let_in_by(secret), path="/api/status"))
     for text in (b"one", b"two"):
-        said.put_nowait(text)
+        follower.say(text)
         door.now_s += CHECK_S
         await asyncio.sleep(1)
     await door.store.revoke_token("grafana")
     door.now_s += CHECK_S
-    said.put_nowait(b"secret")
+    follower.say(b"secret")
     await asyncio.wait_for(serving, 10)
-    assert sent == [b"", b"one", b"two", b""]
+    assert follower.sent == [b"", b"one", b"two", b""]
 
 
 async def test_the_token_of_the_settings_costs_no_statement(door: Door) -> None:
