@@ -463,12 +463,15 @@ async def a_process(
     """A started process with one trusted channel and an echoing agent, unless told otherwise."""
     made = channels or (RecordingChannel(),)
     with TemporaryDirectory(prefix="goclaw-test-") as folder:
+        # Within a folder of its own, so that tests can see what lands beside the workspace.
+        workspace = Path(folder) / "workspace"
+        workspace.mkdir()
         process = kind(
             database=database or MemoryDatabase(),
             ways=ways or Ways(),
             agent=agent or ScriptedAgent(),
             channels={(channel.name, channel.account): channel for channel in made},
-            workspace=Path(folder),
+            workspace=workspace,
             others=others or {},
             spans=spans,
             meter=meter,
