@@ -29,7 +29,7 @@ SIZES = (1, 10, 100)
 CHUNKS = (1, 100, 10_000, 1_000_000)
 _CALM_S = 0.5
 _PAUSE_S = 0.02
-_LIMIT_S = 300.0
+_LIMIT_S = 900.0
 
 
 @contextmanager

@@ -226,6 +226,16 @@ async def test_a_response_in_which_nothing_is_new_ends_the_run(
     assert error.retryable
 
 
+async def test_a_response_in_single_characters_ends_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of them costs a library as much work as a sentence."""
+    monkeypatch.setattr(progress, "MOST_EVENTS", 2_000)
+    error = await failure(EndlessServer(repeated(again=lambda _: chunk({"content": "a"}))), OPENAI)
+    assert "far too long" in error.friendly
+    assert "more than 2,000 events" in str(error)
+
+
 class Body(httpx2.AsyncByteStream):
     """A body that is there at once, in pieces of a size."""
 

@@ -30,6 +30,9 @@ MOST_CALLS: Final = 128
 MOST_PARTS: Final = 1_000
 """The number of texts, thoughts and calls in a response."""
 
+MOST_EVENTS: Final = 250_000
+"""The number of events of a response: a library works on one for up to a millisecond."""
+
 NO_PROGRESS_S = 900.0
 """Seconds without anything new. A server may keep a connection open with empty events for ever."""
 
@@ -62,14 +65,14 @@ class ResponseProgress:
                     self._chars += len(part.args) if isinstance(part.args, str) else 0
                 elif isinstance(part, TextPart | ThinkingPart):
                     self._chars += len(part.content)
-            case _:
-                return
-        if self._chars > MOST_CHARS:
-            raise ResponseTooLong(f"more than {MOST_CHARS:,} characters")
-        if self._calls > MOST_CALLS:
-            raise ResponseTooLong(f"more than {MOST_CALLS:,} tool calls in one response")
-        if self._parts > MOST_PARTS:
-            raise ResponseTooLong(f"more than {MOST_PARTS:,} parts in one response")
+        for number, most, what in (
+            (self._events, MOST_EVENTS, "events"),
+            (self._chars, MOST_CHARS, "characters"),
+            (self._calls, MOST_CALLS, "tool calls"),
+            (self._parts, MOST_PARTS, "parts"),
+        ):
+            if number > most:
+                raise ResponseTooLong(f"more than {most:,} {what} in one response")
 
     @asynccontextmanager
     async def watched(self) -> AsyncGenerator[None]:
