@@ -9,7 +9,7 @@ ARGS   ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare simulate chaos-cluster chaos-telegram chaos-kills clean ledger
+.PHONY: help run tools test check check-deep faults chaos lint types layers lock sbom dist screenshots schema-page bench bench-scheduler bench-inbox bench-gateway bench-telegram bench-agent bench-cron bench-jobs bench-heartbeat bench-api bench-dashboard bench-responses bench-large bench-cluster bench-soak bench-start compare golden simulate chaos-cluster chaos-telegram chaos-kills clean ledger
 
 help:            ## show this help
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 18
@@ -139,6 +139,10 @@ bench-soak: $(VENV)/.ready-bench  ## check for memory growth; ARGS="virtual" or 
 # For example: make compare WITH=HEAD~20 ROUNDS=3 ONLY=telegram,jobs, or QUICK=1 to try it
 compare: $(VENV)/.ready-bench  ## compare speed, start, memory and counters with another commit, in turns
 	@$(BIN)/python -m bench.compare "$(WITH)" $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ONLY),--only "$(ONLY)") $(if $(QUICK),--quick)
+
+# For example: make golden WITH=HEAD~1, before and after moving code about
+golden: $(VENV)/.ready-bench  ## compare all that people read (commands, help, API, pages, chats) with another commit
+	@$(BIN)/python -m bench.golden $(WITH)
 
 clean:           ## remove the environment and caches
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

@@ -40,7 +40,7 @@ _CHANCE: Final = tuple(
         (r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*\b", "MONTH"),
         (r"\b(?:today|tomorrow|yesterday)\b", "DAY"),
         (r"\d+(?:[.,:]\d+)*", "N"),
-        (r"(?:N\s?(?:h|min|s|ms|MB|KB|B|d|days?|hours?|minutes?|seconds?)?\s*)+(?!\w)", "N "),
+        (r"(?:N\s?(?:h|min|m|s|ms|MB|KB|B|d|days?|hours?|minutes?|seconds?)?\s*)+(?!\w)", "N "),
         (r"[ \t─]{2,}", "  "),
     )
 )
