@@ -237,6 +237,7 @@ class Container:
         agent_executor.on_success = self.outages.answered
         self.runner.connect(dispatcher, agent_executor, self.outages, ask)
         self.runner.chains.connect(self.incidents.tell)
+        self.job_module.service.check_scheduling = self.runner.chains.check_scheduling
         self.budget_tracker.connect(self.incidents.tell)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
         self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)

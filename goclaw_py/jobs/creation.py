@@ -92,6 +92,7 @@ def made(
         created_at=now,
         updated_at=now,
         creator=by.creator,
+        chained=by.chained,
     )
     permit(spec, rules.base, by)
     _reachable(rules, spec)
@@ -138,6 +139,14 @@ def changed(
     if rescheduled:
         return replace(after, next_run_at=first_run_at(after.timing(rules.base), now=now))
     return after
+
+
+def reschedules(rules: JobCreationRules, before: Job, after: Job) -> bool:
+    """Return whether an edit lets an active job run at other times, or at all."""
+    if after.state is not JobState.ACTIVE:
+        return False
+    resumes = before.state is not JobState.ACTIVE
+    return resumes or _timing_of(rules, after) != _timing_of(rules, before)
 
 
 def _changed_state(job: Job, change: JobChange, by: Requester, *, rescheduled: bool) -> JobState:

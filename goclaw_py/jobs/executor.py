@@ -313,7 +313,13 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
             loop=loop,
             jobs=self._job_deps.service if schedules else None,
             asker=Requester(
-                job.owner, Maker.MODEL, run.agent, held.target, job.spec.peer, job.creator
+                job.owner,
+                Maker.MODEL,
+                run.agent,
+                held.target,
+                job.spec.peer,
+                job.creator,
+                chained=0 if held.claimed.manual else job.chained + 1,
             ),
             can_ask=True,
         )

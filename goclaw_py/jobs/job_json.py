@@ -52,7 +52,19 @@ def spec_of(given: Mapping[str, object]) -> JobSpec:
 
 def job_of(given: Mapping[str, object]) -> Job:
     """Parse the output of ``job_json``. Raises the errors of ``spec_of``."""
-    return Job(**read_fields(Job, {"maker": Maker.OPERATOR.value, **given}))
+    usual = {"maker": Maker.OPERATOR.value, "chained": chained_in(given.get("spec"))}
+    return Job(**read_fields(Job, {**usual, **given}))
+
+
+def stored_spec(job: Job) -> dict[str, object]:
+    """Return a definition for the database, with ``Job.chained``, for which it has no column."""
+    return spec_json(job.spec) | {"chained": job.chained}
+
+
+def chained_in(stored: object) -> int:
+    """Return the ``Job.chained`` of a ``stored_spec``, 0 if an older release has stored it."""
+    count = stored.get("chained") if isinstance(stored, Mapping) else None
+    return count if isinstance(count, int) else 0
 
 
 def plain(value: object) -> object:
@@ -188,7 +200,7 @@ _READERS: Final[Mapping[str, Callable[[str, object], Any]]] = {
     "notify": _member(Notify),
     "maker": _member(Maker),
     "state": _member(JobState),
-    **dict.fromkeys(("max_runs", "revision", "failures", "runs", "coalesced"), _number),
+    **dict.fromkeys(("max_runs", "revision", "failures", "runs", "coalesced", "chained"), _number),
     **dict.fromkeys(("wake_heartbeat", "paused"), _flag),
     **dict.fromkeys(
         ("not_after", "created_at", "updated_at", "next_run_at", "last_run_at"), _instant

@@ -144,6 +144,7 @@ class Job:
         coalesced: The number of firings while it could not run.
         last_error: The error of the last run, "" if it succeeded.
         creator: The person who requested it in a chat (``person_at``), "" if none.
+        chained: See ``Requester``: of the run that has scheduled it last.
     """
 
     id: JobId
@@ -163,6 +164,7 @@ class Job:
     runs: int = 0
     coalesced: int = 0
     creator: str = ""
+    chained: int = 0
 
     def policy(self, base: JobPolicy) -> JobPolicy:
         """Return its policy; ``base`` is that of the settings."""

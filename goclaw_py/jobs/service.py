@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.common.clock import new_id
 from goclaw_py.common.timezones import zone as zone_named
-from goclaw_py.jobs.creation import JobCreationRules, changed, made, owner_for
+from goclaw_py.jobs.creation import JobCreationRules, changed, made, owner_for, reschedules
 from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.jobs.job_json import job_of
 from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, session_for, slug_for
@@ -69,6 +69,8 @@ class GatewayJobService:
         self._clock = clock
         self._rules = rules
         self._hand = hand
+        self.check_scheduling: Callable[[Requester], Awaitable[None]] = _allow
+        """Raises ``JobError`` if the requester may not let a job run (SPEC AGENT-14)."""
 
     def connect(self, hand: ManualJobRuns) -> None:
         """Set the service that starts manual runs."""
@@ -102,6 +104,7 @@ class GatewayJobService:
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
         """See ``ports.jobs.JobService``. A derived slug gets a number if it is taken."""
+        await self.check_scheduling(by)
         job = await self._made(draft, by)
         for _ in range(_TRIES):
             try:
@@ -124,6 +127,9 @@ class GatewayJobService:
             if change.revision not in (None, before.revision):
                 break
             after = changed(self._rules, before, change, by, now=self._clock.now())
+            if not by.chained or reschedules(self._rules, before, after):
+                await self.check_scheduling(by)
+                after = replace(after, chained=by.chained)
             if after == replace(before, updated_at=after.updated_at):
                 return before
             if await self._store.change_job(after, most=self._most(by)):
@@ -272,6 +278,11 @@ class GatewayJobService:
         now = self._clock.now()
         job_id = JobId(new_id(self._clock))
         return made(self._rules, draft, by, zone, job_id=job_id, now=now)
+
+
+async def _allow(by: Requester) -> None:
+    """Let everybody schedule: outside of a gateway no run does."""
+    del by
 
 
 def _facts(job: Job) -> dict[str, object]:

@@ -233,7 +233,7 @@ class ChatRunExecutor:
         turn.progress.begun = begun
         # Stopped in the meantime by its owner, or a reload has found it before that.
         turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
-        await self.chains.check(turn)
+        chained = await self.chains.check(turn)
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
         steps = [step.rows for step in begun.steps or () if isinstance(step, TakenStep)]
@@ -249,7 +249,7 @@ class ChatRunExecutor:
             system=(speakers.GUIDE,) if turn.peer is PeerKind.GROUP else (),
             # Jobs created here would belong to no chat, and could not be delivered.
             jobs=None if chat is None else self._jobs,
-            asker=maker_in(turn),
+            asker=replace(maker_in(turn), chained=chained),
             take_messages=partial(self._take_messages, turn),
             can_ask=True,
         )

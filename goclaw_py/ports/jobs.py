@@ -32,6 +32,8 @@ class Requester:
         chat: The chat of the request, if any: the default target of new jobs.
         agent: The default agent of new jobs.
         creator: The person in the chat (``person_at``), "" if there is none.
+        chained: The number of turns and runs in a row, up to this one, that no person or program
+            has begun (SPEC AGENT-14).
     """
 
     owner: Owner | None
@@ -40,6 +42,7 @@ class Requester:
     chat: Target | None = None
     peer: PeerKind = PeerKind.DIRECT
     creator: str = ""
+    chained: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from goclaw_py.jobs.execution_models import OccurrenceStatus
 from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import SUBAGENT, Target
 from goclaw_py.model.outcomes import Outcome
 from goclaw_py.ports.store import InboxRow
+from tests.support.store_jobs import a_job, by_hand, claimed_job, kept
 from tests.support.stores import ANN, BOB, A, World, at, end, inbox, new_run
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
@@ -86,3 +88,12 @@ async def test_other_conversations_and_later_turns_do_not_count(world: World) ->
     await turn(world, 2, SUBAGENT)
     await turn(world, 3, SUBAGENT, BOB)
     assert await world.a.chained_turns(first, limit=MOST) == 1
+
+
+async def test_a_claim_knows_what_led_to_its_job(world: World) -> None:
+    """Also a later one, after an edit that somebody else has made."""
+    claimed = await claimed_job(world.a, replace(a_job("tea"), chained=3))
+    assert claimed.job.chained == 3
+    assert await world.b.change_job(replace(await kept(world.b, claimed.job), chained=4))
+    await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
+    assert (await by_hand(world.a, claimed.job)).job.chained == 4

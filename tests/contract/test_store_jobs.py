@@ -111,6 +111,7 @@ async def test_a_job_is_read_as_it_was_stored(world: World, spec: JobSpec) -> No
         next_run_at=None,
         failures=2,
         updated_at=at(0.5),
+        chained=3,
     )
     await added(world.a, job)
     assert await world.b.job(job.id) == job
@@ -197,7 +198,7 @@ async def test_a_change_stores_what_people_decide_and_counts_the_revision(world:
     await added(world.a, a_job("tea"))
     spec = replace(FULL, slug="coffee")
     wanted = replace(a_job("tea", due_at=at(60)), spec=spec, failures=4, updated_at=at(1))
-    wanted = replace(wanted, maker=Maker.MODEL)
+    wanted = replace(wanted, maker=Maker.MODEL, chained=2)
     assert await world.a.change_job(wanted)
     assert await world.b.job(wanted.id) == replace(wanted, revision=2)
     assert await slugs_of(world.a, name="full of") == ["coffee"]

@@ -139,3 +139,14 @@ async def test_one_row_of_the_log_that_cannot_be_read_hides_no_other(
     assert [row.why for row in rows] == [None, "tired", None]
     assert rows[1].definition == {"id": 7, "running": second}
     assert rows[2].definition == {}
+
+
+async def test_what_an_older_release_stored_begins_no_chain(
+    store: PostgresStore, postgres_database: Database
+) -> None:
+    """AGENT-14: the number of turns that led to a job is newer than its definition."""
+    await added(store, replace(JOB, chained=3))
+    async with connection(postgres_database.address) as direct:
+        await direct.fetch("update cron_jobs set spec = spec - 'chained' where id = $1", JOB.id)
+    assert await kept(store, JOB) == JOB
+    assert (await claim_one(store)).job.chained == 0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.jobs.job_json import job_json, job_of, spec_json, spec_of
+from goclaw_py.jobs.job_json import job_json, job_of, spec_json, spec_of, stored_spec
 from goclaw_py.jobs.models import FixedMessage, Job, JobSpec, JobState, Notify, Program, Prompt
 from goclaw_py.jobs.models import TargetKind as Kind
 from goclaw_py.jobs.schedule import At, Cron, Every
@@ -69,6 +69,7 @@ jobs = st.builds(
     failures=st.integers(0, 9),
     runs=st.integers(0, 9),
     coalesced=st.integers(0, 9),
+    chained=st.integers(0, 9),
 )
 
 
@@ -95,6 +96,17 @@ MINIMAL: dict[str, object] = {
 
 def test_what_is_missing_has_its_default_and_what_is_not_known_is_ignored() -> None:
     assert spec_of(MINIMAL | {"invented": 1}) == JobSpec("x", Cron("@daily"), "UTC", Prompt("hi"))
+
+
+@pytest.mark.parametrize(("given", "count"), [(4, 4), (None, 0), ("7", 0), ([], 0)])
+def test_a_row_of_the_database_has_the_number_of_turns_in_its_definition(
+    given: object, count: int
+) -> None:
+    job = Job(JobId("x"), Owner("x"), Maker.MODEL, spec_of(MINIMAL), NOW, NOW, chained=4)
+    row = {key: value for key, value in job_json(job).items() if key != "chained"}
+    assert job_of(row | {"spec": stored_spec(job)}) == job
+    assert job_of(row | {"spec": stored_spec(job) | {"chained": given}}).chained == count
+    assert job_of(row).chained == 0
 
 
 @pytest.mark.parametrize(("key", "values"), [

@@ -113,6 +113,7 @@ class MemoryJobs(MemoryPart):
             state=job.state,
             failures=job.failures,
             next_run_at=job.next_run_at,
+            chained=job.chained,
             revision=known.revision + 1,
         )
         self._db.cron.put(changed)

@@ -17,7 +17,7 @@ from goclaw_py.jobs.execution_models import (
     UnreportedOccurrence,
     Why,
 )
-from goclaw_py.jobs.job_json import job_json
+from goclaw_py.jobs.job_json import chained_in, job_json, stored_spec
 from goclaw_py.jobs.models import Job, JobSpec, JobState
 from goclaw_py.jobs.schedule import schedule_json
 from goclaw_py.model.errors import BadJob
@@ -38,6 +38,7 @@ def packed(job: Job) -> str:
     target = job.spec.target
     place = rows.TargetColumns.of(target if isinstance(target, Target) else None)
     line = job_json(job) | {
+        "spec": stored_spec(job),
         "slug": job.spec.slug,
         "name": job.spec.name,
         "search_text": job_rules.words(job.spec.slug, job.spec.name),
@@ -61,15 +62,16 @@ def job(row: Row) -> Job:
         spec = job_reading.salvaged(
             orjson.loads(row["spec"]), slug=row["slug"], created_at=row["created_at"]
         )
-        return replace(_job(row, spec, maker), last_error=str(flaw))
+        return replace(_job(row, spec, maker, chained=0), last_error=str(flaw))
 
 
 def readable_job(row: Row) -> Job:
     """Convert a row of ``cron_jobs``. Raises ``BadJob`` if it cannot be read."""
-    spec = job_reading.read_spec(orjson.loads(row["spec"]))
+    stored = orjson.loads(row["spec"])
+    spec = job_reading.read_spec(stored)
     if row["maker"] not in {*Maker}:
         raise job_reading.unreadable(BadJob("maker", f"is {row['maker']!r}"))
-    return _job(row, spec, Maker(row["maker"]))
+    return _job(row, spec, Maker(row["maker"]), chained=chained_in(stored))
 
 
 def is_readable(row: Row) -> bool:
@@ -81,7 +83,7 @@ def is_readable(row: Row) -> bool:
     return True
 
 
-def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
+def _job(row: Row, spec: JobSpec, maker: Maker, *, chained: int) -> Job:
     return Job(
         id=JobId(row["id"]),
         owner=Owner(row["owner"]),
@@ -100,6 +102,7 @@ def _job(row: Row, spec: JobSpec, maker: Maker) -> Job:
         runs=row["runs"],
         coalesced=row["coalesced"],
         creator=row["creator"],
+        chained=chained,
     )
 
 
