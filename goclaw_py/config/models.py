@@ -162,8 +162,8 @@ class RunSettings(Section):
     max_children: Annotated[int, Whole(1, 1000)] = 8
     """the maximum number of unfinished runs that one run may have started"""
     max_chained_turns: Annotated[int, Whole(0)] = 10
-    """the maximum number of turns in a row of a conversation that results of subagents begin,
-    without a message of a person; 0: no limit"""
+    """the maximum number of turns and runs in a row that only results of subagents begin, or runs
+    of jobs schedule, without a person; 0: no limit"""
 
 
 class Shutdown(Section):

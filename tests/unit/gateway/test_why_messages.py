@@ -19,6 +19,7 @@ from goclaw_py.model.errors import (
 )
 from goclaw_py.model.explanation import Explanation
 from goclaw_py.model.messages import InboundMessage
+from goclaw_py.model.outcomes import Trigger
 from goclaw_py.model.run_events import ToolStarted
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
@@ -360,6 +361,23 @@ async def stopped_in_the_outbox() -> Explanation:
 async def over_budget() -> Explanation:
     ways = replace(AT_ONCE, limits=Limits(run=Budget(seconds=10)))
     return await after_the_answer(ScriptedAgent(Block()), ways)
+
+
+@CASES.question("The bot says that it stopped after ten results of subagents")
+@CASES.answer("ended.chain_limit", "too many turns in a row began without a person",
+              "goclaw usage")  # fmt: skip
+async def chain_ended() -> Explanation:
+    async def spawn(request: RunRequest, _emit: Emit) -> str:
+        await here(request).children.spawn("work", "part")
+        return "and on"
+
+    def choose(request: RunRequest) -> Step:
+        return Do(spawn) if request.trigger is Trigger.CHAT else Say("done")
+
+    async with a_process(ScriptedAgent(otherwise=choose), AT_ONCE) as gateway:
+        await gateway.say("go")
+        await until(lambda: "I stopped here" in "".join(gateway.channel.texts()))
+        return await ask(gateway, ANN)
 
 
 # ---------------------------------------------------------------------------- twice
