@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from goclaw_py.jobs.models import JobState, Prompt
 from goclaw_py.model.errors import AgentError, ToolFailed
 from goclaw_py.model.outcomes import Trigger
 from goclaw_py.ports.agent import Emit, RunRequest
@@ -27,7 +28,7 @@ from goclaw_py.tools.schedule_arguments import Figures
 from goclaw_py.tools.schedules import schedule_tools
 from tests.support.harness import GatewayProcess, Ways, a_process, here, until
 from tests.support.heartbeat_gateway import heartbeat_gateway, write
-from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, every, make, service, setup
+from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, every, make, service, setup, stored
 
 MOST = 10
 RUNS_MAY_SCHEDULE = Ways(jobs=setup(tools_in_runs=True))
@@ -155,14 +156,13 @@ class Chain:
         return "begun"
 
 
-async def went_on(gateway: GatewayProcess, chain: Chain) -> Chain:
+async def begins(gateway: GatewayProcess) -> None:
     """Let a person begin a chain, and wait for long."""
     await gateway.say("go")
     await asyncio.sleep(LONG_S)
-    return chain
 
 
-# ---------------------------------------------------------------------------- the law
+# ---------------------------------------------------------------------------- the promise
 
 
 @pytest.mark.parametrize("way", ONE_BY_ONE, ids=lambda way: way.__name__)
@@ -171,7 +171,7 @@ async def test_a_chain_of_jobs_ends(way: Way, turns_first: int) -> None:
     """Turns that subagents begin and runs of jobs are counted together."""
     chain = Chain(way, turns_first)
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE) as gateway:
-        await went_on(gateway, chain)
+        await begins(gateway)
         assert chain.turns + chain.runs == max(MOST, turns_first)
         assert len(chain.refused) == (turns_first < MOST)
 
@@ -181,7 +181,7 @@ async def test_a_job_that_recurs_schedules_itself_some_times_only(way: Way) -> N
     """It runs on as it was scheduled last, as a job of a person does."""
     chain = Chain(way)
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE) as gateway:
-        await went_on(gateway, chain)
+        await begins(gateway)
         assert chain.scheduled == MOST - 1
         assert chain.refused
 
@@ -189,7 +189,7 @@ async def test_a_job_that_recurs_schedules_itself_some_times_only(way: Way) -> N
 async def test_the_model_reads_why_and_what_to_do() -> None:
     chain = Chain(creates_one)
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE) as gateway:
-        await went_on(gateway, chain)
+        await begins(gateway)
         (sentence,) = chain.refused
         assert sentence == (
             "schedule: 10 turns in a row began without a person, so this run can schedule nothing "
@@ -202,7 +202,7 @@ async def test_the_owners_are_warned_once() -> None:
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE) as gateway:
         await gateway.ask("hello", chat="bob")
         for _ in range(2):
-            await went_on(gateway, chain)
+            await begins(gateway)
         assert len(chain.refused) == 2
         _, warning = gateway.channel.texts("bob")
         assert "Agent main went on by itself in jobs of telegram:direct:ann: 10 turns" in warning
@@ -212,7 +212,7 @@ async def test_the_owners_are_warned_once() -> None:
 async def test_a_person_who_changes_the_job_lets_it_go_on() -> None:
     chain = Chain(changes_its_own_cadence)
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE) as gateway:
-        await went_on(gateway, chain)
+        await begins(gateway)
         (job,) = gateway.database.cron.jobs.values()
         assert job.chained == MOST - 1
         await service(gateway).edit(job.id, JobChange(name="mine"), OPERATOR)
@@ -223,12 +223,36 @@ async def test_a_person_who_changes_the_job_lets_it_go_on() -> None:
 async def test_a_run_that_a_person_starts_begins_to_count_again() -> None:
     chain = Chain(moves_itself)
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE) as gateway:
-        await went_on(gateway, chain)
+        await begins(gateway)
         assert chain.runs == MOST
         (job,) = gateway.database.cron.jobs.values()
         await service(gateway).run_now(job.id, OPERATOR)
         await asyncio.sleep(LONG_S)
         assert chain.runs == 2 * MOST + 1
+
+
+@pytest.mark.parametrize(
+    ("state", "change", "count"),
+    [
+        (JobState.ACTIVE, JobChange(schedule=every(90)), 5),
+        (JobState.ACTIVE, JobChange(schedule=every(90), state=JobState.PAUSED), 0),
+        (JobState.ACTIVE, JobChange(state=JobState.PAUSED), 0),
+        (JobState.ACTIVE, JobChange(payload=Prompt("else")), 0),
+        (JobState.PAUSED, JobChange(state=JobState.ACTIVE), 5),
+        (JobState.PAUSED, JobChange(schedule=every(90)), 0),
+        (JobState.PAUSED, JobChange(name="else"), 0),
+    ],
+)
+async def test_an_edit_counts_if_the_job_then_runs_at_other_times(
+    state: JobState, change: JobChange, count: int
+) -> None:
+    run = replace(IN_CHAT, chained=5)
+    async with a_process(ways=RUNS_MAY_SCHEDULE) as gateway:
+        job = await make(gateway, Wanted(every(60)), IN_CHAT)
+        if state is JobState.PAUSED:
+            await service(gateway).edit(job.id, JobChange(state=state), IN_CHAT)
+        assert (await service(gateway).edit(job.id, change, run)).chained == count
+        assert (await stored(gateway, job)).chained == count
 
 
 @pytest.mark.parametrize("changed", ["goal", "name", "paused"])
@@ -237,8 +261,7 @@ async def test_what_schedules_nothing_is_not_counted(changed: str) -> None:
 
     async def notes(request: RunRequest) -> None:
         (own,) = (await jobs_of(request)).values()
-        given = {"goal": request.run_id, "name": request.run_id}
-        change = {changed: given[changed]} if changed in given else {"status": "paused"}
+        change = {"status": changed} if changed == "paused" else {changed: request.run_id}
         await use(request, "edit", schedule_id=own, **change)
 
     chain = Chain(notes)
@@ -267,7 +290,6 @@ async def test_each_run_of_a_persons_job_may_create_one() -> None:
 
 
 async def test_a_restart_does_not_begin_to_count_again() -> None:
-    """Nor does a run that fails, and runs again."""
     database, chain = MemoryDatabase(), Chain(creates_one)
     async with a_process(chain.agent(), RUNS_MAY_SCHEDULE, database=database) as before:
         await before.say("go")
@@ -290,7 +312,7 @@ async def test_a_run_that_runs_again_counts_as_one_run() -> None:
         return chain.agent().otherwise(request)
 
     async with a_process(ScriptedAgent(otherwise=choose), RUNS_MAY_SCHEDULE) as gateway:
-        await went_on(gateway, chain)
+        await begins(gateway)
         assert len(failed) == chain.runs == MOST
 
 
@@ -298,7 +320,7 @@ async def test_a_run_that_runs_again_counts_as_one_run() -> None:
 async def test_the_limit_is_a_setting(most: int, runs: int) -> None:
     chain = Chain(creates_one)
     async with a_process(chain.agent(), replace(RUNS_MAY_SCHEDULE, max_chained_turns=most)) as one:
-        await went_on(one, chain)
+        await begins(one)
         assert chain.runs == runs if most else chain.runs >= runs
 
 
