@@ -20,6 +20,7 @@ from goclaw_py.app.systemd import managed
 from goclaw_py.app.tracing import tracing
 from goclaw_py.app.warm_up import WarmUp
 from goclaw_py.config.models import Settings
+from goclaw_py.model.actors import acting, acts
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.terminals import Terminals
 from goclaw_py.web.sockets import listen_unix, socket_path
@@ -55,11 +56,16 @@ class Signals:
                 loop.remove_signal_handler(number)
 
     def behind(self, front: Front) -> Front:
-        """Wrap ``front``, which may handle SIGINT itself; our handlers are restored at its end."""
+        """Wrap ``front``, which may handle SIGINT itself; our handlers are restored at its end.
+
+        Who has started the gateway is who acts in the foreground.
+        """
+        starter = acting()
 
         async def fronted(control: Control, terminals: Terminals) -> None:
             try:
-                await front(control, terminals)
+                with acts(starter):
+                    await front(control, terminals)
             finally:
                 # The shutdown has begun: the next signal ends its waiting.
                 self.stop.set()
@@ -122,7 +128,9 @@ async def run_gateway(
         mark_names(service.name_of)
         shown = None if front is None else signals.behind(front)
         greet = greet or partial(_say_all, say)
-        await service.run(listener, signals.stop, signals.hurry, greet, shown, web)
+        # What the gateway does from now on, it does for others than who has started it.
+        with acts(None):
+            await service.run(listener, signals.stop, signals.hurry, greet, shown, web)
         return 0
 
 

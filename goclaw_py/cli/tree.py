@@ -62,8 +62,6 @@ PLACES: Final = {
 The line is here so that ``--help`` need not import all commands; a test compares it.
 """
 
-_GATEWAY: Final = "goclaw run"
-
 _IDS: Final = {"ignore_unknown_options": True}
 """Ids of groups begin with a minus, so they look like options."""
 
@@ -115,9 +113,6 @@ def _prepare(command: Any) -> None:
             if any("\ud800" <= char <= "\udfff" for text in texts for char in text):
                 refused = "is not text in the encoding of this terminal"
                 raise typer.BadParameter(refused, ctx=ctx, param=param)
-        if ctx.command_path == _GATEWAY:
-            # What it does later, it does for others.
-            return invoke(ctx)
         with acts(command_actor(ctx)):
             return invoke(ctx)
 

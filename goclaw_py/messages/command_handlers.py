@@ -16,7 +16,7 @@ from goclaw_py.messages.cancellation import RunCanceller
 from goclaw_py.messages.heartbeat_commands import HeartbeatCommands
 from goclaw_py.messages.job_commands import JobCommands
 from goclaw_py.messages.remote_cancellation import RemoteCanceller
-from goclaw_py.messages.stop_answers import StopAnswers, names_of, person_of, with_unread
+from goclaw_py.messages.stop_answers import StopAnswers, author_of, names_of, with_unread
 from goclaw_py.model.actors import acts
 from goclaw_py.model.chat_commands import (
     AccessButton,
@@ -148,7 +148,7 @@ class CommandHandlers:
         elif command is None:
             answer = texts.EMPTY_MESSAGE
         else:
-            with acts(person_of(message)):
+            with acts(author_of(message)):
                 answer = await self._do(command, row)
         if isinstance(answer, str):
             text = with_unread(answer, message) if answer else ""

@@ -14,7 +14,8 @@ from goclaw_py.chats.name_cache import NameCache
 from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.common.lru import LruCache
 from goclaw_py.common.text import first_words, visible_line
-from goclaw_py.model.chat_commands import split_new
+from goclaw_py.model.actors import acting
+from goclaw_py.model.chat_commands import our_command_of, split_new
 from goclaw_py.model.command_text import command_head
 from goclaw_py.model.display_names import KnownNames, shown_name
 from goclaw_py.model.messages import (
@@ -137,7 +138,7 @@ class IngressFilter:
     def _sort_one(self, arrived: Inbound, result: ClassifiedMessages) -> None:
         match arrived:
             case InboundMessage():
-                self._sort(self._whole(arrived), result)
+                self._sort(self._whole(self._by_actor(arrived)), result)
             case ChatMigrated():
                 # What comes behind it in the batch is of the new chat already.
                 old, new = _places(arrived)
@@ -153,6 +154,17 @@ class IngressFilter:
                     result.events.append(arrived)
             case _:
                 assert_never(arrived)
+
+    def _by_actor(self, message: InboundMessage) -> InboundMessage:
+        """Return a message with who has sent it, whatever its channel says (SPEC SEC-9).
+
+        Nobody on channels whose people are not all operators: there the chat names them. Nor what
+        is no command: it changes nothing that is recorded.
+        """
+        by = acting() if self._policies.rules(message.target).access.trusted else None
+        if by is not None and our_command_of(message) is None:
+            by = None
+        return message if message.by == by else replace(message, by=by)
 
     async def enter(self, batch: ClassifiedMessages) -> None:
         """Store chats and topics; may be repeated. Raises ``StoreUnavailable``."""

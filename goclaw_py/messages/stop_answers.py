@@ -186,7 +186,7 @@ class StopAnswers:
         await self.audit.record(
             "session.stop_all" if command.everything else "session.stop",
             f"session {stopped.session}" if stopped.session else "",
-            by=person_of(message),
+            by=author_of(message),
             after={name: number for name, number in found.items() if number},
             result=OK if did.refused is None else "not allowed: the runs are those of others",
         )
@@ -318,12 +318,14 @@ class StopAnswers:
                 return
 
 
-def person_of(message: InboundMessage) -> Actor:
-    """Return the person who wrote a message or pressed a button, with the chat.
+def author_of(message: InboundMessage) -> Actor:
+    """Return who wrote a message or pressed a button, with the chat.
 
     Names can be chosen by anybody, so the id comes first.
     """
     where = message.target
+    if message.by is not None:
+        return replace(message.by, via=f"{message.by.via} {target_text(where)}".lstrip())
     shown = f"{person_at(where, message.of_whom)} {access_texts.name(message.sender)}"
     return Actor(ActorKind.PERSON, shown, via=target_text(where))
 

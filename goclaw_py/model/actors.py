@@ -63,8 +63,8 @@ def acting() -> Actor | None:
 
 
 @contextmanager
-def acts(actor: Actor) -> Iterator[None]:
-    """Let an actor be that of the work in the block, and of tasks that begin in it."""
+def acts(actor: Actor | None) -> Iterator[None]:
+    """Let an actor, or nobody, be that of the work in the block, and of tasks that begin in it."""
     before = _acting.set(actor)
     try:
         yield

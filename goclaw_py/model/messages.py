@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
+from goclaw_py.model.actors import Actor
 from goclaw_py.model.ids import AgentName, HeartbeatRunId, OccurrenceId, RunId
 from goclaw_py.model.values import value
 
@@ -116,6 +117,9 @@ class InboundMessage:
         asker: The sender whose task created it then, "" if unknown.
         agent: The agent that answers in place of that of the settings. Only a channel whose people
             are all operators may choose it; it is ignored on others.
+        by: Who has sent the command or pressed the button, if that was known; None on channels
+            whose people are not all operators. It is set where messages come in, not by
+            channels (SPEC SEC-9).
     """
 
     external_id: str
@@ -144,6 +148,7 @@ class InboundMessage:
     agent: AgentName | None = None
     formatted: str = ""
     quoted_files: tuple[Attachment, ...] = ()
+    by: Actor | None = None
 
     @property
     def markdown(self) -> str:

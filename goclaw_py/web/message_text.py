@@ -93,6 +93,7 @@ PLAIN: Final[Mapping[str, str]] = {
 """The strings that say nothing of what people and agents have written."""
 
 TEXT: Final[Mapping[str, str]] = {
+    "Actor": "name via",
     "AuditEntry": "kind actor role via node action subject before after result",
     "ApprovalContext": "chat request job",
     "ApprovalRequest": "arguments",

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind
 from goclaw_py.model.errors import Fenced
 from goclaw_py.model.ids import NodeId, RunId, SessionKey
 from goclaw_py.model.messages import Target
@@ -65,6 +66,21 @@ async def test_a_batch_comes_back_in_its_order_with_rising_ids(world: World) -> 
     row = (await world.b.claim_pending(A, now=T0, places=PLACES))[0]
     assert (row.message, row.session) == (message(5), key_of(ANN))
     assert (row.agent, row.kind) == ("default", InboxKind.MESSAGE)
+
+
+async def test_who_has_sent_a_message_comes_back_with_it_and_is_not_shown(world: World) -> None:
+    """SEC-9: another node, or the next process, executes a command as that of the same actor."""
+    ben = Actor(ActorKind.TOKEN, "ben\x00", AccessRole.OPERATOR, reads_text=False, via="192.0.2.1")
+    clean = replace(ben, name="ben\ufffd")
+    typed = replace(inbox(1), message=replace(message(1), by=ben))
+    plain = replace(inbox(2), message=replace(message(2), by=Actor(ActorKind.COMMAND_LINE, "")))
+    stored = (await world.a.accept([typed, plain, inbox(3)], node=A, now=T0)).rows
+    assert [row.message.by for row in stored] == [clean, plain.message.by, None]
+    await world.a.leave(A, now=T0)
+    claimed = await todo(world, B)
+    assert [row.message for row in claimed] == [row.message for row in stored]
+    shown = await world.a.dead_letters(ended=False, limit=5)
+    assert [one.row.message.by for one in shown] == [None] * 3
 
 
 async def test_a_message_that_is_offered_again_falls_out(world: World) -> None:

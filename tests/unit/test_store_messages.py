@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind
 from goclaw_py.model.messages import (
     Attachment,
     Button,
@@ -68,6 +69,15 @@ INBOUND = {
     "topic_name": words,
     "source": words,
     "agent": maybe,
+    "by": st.none()
+    | st.builds(
+        Actor,
+        st.sampled_from(ActorKind),
+        words,
+        st.none() | st.sampled_from(AccessRole),
+        st.booleans(),
+        words,
+    ),
 }
 OUTBOUND = {
     "target": targets,

@@ -31,8 +31,13 @@ WRITE_S: Final = 5.0
 
 _MOST_SUBJECT: Final = 500
 
-_recording: ContextVar[asyncio.Task[Any] | None] = ContextVar("recording", default=None)
-"""The task in which an action is recorded: what it calls in turn is part of it."""
+_recording: ContextVar[tuple[asyncio.Task[Any] | None, Actor | None] | None] = ContextVar(
+    "recording", default=None
+)
+"""The task in which an action is recorded, and its actor: what it calls in turn is part of it.
+
+In the same task commands of others may be executed that have waited; these are no part of it.
+"""
 
 
 class StoredAuditLog:
@@ -138,14 +143,12 @@ class _Recorded:
         self, method: Callable[..., Awaitable[T]], change: Change
     ) -> Callable[..., Awaitable[T]]:
         async def called(*args: Any, **kwargs: Any) -> T:
-            actor = acting()
-            is_part = _recording.get() is asyncio.current_task()
-            by_person = actor is not None and actor.kind is ActorKind.PERSON
-            if is_part or (self._in_chats and not by_person):
+            here = asyncio.current_task(), acting()
+            if _recording.get() == here or (self._in_chats and acting() is None):
                 return await method(*args, **kwargs)
             given = inspect.signature(method).bind(*args, **kwargs)
             given.apply_defaults()
-            reset = _recording.set(asyncio.current_task())
+            reset = _recording.set(here)
             try:
                 return await self._call(method, change, given)
             finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
@@ -127,6 +127,11 @@ class Unanswered:
     outcome: Outcome | None = None
     reason: Reason | None = None
     asking_run: RunId | None = None
+
+    def __post_init__(self) -> None:
+        """Leave out who has sent the message: the audit log says it, to admins only (SEC-9)."""
+        if self.message.by is not None:
+            object.__setattr__(self, "message", replace(self.message, by=None))
 
 
 @dataclass(frozen=True, slots=True)

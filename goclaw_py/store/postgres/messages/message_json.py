@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind
 from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
 from goclaw_py.model.messages import (
     AMENDED,
@@ -106,6 +107,7 @@ def inbound(text: str) -> InboundMessage:
         agent=get("agent"),
         formatted=get("formatted", ""),
         quoted_files=tuple(map(_attachment, get("quoted_files", ()))),
+        by=_actor(get("by")),
     )
 
 
@@ -148,6 +150,13 @@ def _person(given: _Json) -> Sender:
 
 def _sender(given: _Json | None) -> Sender | None:
     return None if given is None else _person(given)
+
+
+def _actor(given: _Json | None) -> Actor | None:
+    if given is None:
+        return None
+    role = None if given["role"] is None else AccessRole(given["role"])
+    return Actor(ActorKind(given["kind"]), given["name"], role, given["reads_text"], given["via"])
 
 
 def _target(given: _Json) -> Target:
