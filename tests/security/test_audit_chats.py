@@ -14,6 +14,7 @@ import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, cast
 
 import httpx
@@ -21,8 +22,11 @@ import pytest
 
 from channels.console import ConsoleChannel, WebChannel
 from channels.telegram.adapter import TelegramChannel
+from goclaw_py.app import gateway as app_gateway
+from goclaw_py.app.service import Service
+from goclaw_py.config import load
 from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
+from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acting, acts
 from goclaw_py.model.approvals import ApprovalRequest
 from goclaw_py.model.chat_commands import approval_buttons, stop_data
 from goclaw_py.model.errors import ApprovalNeeded, StoreUnavailable
@@ -30,7 +34,9 @@ from goclaw_py.model.run_steps import DecisionStep
 from goclaw_py.model.session_keys import DirectPolicy
 from goclaw_py.model.web_links import secret_hash
 from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.ports.control import Control
 from goclaw_py.ports.store import AuditEntry, SignInMethod, Token
+from goclaw_py.ports.terminals import Terminals
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
@@ -38,6 +44,7 @@ from goclaw_py.web.command_line import command_headers, from_commands
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.signin import COOKIE
+from tests.integration.test_hooks import Database
 from tests.support.apps import lend_api
 from tests.support.harness import GatewayProcess, Ways, a_process, message
 from tests.support.jobs import setup
@@ -236,6 +243,37 @@ async def test_a_button_names_who_has_pressed_it(way: str, button: str) -> None:
         entry = await desk.entry()
     assert entry.action == ("approval.decide" if button == "approve" else "session.stop")
     assert who(entry) == WAYS[way]
+
+
+@pytest.mark.real_time
+async def test_who_starts_a_gateway_types_in_its_terminal_and_does_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``goclaw run`` and ``goclaw chat``: what the gateway does, it does for others."""
+    seen: list[Actor | None] = []
+    entries: list[AuditEntry] = []
+
+    class NotingService(Service):
+        async def run(self, *given: Any) -> None:
+            seen.append(acting())
+            await super().run(*given)
+
+    async def front(control: Control, terminals: Terminals) -> None:
+        await terminals.say("desk", "m1", "/queue steer")
+        while not entries:
+            await asyncio.sleep(0.01)
+            entries.extend(await control.audit_entries())
+
+    monkeypatch.setattr(app_gateway, "Database", Database)
+    monkeypatch.setattr(app_gateway, "Service", NotingService)
+    # It would take the log away from pytest.
+    monkeypatch.setattr(app_gateway, "configure", lambda *_, **__: None)
+    home = {"GOCLAW_HOME": str(tmp_path), "HOME": str(tmp_path), "GOCLAW_WEB__API": "false"}
+    with acts(ROOT):
+        async with asyncio.timeout(20):
+            await app_gateway.run_gateway(load(None, home), say=lambda _line: None, front=front)
+    assert seen == [None]
+    assert [who(one) for one in entries] == [BY_ROOT]
 
 
 # ---------------------------------------------------------------------------- later, elsewhere

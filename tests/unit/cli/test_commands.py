@@ -16,6 +16,7 @@ import pytest
 from goclaw_py.cli import composition
 from goclaw_py.cli.system import gateway as gateway_command
 from goclaw_py.config import Settings
+from goclaw_py.model.actors import Actor, ActorKind, acting
 from goclaw_py.model.errors import StoreUnavailable
 from goclaw_py.model.ids import AgentName, LaneName, NodeId
 from goclaw_py.model.run_events import Usage
@@ -266,6 +267,7 @@ class Runs:
     def __init__(self) -> None:
         self.front: object = "never asked"
         self.error: Exception | None = None
+        self.by: Actor | None = None
 
     def __call__(
         self,
@@ -276,6 +278,7 @@ class Runs:
     ) -> int:
         self.front = front
         self.may_migrate = may_migrate
+        self.by = acting()
         if self.error is not None:
             raise self.error
         return 1
@@ -290,6 +293,8 @@ def test_run_chats_only_where_asked_to(goclaw: Shell, monkeypatch: pytest.Monkey
     assert not runs.may_migrate
     goclaw("run", "--console")
     assert callable(runs.front)
+    assert runs.by is not None
+    assert (runs.by.kind, runs.by.via) == (ActorKind.COMMAND_LINE, "goclaw run --console")
     runs.error = StoreUnavailable("no database")
     assert goclaw("run") == Done(3, "", "goclaw: no database\n")
 
