@@ -49,6 +49,24 @@ async def test_pages_follow_each_other_without_gap_or_overlap(world: World) -> N
     assert [one.subject for one in (*first, *rest)] == [f"job {n}" for n in (4, 3, 2, 1, 0)]
 
 
+async def test_order_and_pages_are_by_time_whenever_entries_are_stored(world: World) -> None:
+    """A node may store one later than another node's that was done after it."""
+    last, first = replace(EDIT, at=T0 + DAY, subject="last"), replace(EDIT, subject="first")
+    await stored(world, last, first, replace(first, subject="second"))
+    seen: list[str] = []
+    before: int | None = None
+    while found := await world.b.audit_entries(limit=1, before=before):
+        seen, before = [*seen, found[0].subject], found[0].id
+    assert seen == ["last", "second", "first"]
+
+
+async def test_before_an_entry_that_retention_has_deleted_is_none(world: World) -> None:
+    old = (await stored(world, EDIT))[0].id
+    await stored(world, STOP)
+    await world.a.sweep_audit(before=T0 + DAY)
+    assert await world.b.audit_entries(before=old) == []
+
+
 @pytest.mark.parametrize(
     ("only", "matches"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from goclaw_py.store.postgres import Connection, connection
@@ -80,13 +81,19 @@ insert into heartbeat_events (agent, text, at)
 select 'agent' || n, 'x', 'epoch' from generate_series(1, 20000) as n;
 insert into heartbeat_items (agent, key, done_at)
 select 'agent' || n % 999, n::text, 'epoch' from generate_series(1, 20000) as n;
+insert into audit (at, kind, actor, role, via, node, action, subject, result)
+select
+    timestamptz 'epoch' + n * interval '26 min', 'person', 'Ann', '', 'x', 'n', 'session.stop', 'x',
+    'ok'
+from generate_series(1, 20000) as n;
 """
 LARGE = (
     "sessions", "history", "inbox", "outbox", "runs", "cron_jobs", "job_runs", "heartbeat_runs",
-    "heartbeat_events", "message_counts",
+    "heartbeat_events", "message_counts", "audit",
 )  # fmt: skip
 
 ABOUT_FEW = {
+    "audit": set(queries("audit")),
     "heartbeat_runs": set(queries("heartbeat_runs")) - {"retarget"},  # once in the life of a chat
     "jobs": {"add", "named", "job", "lock", "with_slug", "with_id", "slugs", "rename_in_log"},
     "moves": {"merge_history", "rename_payers"},
@@ -103,6 +110,8 @@ ABOUT_FEW = {
 }  # fmt: skip
 
 INDEXES = {
+    "audit.list": "using audit_by_time",
+    "audit.sweep": "using audit_by_time",
     "heartbeat_runs.log": "using heartbeat_runs_newest",
     "heartbeat_runs.sweep_log": "using heartbeat_runs_newest",
     "heartbeat_runs.undelivered": "outbox_dead_alerts",
@@ -195,3 +204,34 @@ async def test_open_rows_are_found_without_reading_the_finished_ones(
                 rows = await direct.fetch("explain " + query)
                 lines = "\n".join(row["QUERY PLAN"] for row in rows)
                 assert f"Seq Scan on {table}" not in lines, query
+
+
+AUDIT_PAGES = {
+    "the newest": "50, null, null, null, null, null, null",
+    "behind an entry in the middle": "50, 10000, null, null, null, null, null",
+    "a week without entries": "50, null, null, null, null, '1971-01-01', null",
+    "a week, by who": "50, null, 'grafana', null, null, '1970-12-20', null",
+    "a week, by action": "50, null, null, 'job', null, '1970-12-20', null",
+    "a week, by subject": "50, null, null, null, 'news', '1970-12-20', null",
+    "a week long ago, by all": "50, null, 'x', 'job', 'y', '1970-02-01', '1970-02-08'",
+}
+
+
+async def test_a_page_of_the_audit_log_reads_the_entries_of_its_time_only(
+    postgres_database: Database,
+) -> None:
+    """Also if few of them match: an order by id would read a year of entries for them."""
+    async with connection(postgres_database.address) as direct:
+        await direct.script("set plan_cache_mode = force_generic_plan; set enable_seqscan = off")
+        await fill(direct)
+        await direct.script("vacuum analyze audit")
+        await direct.script(f"prepare list as {queries('audit')['list']}")
+        read = {}
+        for name, arguments in AUDIT_PAGES.items():
+            row = await direct.row(
+                f"explain (analyze, buffers, format json) execute list ({arguments})"
+            )
+            assert row is not None
+            page = orjson.loads(row["QUERY PLAN"])[0]["Plan"]
+            read[name] = page["Shared Hit Blocks"] + page["Shared Read Blocks"]
+    assert {name: pages for name, pages in read.items() if pages > 30} == {}

@@ -81,4 +81,7 @@ class AuditStore(AuditWriter, Protocol):
     async def audit_entries(
         self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
     ) -> list[AuditEntry]:
-        """Return entries, the newest first, those before the entry ``before``."""
+        """Return entries, the newest first, those before the entry ``before``.
+
+        Without that entry there are none: retention deletes the oldest ones.
+        """

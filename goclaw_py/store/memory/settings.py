@@ -68,9 +68,15 @@ class MemoryAudit(MemoryPart):
     async def audit_entries(
         self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
     ) -> list[AuditEntry]:
-        newest_first = reversed(self._db.audit)
-        found = (one for one in newest_first if before is None or one.id < before)
+        found = sorted(self._db.audit, key=_place, reverse=True)
+        if before is not None:
+            place = next((_place(one) for one in found if one.id == before), None)
+            found = [one for one in found if place is not None and _place(one) < place]
         return [one for one in found if _matches(one, only)][:limit]
+
+
+def _place(one: AuditEntry) -> tuple[datetime, int]:
+    return one.at, one.id
 
 
 def _stored(facts: Facts | None) -> Facts | None:

@@ -7,7 +7,6 @@ import orjson
 from goclaw_py.common.storable import storable_json
 from goclaw_py.ports.store.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Facts
 from goclaw_py.store.postgres import rows
-from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries
@@ -28,7 +27,7 @@ class PostgresAudit(PostgresPart):
         found = await self._pool.fetch(
             _SQL["list"],
             limit,
-            row_place(before),
+            before,
             _part(only.who),
             None if only.action is None else storable(only.action),
             _part(only.subject),

@@ -6,18 +6,19 @@ insert into audit (at, kind, actor, role, via, node, action, subject, before, af
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9::text::jsonb, $10::text::jsonb, $11);
 
 -- name: list
--- Return rows before the row $2, the newest first: those in which actor, address, chat or command
+-- Return rows, the newest first: those before the row $2, in which actor, address, chat or command
 -- line contain $3, with the action $4 or one below it, whose subject contains $5, from the times $6
--- to $7. The parts are in small letters.
+-- to $7. The parts are in small letters. It reads only rows between the times and before the row $2;
+-- by id it would read all of them when few match. Before a row that retention has deleted is none.
 select id, at, kind, actor, role, via, node, action, subject, before, after, result
 from audit
-where id < $2
+where at >= coalesce($6::timestamptz, '-infinity')
+  and at < coalesce($7::timestamptz, 'infinity')
+  and (at, id) < (case when $2::bigint is null then 'infinity' else (select at from audit where id = $2) end, $2)
   and ($3::text is null or strpos(lower(actor collate "C"), $3) > 0 or strpos(lower(via collate "C"), $3) > 0)
   and ($4::text is null or action = $4 or starts_with(action, $4 || '.'))
   and ($5::text is null or strpos(lower(subject collate "C"), $5) > 0)
-  and ($6::timestamptz is null or at >= $6)
-  and ($7::timestamptz is null or at < $7)
-order by id desc
+order by at desc, id desc
 limit $1;
 
 -- name: sweep
