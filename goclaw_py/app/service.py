@@ -340,6 +340,7 @@ class Service:
                 extra={"hint": "the affected runs are recovered at the next start"},
             )
         await self._container.commands.stop_answers.close()
+        await self._container.audit.store_repeats(is_last=True)
         await self._container.outbox.close(_LAST_WORDS_S)
         self._container.feed.close()
 

@@ -355,6 +355,7 @@ class Container:
         now = self._clock.now()
         if now >= self._look_for_subagents_at:
             self._look_for_subagents_at = now + _LOOK_EVERY
+            await self.audit.store_repeats()
             if expired := await self._store.expire_approvals(now=now):
                 by = Actor(ActorKind.NODE, self.node())
                 await self.audit.record("approval.expire", count(expired, "approval"), by=by)

@@ -21,7 +21,7 @@ from goclaw_py.model.ids import RunId
 from goclaw_py.model.messages import InboundMessage, OutboundMessage, Target, person_at
 from goclaw_py.model.run_events import ButtonsUsed
 from goclaw_py.model.targets import target_text
-from goclaw_py.ports.audit import AuditLog, NoAudit
+from goclaw_py.ports.audit import AuditLog, NoAudit, NoChange
 from goclaw_py.ports.channel import Channel
 from goclaw_py.ports.store import DraftStore, Place
 from goclaw_py.ports.store.audit import OK
@@ -183,12 +183,14 @@ class StopAnswers:
             "jobs": did.jobs,
             "unsent": did.parts,
         }
+        after = {name: number for name, number in found.items() if number}
+        words = OK if did.refused is None else "not allowed: the runs are those of others"
         await self.audit.record(
             "session.stop_all" if command.everything else "session.stop",
             f"session {stopped.session}" if stopped.session else "",
             by=author_of(message),
-            after={name: number for name, number in found.items() if number},
-            result=OK if did.refused is None else "not allowed: the runs are those of others",
+            after=after,
+            result=words if after else NoChange(words, words),
         )
 
     async def _stop_spared(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from goclaw_py.model.actors import Actor
@@ -10,6 +11,21 @@ from goclaw_py.ports.store.audit import ALL_ENTRIES, OK, AuditEntry, AuditFilter
 
 _PAGE: Final = 500
 """The number of entries that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoChange:
+    """The result of an action that has changed nothing, such as one that was refused.
+
+    It can be repeated without limit, so equal ones are recorded once a minute (SPEC SEC-9).
+
+    Args:
+        words: ``OK``, or the words of the error.
+        reason: What equal ones have in common besides actor and action.
+    """
+
+    words: str
+    reason: str
 
 
 class AuditLog(Protocol):
@@ -23,7 +39,7 @@ class AuditLog(Protocol):
         by: Actor | None = None,
         before: Facts | None = None,
         after: Facts | None = None,
-        result: str = OK,
+        result: str | NoChange = OK,
     ) -> None:
         """Record an action after it was done. Raises nothing: what was done is done.
 

@@ -1,9 +1,10 @@
 """Every change has its row in the audit log, and no secret (SPEC SEC-9).
 
 Promised: whatever people, programs and commands change is found afterwards, with who did it, once;
-nobody edits it; it tells no secret, and no text of people.
+nobody edits it; it tells no secret, and no text of people; nobody fills it with refusals.
 Tried: each operation through API, page, command line and chat; statements that edit the log; names
-with control characters, of 1 MB, and of half characters; a database that is away.
+with control characters, of 1 MB, and of half characters; a database that is away;
+10,000 refused stops and calls.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
 from goclaw_py.model.approvals import ApprovalRequest, Decision
 from goclaw_py.model.errors import ApprovalNeeded, GoclawError, NotFound, StoreUnavailable
 from goclaw_py.model.ids import SessionKey
+from goclaw_py.model.messages import PeerKind
 from goclaw_py.model.run_steps import DecisionStep
-from goclaw_py.model.session_keys import DirectPolicy
+from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.model.web_links import secret_hash
 from goclaw_py.ports.agent import Emit, RunRequest
 from goclaw_py.ports.control import Control
@@ -756,6 +758,123 @@ async def test_a_stop_is_answered_while_the_database_is_away() -> None:
         before = len(gateway.channel.texts())
         await gateway.say("/stop")
         await until(lambda: len(gateway.channel.texts()) > before, within_s=1)
+
+
+# ---------------------------------------------------------------------------- what repeats
+
+
+MANY: Final = 10_000
+IN_GROUP: Final = Ways(groups=GroupPolicy.OPEN, access=DirectPolicy.OPEN)
+
+
+def number_of(rows: list[AuditEntry]) -> int:
+    """How many actions the rows stand for."""
+    return sum(1 + cast("int", (one.after or {}).get("repeated", 0)) for one in rows)
+
+
+@asynccontextmanager
+async def a_busy_group() -> AsyncIterator[GatewayProcess]:
+    """Ann's run works in a group, in which everybody may speak."""
+    channel = RecordingChannel(trusted=False)
+    async with a_process(agent_that_asks(), IN_GROUP, channels=(channel,)) as gateway:
+        await in_group(gateway, "work", "ann")
+        yield gateway
+
+
+async def in_group(gateway: GatewayProcess, text: str, sender: str) -> None:
+    said = message(text, chat="-100", sender=sender, peer=PeerKind.GROUP)
+    await gateway.gateway.accept([said])
+    await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("people", [1, 1_000])
+async def test_refused_stops_leave_few_rows_however_many_they_are(people: int) -> None:
+    """One a minute for each person, the first at once; none is missing in the numbers."""
+    async with a_busy_group() as gateway:
+        for number in range(MANY):
+            await in_group(gateway, "/stop", f"m{number % people}")
+            if number == people:
+                assert len(await gateway.store.audit_entries(limit=MANY)) == people
+        minutes = MANY * 0.01 / 60 + 2
+        await asyncio.sleep(180)
+        rows = await gateway.store.audit_entries(limit=MANY)
+        assert len(rows) <= people * minutes
+        assert {one.result for one in rows} == {"not allowed: the runs are those of others"}
+        assert number_of(rows) == MANY
+        await in_group(gateway, "/stop", "ann")
+        await asyncio.sleep(1)
+        newest = (await gateway.store.audit_entries())[0]
+    assert (newest.result, newest.after) == ("ok", {"runs": 1})
+
+
+async def test_stops_that_find_nothing_leave_few_rows() -> None:
+    async with a_process(ways=IN_GROUP) as gateway:
+        for _ in range(1_000):
+            await in_group(gateway, "/stop", "bob")
+        await asyncio.sleep(180)
+        rows = await gateway.store.audit_entries(limit=MANY)
+    assert len(rows) == 2
+    assert number_of(rows) == 1_000
+
+
+async def test_refused_calls_leave_few_rows_and_accepted_ones_each_their_own() -> None:
+    """Also when each call names something else."""
+    store = MemoryStore()
+    log = StoredAuditLog(store, LoopClock(), lambda: "n1", hide)
+    control = log.control(StoreControl(store, LoopClock()))
+    with acts(ANN):
+        for number in range(MANY):
+            with pytest.raises(NotFound):
+                await control.revoke("telegram", "default", str(number))
+            if number % 10 == 0:
+                await control.allow_chat("telegram", "default", f"-{number}", allowed=True)
+    await log.store_repeats(is_last=True)
+    rows = await store.audit_entries(limit=MANY)
+    refused = [one for one in rows if one.action == "person.revoke"]
+    assert [one.subject for one in refused] == [
+        f"person telegram/default/{n}" for n in (MANY - 1, 0)
+    ]
+    assert number_of(refused) == MANY
+    assert len(rows) - len(refused) == MANY / 10
+
+
+async def test_what_may_have_changed_something_is_never_combined() -> None:
+    """An error of the database, or a bug, does not say that nothing has changed."""
+    store = MemoryStore()
+    control = audited(store)
+    for error in (StoreUnavailable("away"), RuntimeError("a bug")):
+
+        async def broken(*_given: object, error: Exception = error, **_more: object) -> None:
+            raise error
+
+        store.allow_chat = broken  # type: ignore[method-assign]
+        for chat in range(5):
+            with pytest.raises(type(error)):
+                await control.allow_chat("telegram", "default", f"-{chat}", allowed=True)
+    assert len(await store.audit_entries()) == 10
+
+
+async def test_what_a_role_may_not_and_wrong_tokens_leave_no_row() -> None:
+    """The guard logs them, some of many; nobody writes rows by them."""
+    async with a_process() as gateway, a_browser(gateway) as browser:
+        viewer, created = f"goclaw_{'v' * 43}", gateway.clock.now()
+        token = Token("eve", AccessRole.VIEWER, reads_text=False, created_at=created)
+        await gateway.store.add_token(token, secret_hash(viewer))
+        for shown, status in ((viewer, {403}), ("wrong", {401, 429})):
+            headers = {"authorization": f"Bearer {shown}", "accept": "*/*"}
+            for _ in range(50):
+                answer = await browser.delete("/api/web/sign-ins", headers=headers)
+                assert answer.status_code in status
+        assert await gateway.store.audit_entries() == []
+
+
+async def test_what_repeats_is_stored_before_the_gateway_ends() -> None:
+    async with a_process(ways=IN_GROUP) as gateway:
+        for _ in range(5):
+            await in_group(gateway, "/stop", "bob")
+        await gateway.shut_down()
+    last, first = await MemoryStore(gateway.database).audit_entries()
+    assert (first.after, last.after) == ({}, {"repeated": 3})
 
 
 # ---------------------------------------------------------------------------- the gateway itself

@@ -299,6 +299,7 @@ class GatewayProcess:
         await self.container.drain(wait_s, hurry or asyncio.Event())
         await self.runner.notices.flush()
         await self.commands.stop_answers.close()
+        await self.container.audit.store_repeats(is_last=True)
         await self.outbox.close(5.0)
         self.container.feed.close()
         await self._cancel(*self._tasks)

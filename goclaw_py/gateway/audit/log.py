@@ -8,13 +8,22 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
 from goclaw_py.common.text import error_text
 from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS, Actions, Change
 from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
+from goclaw_py.gateway.audit.repeats import APART, RepeatedEntries
 from goclaw_py.model.actors import Actor, ActorKind, acting
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.model.errors import (
+    AgentError,
+    ChannelError,
+    GoclawError,
+    NodeSilent,
+    StoreUnavailable,
+)
+from goclaw_py.ports.audit import NoChange
 from goclaw_py.ports.clock import Clock
 from goclaw_py.ports.control import Control
 from goclaw_py.ports.heartbeat import HeartbeatService
@@ -30,6 +39,12 @@ WRITE_S: Final = 5.0
 """How long an action may wait for its entry."""
 
 _MOST_SUBJECT: Final = 500
+
+_KNOWN: Final = GoclawError | ValueError
+"""Errors that are raised on purpose."""
+
+_UNSURE: Final = StoreUnavailable | NodeSilent | AgentError | ChannelError
+"""Errors after which an action may have changed something."""
 
 _recording: ContextVar[tuple[asyncio.Task[Any] | None, Actor | None] | None] = ContextVar(
     "recording", default=None
@@ -55,6 +70,7 @@ class StoredAuditLog:
         self._clock = clock
         self._node = node
         self._hide = hide
+        self._no_changes = RepeatedEntries()
 
     async def record(
         self,
@@ -64,10 +80,11 @@ class StoredAuditLog:
         by: Actor | None = None,
         before: Facts | None = None,
         after: Facts | None = None,
-        result: str = OK,
+        result: str | NoChange = OK,
     ) -> None:
         """See ``AuditLog``. It is one statement."""
         node, hide = self._node(), self._hide
+        words = result.words if isinstance(result, NoChange) else result
         actor = by or acting() or Actor(ActorKind.NODE, node)
         entry = AuditEntry(
             0,
@@ -81,14 +98,30 @@ class StoredAuditLog:
             line(subject, hide, _MOST_SUBJECT),
             clean(before, hide),
             clean(after, hide),
-            line(result, hide, _MOST_SUBJECT),
+            line(words, hide, _MOST_SUBJECT),
         )
+        rows = [entry]
+        # A command without a gateway ends before a minute is over.
+        if isinstance(result, NoChange) and node:
+            rows = self._no_changes.add(entry, result.reason)
+        for row in rows:
+            await self._write(row)
+
+    async def store_repeats(self, *, is_last: bool = False) -> None:
+        """Store what of repeated entries is not stored for a minute, at the end all of it.
+
+        It takes no longer than one row may.
+        """
+        rows = self._no_changes.due(self._clock.now() + (APART if is_last else timedelta()))
+        await asyncio.gather(*map(self._write, rows))
+
+    async def _write(self, entry: AuditEntry) -> None:
         try:
             async with asyncio.timeout(WRITE_S):
                 await self._store.add_audit_entry(entry)
         except Exception as error:
             # A boundary: what was done is done, whatever keeps it from being recorded.
-            facts = {"action": action, "subject": entry.subject, "actor": entry.actor}
+            facts = {"action": entry.action, "subject": entry.subject, "actor": entry.actor}
             facts |= {"via": entry.via, "result": entry.result}
             log.error("audit_entry_not_stored", extra=facts | {"error": error_text(error)})  # noqa: TRY400 - mostly no bug
 
@@ -181,7 +214,9 @@ class _Recorded:
                 if change.masked:
                     # As errors quote it: an empty or short one is also between other letters.
                     said = said.replace(repr(arguments[change.masked]), "'…'")
-                await self._audit.record(name, subject, by=by, result=said)
+                is_refused = isinstance(error, _KNOWN) and not isinstance(error, _UNSURE)
+                failed = NoChange(said, type(error).__name__) if is_refused else said
+                await self._audit.record(name, subject, by=by, result=failed)
             raise
         if change.is_done(arguments, result):
             after = None if change.told is None else change.told(arguments, result)
@@ -199,5 +234,4 @@ class _Recorded:
 
 def _words(error: Exception) -> str:
     """Return the words of an error, and only the kind of one that is a bug."""
-    known = isinstance(error, GoclawError | ValueError)
-    return (str(error) if known else "") or type(error).__name__
+    return (str(error) if isinstance(error, _KNOWN) else "") or type(error).__name__
