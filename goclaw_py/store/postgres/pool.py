@@ -351,6 +351,9 @@ class Pool:
                 min_size=min_size,
                 max_size=max_size,
                 max_inactive_connection_lifetime=_IDLE_S,
+                # A timer for each statement would keep the context variables of the run that was
+                # the first to use it, and so its conversation and pictures, for minutes.
+                max_cached_statement_lifetime=0,
                 init=_open,
                 reset=_keep_session,
             )
