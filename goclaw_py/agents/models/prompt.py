@@ -15,6 +15,12 @@ MOST_BYTES = 5_000_000
 """Larger photos are only mentioned."""
 
 MOST_PICTURES = 20
+MOST_TOGETHER_BYTES = 15_000_000
+"""The most bytes of all pictures of a prompt; further photos are only mentioned.
+
+While a request is written they are in memory six times, and Base64 makes them a third larger:
+servers refuse requests from 32 MB on.
+"""
 
 _TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """The types that providers accept."""
@@ -29,8 +35,7 @@ async def prompt_of(parts: Sequence[MessagePart]) -> str | list[UserContent]:
     photos = [part for part in parts if isinstance(part, FilePart) and _type(part)]
     if not photos:
         return words
-    read = await asyncio.to_thread(lambda: [_read(photo) for photo in photos[:MOST_PICTURES]])
-    pictures = [picture for picture in read if picture is not None]
+    pictures = await asyncio.to_thread(_read, photos)
     return [words, *pictures] if pictures else words
 
 
@@ -42,11 +47,19 @@ def _type(part: FilePart) -> str:
     return mime if mime in _TYPES else ""
 
 
-def _read(part: FilePart) -> BinaryContent | None:
-    try:
-        if part.path.stat().st_size > MOST_BYTES:
-            return None
-        return BinaryContent(part.path.read_bytes(), media_type=_type(part))
-    except OSError:
-        # It is in a folder that the agent itself can change.
-        return None
+def _read(photos: Sequence[FilePart]) -> list[BinaryContent]:
+    """Return the photos that fit the limits, in their order."""
+    pictures: list[BinaryContent] = []
+    room = MOST_TOGETHER_BYTES
+    for photo in photos[:MOST_PICTURES]:
+        most = min(MOST_BYTES, room)
+        try:
+            # Never more than that, although the agent itself can change files of its workspace.
+            with photo.path.open("rb") as file:
+                data = file.read(most + 1)
+        except OSError:
+            continue
+        if len(data) <= most:
+            pictures.append(BinaryContent(data, media_type=_type(photo)))
+            room -= len(data)
+    return pictures
