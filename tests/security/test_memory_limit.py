@@ -11,6 +11,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_large_files_of_many_people_are_served_in_little_memory(
             send_album(api, who)
             api.send(who + 100, FileKind.DOCUMENT, size=20_000_000, caption="say got")
         for who in (*PEOPLE, *(who + 100 for who in PEOPLE)):
-            (text,) = wait_for(lambda who=who: api.texts(who), "an answer")
+            (text,) = wait_for(partial(api.texts, who), "an answer")
             assert text.startswith("got"), gateway.output
         goes_on(bot, api)
         assert gateway.alive()
@@ -101,13 +102,13 @@ def test_a_run_without_memory_fails_with_its_reason_and_nothing_else(
         for who in PEOPLE:
             send_album(api, who)
         for who in PEOPLE:
-            (text,) = wait_for(lambda who=who: api.texts(who), "an answer")
+            (text,) = wait_for(partial(api.texts, who), "an answer")
             assert "went wrong" in text
         assert gateway.output.count("MemoryError") >= len(PEOPLE)
         goes_on(bot, api)
         leave_room(gateway, None)
         for who in PEOPLE:
             send_album(api, who + 200)
-            (text,) = wait_for(lambda who=who: api.texts(who + 200), "an answer")
+            (text,) = wait_for(partial(api.texts, who + 200), "an answer")
             assert text.startswith("got")
             assert len(api.texts(who)) == 1
