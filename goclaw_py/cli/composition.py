@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import gc
 import os
 from collections.abc import AsyncIterator, Iterable
@@ -52,6 +53,8 @@ def open_control(settings: Settings, *, create: bool) -> AbstractAsyncContextMan
 def run_gateway(settings: Settings, *, front: Front | None, may_migrate: bool) -> int:
     """Run a gateway until it is asked to stop; return the exit code."""
     check_places(settings)
+    # Where memory ends, libraries may crash without an exception: say where.
+    faulthandler.enable(file=2)
     with ExitStack() as display:
         # Without a chat in front, log lines are written to the terminal.
         display.enter_context(progress("starting the gateway", lines=front is None))

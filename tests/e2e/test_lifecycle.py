@@ -90,6 +90,16 @@ def test_a_signal_ends_it_in_order(place: Home, number: signal.Signals) -> None:
     assert not (place.state / "postgres" / "data" / "postmaster.pid").exists()
 
 
+def test_a_crash_of_the_process_says_where(place: Home) -> None:
+    """As that of a library that gets no memory."""
+    gateway = place.start()
+    gateway.send(signal.SIGSEGV)
+    assert gateway.wait() == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in gateway.output
+    assert "asyncio" in gateway.output
+    place.start()
+
+
 @pytest.mark.parametrize(
     ("url", "words"),
     [
