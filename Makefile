@@ -29,7 +29,7 @@ check: lint types layers tools  ## run everything that CI runs: linters, types, 
 check-deep: $(VENV)/.ready  ## compare the scheduler with its model in 32,000 random histories, on all CPUs
 	@HYPOTHESIS_PROFILE=deep $(BIN)/python -m pytest -q -n auto --dist worksteal tests/property
 
-# For example: make faults ARGS="--count 50 --only goclaw_py/jobs --seed 7"
+# For example: make faults ARGS="--count 50 --only goclaw_py/schedule/jobs --seed 7"
 faults: $(VENV)/.ready  ## plant 400 small faults in the product, one at a time; list those that no test finds
 	@$(BIN)/python -m tests.tools.faults $(ARGS)
 

@@ -32,7 +32,7 @@ import httpx
 from bench.options import asked
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
 from bench.telegram.processes import own_cpu_s
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.web.pages.rendering import NAVIGATION
 from tests.support.process import Home, home, wait_for
 

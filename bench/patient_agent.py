@@ -10,8 +10,8 @@ import os
 import time
 from pathlib import Path
 
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 
 def note(at: float) -> None:

@@ -19,9 +19,9 @@ from typing import Final
 from uuid import uuid4
 
 from channels.uploads import UploadFolder
-from goclaw_py.common.lru import LruCache
-from goclaw_py.common.text import is_blank
-from goclaw_py.model.errors import (
+from goclaw_py.chat.channel import Channel, InboundHandler, PlainChannel
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.errors import (
     BadUpload,
     MaybeSent,
     NotSent,
@@ -29,8 +29,8 @@ from goclaw_py.model.errors import (
     StoreUnavailable,
     Undeliverable,
 )
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.messages import (
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.messages import (
     Attachment,
     InboundMessage,
     OutboundMessage,
@@ -38,7 +38,7 @@ from goclaw_py.model.messages import (
     Sender,
     Target,
 )
-from goclaw_py.model.run_events import (
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -49,10 +49,10 @@ from goclaw_py.model.run_events import (
     RunWaiting,
     RunWaits,
 )
-from goclaw_py.model.session_keys import is_chat_name
-from goclaw_py.model.web_links import WEB, guest_of
-from goclaw_py.ports.channel import Channel, InboundHandler, PlainChannel
-from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
+from goclaw_py.core.session_keys import is_chat_name
+from goclaw_py.core.text import is_blank
+from goclaw_py.core.web_links import WEB, guest_of
+from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 
 NAME: Final = "console"
 ACCOUNT: Final = "default"

@@ -13,11 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.common.rasters import HEAD_BYTES, raster_type
-from goclaw_py.common.text import visible_line
-from goclaw_py.model.errors import BadUpload, NotFound, NotSent, Undeliverable, UploadTooLarge
-from goclaw_py.model.messages import Attachment, FileKind
-from goclaw_py.model.web_links import GUEST_NAME
+from goclaw_py.chat.rasters import HEAD_BYTES, raster_type
+from goclaw_py.core.errors import BadUpload, NotFound, NotSent, Undeliverable, UploadTooLarge
+from goclaw_py.core.messages import Attachment, FileKind
+from goclaw_py.core.text import visible_line
+from goclaw_py.core.web_links import GUEST_NAME
 
 KEPT_S: Final = 7 * 86_400.0
 """Seconds after which a file that no run has taken is deleted."""

@@ -10,14 +10,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
-    from goclaw_py.jobs.models import Job, JobState, Prompt
-    from goclaw_py.jobs.policy import PROFILES, Profile
-    from goclaw_py.jobs.schedule import At, Cron, Every
-    from goclaw_py.model.errors import JobError, SlugTaken
-    from goclaw_py.model.outcomes import Outcome, Reason
-    from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
-    from goclaw_py.ports.store import JobQuery
+    from goclaw_py.core.errors import JobError, SlugTaken
+    from goclaw_py.core.outcomes import Outcome, Reason
+    from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+    from goclaw_py.records import JobQuery
+    from goclaw_py.schedule.jobs.embedded.job_scheduler import Due, JobScheduler
+    from goclaw_py.schedule.jobs.models import Job, JobState, Prompt
+    from goclaw_py.schedule.jobs.policy import PROFILES, Profile
+    from goclaw_py.schedule.jobs.schedule import At, Cron, Every
     from goclaw_py.scheduler.child_runs import NestingLimits
     from goclaw_py.scheduler.embedded.run import (
         NotCompleted,

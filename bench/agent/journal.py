@@ -15,11 +15,11 @@ from bench.agent.server import CALLS
 from bench.scheduler.child import loops, run_on
 from goclaw_py.agents import AgentSpec, build_agent
 from goclaw_py.app.loop import collect_less_often
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, NodeId, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.agent import AgentLoop, LoopEvent, RunRequest, TextPart
-from goclaw_py.ports.store import NewRun, Node, RunEnd
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, NodeId, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.records import NewRun, Node, RunEnd
+from goclaw_py.runs.agent_loop import AgentLoop, LoopEvent, RunRequest, TextPart
 from goclaw_py.runs.run_journal import Journal, step_of
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.store import migrate

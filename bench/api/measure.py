@@ -17,8 +17,8 @@ from bench.api.rows import NOW, fill
 from bench.jobs.gateway import CLOCK, fresh_store
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
+from goclaw_py.core.pagination import Cursor
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.pagination import Cursor
 from goclaw_py.store.postgres import Address, PostgresStore
 from goclaw_py.web.api.routes import closing_of, make_api
 from goclaw_py.web.front import WebAccess, tcp_server

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 HOLD: Final = "hold"
 BUSY: Final = "busy"

@@ -13,7 +13,7 @@ from bench.inbox.measure import cpu_s
 from bench.jobs.gateway import a_job, add_all, fresh_store
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
-from goclaw_py.jobs.schedule import At
+from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.store.postgres import Address
 
 ALONE: Final = Kind(among_others=False)

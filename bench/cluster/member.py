@@ -18,20 +18,20 @@ from bench.cluster.people import ACCOUNT, CHANNEL, PeopleChannel
 from bench.heartbeat.gateway import write_checklists
 from bench.heartbeat.measure import TASK
 from bench.jobs.gateway import Instant
-from goclaw_py.chats.session_settings import ChatRules
 from goclaw_py.cluster import membership as cluster_module
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.common.clock import SharedClock, SystemClock
-from goclaw_py.common.wakeup import WakeEvent
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
+from goclaw_py.core.session_keys import AccessRules, DirectPolicy
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import SharedClock, SystemClock
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import HeartbeatConfig
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, AgentName, NodeId
-from goclaw_py.model.session_keys import AccessRules, DirectPolicy
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Notice
-from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.records import Notice
+from goclaw_py.runs.session_settings import ChatRules
+from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import HeartbeatConfig
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.postgres import PostgresStore

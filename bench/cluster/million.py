@@ -24,9 +24,9 @@ from bench.cluster.people import said, session_of
 from bench.cluster.rows import LEFT, fill
 from bench.cluster.watched import Statement, Watch, explained, watched
 from bench.jobs.gateway import a_job, add_all, fresh_store
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.messages import InboundMessage
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.store.postgres import Address, PostgresStore
 
 LIMIT_MS: Final = 10.0

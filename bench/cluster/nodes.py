@@ -16,9 +16,9 @@ from urllib.parse import quote
 
 from bench.cluster.agent import FILE, Note, read
 from bench.embedded import server
-from goclaw_py.model.ids import MAIN_AGENT, SessionKey
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.session_keys import chat_session
+from goclaw_py.core.ids import MAIN_AGENT, SessionKey
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.session_keys import chat_session
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.web.sockets import short_path, socket_path
 from tests.botapi.control import Control

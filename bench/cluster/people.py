@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from goclaw_py.model.ids import MAIN_AGENT, SessionKey
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.session_keys import chat_session
-from goclaw_py.ports.channel import InboundHandler, PlainChannel
+from goclaw_py.chat.channel import InboundHandler, PlainChannel
+from goclaw_py.core.ids import MAIN_AGENT, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.session_keys import chat_session
 
 CHANNEL: Final = "desk"
 ACCOUNT: Final = "default"

@@ -18,7 +18,7 @@ Next = Callable[[datetime], object]
 
 def goclaw(expression: str, zone: ZoneInfo) -> Next:
     """Ours."""
-    from goclaw_py.jobs.cron.expression import parse
+    from goclaw_py.schedule.cron.expression import parse
 
     cron = parse(expression)
     return lambda instant: cron.next_after(zone, instant)

@@ -22,7 +22,7 @@ from bench.heartbeat.process import Load, Stretch
 from bench.options import asked
 from bench.scheduler.child import in_child
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress, ratios
-from goclaw_py.heartbeat.models import Skip
+from goclaw_py.schedule.heartbeat.models import Skip
 
 CPU_MS = Wanted(Sign.BELOW, 2)
 ROWS = Wanted(Sign.AT_MOST, 1)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 from bench.jobs.gateway import CLOCK
 from goclaw_py.cluster.membership import Membership
+from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, AgentName
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.heartbeat.checklist_files import FILE
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import HeartbeatConfig, HeartbeatRunEnd
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, AgentName
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.store import Notice
-from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.records import Notice
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
+from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.schedule.heartbeat.checklist_files import FILE
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import HeartbeatConfig, HeartbeatRunEnd
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 

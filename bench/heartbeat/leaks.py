@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from goclaw_py.delivery.ok_token import AckPosition, judge, without_token
+from goclaw_py.chat.outbound.ok_token import AckPosition, judge, without_token
 
 TOKEN = "HEARTBEAT_OK"
 SHOWN_LEAKS = 10

@@ -18,10 +18,10 @@ from bench.heartbeat.gateway import HeartbeatLoad, heartbeat_runs_of, names, own
 from bench.jobs.gateway import CLOCK, fresh_store
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
-from goclaw_py.heartbeat.active_hours import read_hours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import HeartbeatRunStatus, Skip
-from goclaw_py.model.budget import Budget
+from goclaw_py.core.budget import Budget
+from goclaw_py.schedule.heartbeat.active_hours import read_hours
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus, Skip
 from goclaw_py.store.postgres import Address, PostgresStore
 
 SILENT = "# Checklist\n\n<!-- nothing yet -->\n\n- [ ]\n- [x] what was done\n"

@@ -14,8 +14,8 @@ from bench.heartbeat.gateway import EVERY, names, own, settings_file, write_chec
 from bench.heartbeat.measure import SILENT, TASK
 from bench.jobs.gateway import fresh_store
 from bench.telegram.processes import own_cpu_s
-from goclaw_py.common.jitter import MAX_OFFSET
-from goclaw_py.heartbeat.models import OPEN, HeartbeatRun
+from goclaw_py.schedule.heartbeat.models import OPEN, HeartbeatRun
+from goclaw_py.schedule.jitter import MAX_OFFSET
 from goclaw_py.store.postgres import Address, connection
 from tests.support.process import Home, home
 

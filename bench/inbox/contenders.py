@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from goclaw_py.model.ids import AgentName, NodeId, SessionKey
-from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.ports.store import NewInbox, Node
+from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.records import NewInbox, Node
 from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 

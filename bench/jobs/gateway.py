@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.common.clock import SystemClock, new_id
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, JobId
+from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.clocks import SystemClock, new_id
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.jobs.models import OPERATOR, Job, JobSpec, Prompt, TargetKind
-from goclaw_py.jobs.schedule import At, Schedule
-from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, JobId
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.store import Notice
-from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.records import Notice
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
+from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.schedule.jobs.models import OPERATOR, Job, JobSpec, Prompt, TargetKind
+from goclaw_py.schedule.jobs.schedule import At, Schedule
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.migrate import migrate
 from goclaw_py.store.postgres import Address, PostgresStore, connection

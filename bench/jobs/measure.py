@@ -11,18 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from bench.busy import busy_loops
-from bench.jobs.gateway import (
-    CLOCK,
-    Instant,
-    a_job,
-    add_all,
-    fresh_store,
-    jobs_of,
-)
+from bench.jobs.gateway import CLOCK, Instant, a_job, add_all, fresh_store, jobs_of
 from bench.scheduler.child import loops, run_on
 from goclaw_py.app.loop import collect_less_often
-from goclaw_py.jobs.schedule import At, Every
-from goclaw_py.model.ids import Owner
+from goclaw_py.core.ids import Owner
+from goclaw_py.schedule.jobs.schedule import At, Every
 from goclaw_py.store.postgres import Address
 
 _SETTLE_S = 4

@@ -31,7 +31,7 @@ from bench.large import rows
 from bench.large.rows import AGENTS, Size
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
 from goclaw_py.app.database import FOLDER
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.core.pagination import Cursor
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address
 from tests.support.process import home

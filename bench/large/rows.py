@@ -15,7 +15,7 @@ from typing import Final
 from bench.api.rows import templates
 from bench.jobs.gateway import CLOCK, a_job
 from bench.scheduler.report import progress
-from goclaw_py.jobs.schedule import At
+from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.store.migrate import known, migrate
 from goclaw_py.store.postgres import Address, Connection, PostgresStore, connection
 

@@ -13,7 +13,7 @@ from bench.scheduler.dispatch import session_keys
 from bench.scheduler.report import Figure, Line, Report, Sign, Wanted, progress
 from bench.scheduler.sizes import Sizes
 from goclaw_py import QueuePolicy, Run, Scheduler
-from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.scheduler.debounce import Debouncer
 from goclaw_py.scheduler.models import Request
 

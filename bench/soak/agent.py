@@ -6,9 +6,9 @@ import asyncio
 import re
 from typing import Final
 
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 MARK: Final = re.compile(r"#\d+#")
 _PIECES: Final = ("It will be **sunny**, ", "with 21 °C, ", "and nobody needs an umbrella.")

@@ -29,9 +29,9 @@ from bench.soak.measured import connections, descriptors, scraped, tables
 from bench.soak.report import Soaked
 from bench.soak.series import Fold, Series
 from bench.telegram.processes import own_cpu_s
-from goclaw_py.jobs.models import FixedMessage
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.messages import Target
+from goclaw_py.core.messages import Target
+from goclaw_py.schedule.jobs.models import FixedMessage
+from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 from tests.botapi.control import Control
 from tests.support.process import Home, Program, emulator, telegram, wait_for

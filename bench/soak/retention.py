@@ -21,7 +21,7 @@ _KEPT: Final = {
     "goclaw_py.store.job_rules": ("KEPT",),
     "goclaw_py.store.heartbeat_rules": ("KEPT",),
 }
-_OFTEN: Final = {"goclaw_py.common.retention": ("FIRST_S", "TIDY_S")}
+_OFTEN: Final = {"goclaw_py.schedule.retention": ("FIRST_S", "TIDY_S")}
 
 
 @contextmanager

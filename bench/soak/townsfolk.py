@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from goclaw_py.model.errors import AgentError, ToolFailed
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import TextDelta, Usage
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.clock import Clock
+from goclaw_py.core.errors import AgentError, ToolFailed
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.run_events import TextDelta, Usage
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import OpenToolbox
 

@@ -21,18 +21,26 @@ from bench.soak.retention import shortened
 from bench.soak.series import Fold, Series
 from bench.soak.structures import Held, caches, sizes
 from bench.soak.townsfolk import PASSER, Clerk, Day, Street, Town
-from goclaw_py.common.clock import new_id
-from goclaw_py.common.retention import delete_expired
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import HeartbeatConfig
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, Payload, Prompt, TargetKind
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, JobId
-from goclaw_py.model.messages import Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.session_keys import GroupPolicy
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, JobId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import GroupPolicy
+from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.clocks import new_id
 from goclaw_py.observability.prometheus import Metrics
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import HeartbeatConfig
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
+from goclaw_py.schedule.jobs.models import (
+    OPERATOR,
+    FixedMessage,
+    Job,
+    JobSpec,
+    Payload,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.schedule.retention import delete_expired
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways
@@ -44,10 +52,10 @@ _LOOK_S: Final = 10.0
 """For so long the rate counts as constant."""
 
 _NO_TABLES: Final = (
-    "goclaw_py.model.",
-    "goclaw_py.common.",
+    "goclaw_py.core.",
+    "goclaw_py.core.",
     "goclaw_py.scheduler.",
-    "goclaw_py.ports.",
+    "goclaw_py.operations.",
 )
 
 _OTHERS: Final = tuple(AgentName(name) for name in ("gardener", "postman"))

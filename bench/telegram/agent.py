@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 HOLD = "hold"
 RELEASE = "release"

@@ -23,7 +23,7 @@ BEGIN, END = signal.SIGUSR1, signal.SIGUSR2
 OTHER = "other"
 _PACKAGES = (
     ("goclaw_py/app/log", "logs"),
-    ("goclaw_py/common/redaction.py", "logs"),
+    ("goclaw_py/core/redaction.py", "logs"),
     ("goclaw_py/runs/run_log.py", "logs"),
     *(
         (f"goclaw_py/{feature}/", feature)

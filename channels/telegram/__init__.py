@@ -11,8 +11,8 @@ from channels.telegram.client import BotClient
 from channels.telegram.deferred_models import import_with_deferred_models
 from channels.telegram.inbound.reader import CHANNEL
 from channels.telegram.settings import Library, TelegramSettings, read_settings
-from goclaw_py.ports.channel import Channel
-from goclaw_py.threads import in_import_thread
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.concurrency import in_import_thread
 
 if TYPE_CHECKING:
     from channels.telegram.via_aiogram import AiogramClient

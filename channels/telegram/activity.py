@@ -10,8 +10,8 @@ from math import inf
 from types import MappingProxyType
 
 from channels.telegram.client import ChatPlace
-from goclaw_py.model.errors import ChannelError
-from goclaw_py.model.ids import RunId
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.ids import RunId
 
 _log = logging.getLogger("channels.telegram")
 

@@ -23,21 +23,16 @@ from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import STARTING, Outage, health_of
 from channels.telegram.polling import Poller
 from channels.telegram.probe import probe
-from channels.telegram.sending import (
-    ALBUMS,
-    MessageSender,
-    number_of,
-    place_of,
-    with_retries,
-)
+from channels.telegram.sending import ALBUMS, MessageSender, number_of, place_of, with_retries
 from channels.telegram.settings import Streaming, TelegramSettings
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import WebhookReceiver
-from goclaw_py.common.lru import LruCache
-from goclaw_py.delivery import texts
-from goclaw_py.delivery.rate_limit import RateLimit
-from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
-from goclaw_py.model.messages import (
+from goclaw_py.chat.channel import Hook, InboundHandler
+from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.outbound.rate_limit import RateLimit
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, SettingError
+from goclaw_py.core.messages import (
     Attachment,
     LostDraft,
     OutboundMessage,
@@ -45,8 +40,8 @@ from goclaw_py.model.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -56,7 +51,6 @@ from goclaw_py.model.run_events import (
     RunWaiting,
     RunWaits,
 )
-from goclaw_py.ports.channel import Hook, InboundHandler
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth, ChannelState
 
 _T = TypeVar("_T")

@@ -21,8 +21,7 @@ from channels.telegram.client import (
     PollConflict,
     TextTooLong,
 )
-from goclaw_py.common.storable import parse_json
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
     ChatGone,
@@ -33,6 +32,7 @@ from goclaw_py.model.errors import (
     TopicGone,
     Undeliverable,
 )
+from goclaw_py.core.storable import parse_json
 
 _POLL_MARGIN_S = 10.0
 """Seconds that a poll may take longer than requested before the connection counts as lost."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.model.errors import ChannelError, Undeliverable
-from goclaw_py.model.messages import FileKind
-from goclaw_py.model.values import value
+from goclaw_py.core.errors import ChannelError, Undeliverable
+from goclaw_py.core.messages import FileKind
+from goclaw_py.core.values import value
 
 TEXT_LIMIT = 4096
 """The longest text. The server counts characters; UTF-16 units never count less."""

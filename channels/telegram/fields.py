@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from goclaw_py.common.text import cut_text, well_formed
+from goclaw_py.core.text import cut_text, well_formed
 
 NAME_LIMIT = 128
 """The longest name of a person, chat or file, in code points; Telegram's are half as long."""

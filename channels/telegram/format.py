@@ -9,7 +9,7 @@ from channels.telegram.formatting.cleaning import cleaned
 from channels.telegram.formatting.markup import PLAIN, TextRun, to_html, to_text
 from channels.telegram.formatting.packing import pack
 from channels.telegram.formatting.reader import read_blocks
-from goclaw_py.common.text import is_blank, split_text
+from goclaw_py.core.text import is_blank, split_text
 
 _SIGNS = re.compile(
     r"[*_`~\[<&|\\]"

@@ -31,11 +31,11 @@ import orjson
 from channels.telegram.answers import KindRefused, read_answer, words_of
 from channels.telegram.client import FileTooBig, Upload
 from channels.telegram.settings import TelegramSettings
-from goclaw_py.common.proxied_sessions import ProxyFailed, proxied_session, proxy_refusal
-from goclaw_py.common.proxies import Proxy
-from goclaw_py.common.text import well_formed
-from goclaw_py.model.errors import ChannelError, ChannelRefused, MaybeSent, NotSent, Undeliverable
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import ChannelError, ChannelRefused, MaybeSent, NotSent, Undeliverable
+from goclaw_py.core.messages import FileKind
+from goclaw_py.core.net.proxied_sessions import ProxyFailed, proxied_session, proxy_refusal
+from goclaw_py.core.net.proxies import Proxy
+from goclaw_py.core.text import well_formed
 
 UPLOAD_LIMIT = 50_000_000
 """The largest file in bytes that a bot may send. Larger ones are refused before sending."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from goclaw_py.model.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.messages import InboundMessage, OutboundMessage
 
 
 def named(bot: int, message: InboundMessage) -> InboundMessage:

@@ -19,8 +19,8 @@ from weakref import WeakValueDictionary
 from channels.telegram.client import BotClient, Buttons, MessageGone
 from channels.telegram.identity import key, number_in
 from channels.telegram.sending import buttons_of, number_of, place_or_raise, stop_button
-from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
-from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 
 LOOKED_AT = 8
 """The number of unknown ids that are tried after the question and before the reply."""

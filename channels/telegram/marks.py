@@ -9,8 +9,8 @@ from math import inf
 from types import MappingProxyType
 
 from channels.telegram.client import ChatPlace
-from goclaw_py.model.errors import ChannelError
-from goclaw_py.model.outcomes import FAILURES, Outcome
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.outcomes import FAILURES, Outcome
 
 _log = logging.getLogger("channels.telegram")
 

@@ -6,8 +6,8 @@ import asyncio
 import logging
 
 from channels.telegram.client import BotClient
-from goclaw_py.model.chat_commands import MENU
-from goclaw_py.model.errors import ChannelError
+from goclaw_py.core.chat_commands import MENU
+from goclaw_py.core.errors import ChannelError
 
 _log = logging.getLogger("channels.telegram")
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from channels.telegram.client import ChatPlace, Text
 from channels.telegram.sending import format_draft
-from goclaw_py.model.errors import ChannelError
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.run_events import RunText, RunWaiting
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.run_events import RunText, RunWaiting
 
 _log = logging.getLogger("channels.telegram")
 

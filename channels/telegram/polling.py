@@ -10,9 +10,9 @@ from channels.telegram.client import BotClient, PollConflict
 from channels.telegram.inbound.reader import KINDS, update_id
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.updates import Updates
-from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.ports.channel import InboundHandler
+from goclaw_py.chat.channel import InboundHandler
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, StoreUnavailable
+from goclaw_py.core.messages import InboundMessage
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")

@@ -25,13 +25,13 @@ from channels.telegram.client import (
     Upload,
 )
 from channels.telegram.format import plain, render
-from goclaw_py.common.lru import LruCache
-from goclaw_py.common.text import split_text, well_formed
-from goclaw_py.model.chat_commands import stop_data
-from goclaw_py.model.errors import ChannelError, MaybeSent, Undeliverable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import FileKind, OutboundMessage, Target
-from goclaw_py.threads import in_thread_if_long
+from goclaw_py.core.chat_commands import stop_data
+from goclaw_py.core.concurrency import in_thread_if_long
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.errors import ChannelError, MaybeSent, Undeliverable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import FileKind, OutboundMessage, Target
+from goclaw_py.core.text import split_text, well_formed
 
 _log = logging.getLogger("channels.telegram")
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from goclaw_py.common.proxies import Proxy, proxy_for, read_proxy
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.net.proxies import Proxy, proxy_for, read_proxy
 
 _TOKEN = re.compile(r"(\d{1,20}):[A-Za-z0-9_-]{10,}")
 _HIDDEN = "(hidden)"

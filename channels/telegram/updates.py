@@ -12,11 +12,11 @@ from channels.telegram.client import Bot, BotClient
 from channels.telegram.fields import object_or_empty, whole_number
 from channels.telegram.identity import named
 from channels.telegram.inbound.reader import Malformed, parse_update, press_of, update_id
-from goclaw_py.common.lru import LruCache
-from goclaw_py.model.chat_commands import toast
-from goclaw_py.model.errors import ChannelError
-from goclaw_py.model.messages import Inbound, InboundMessage, PeerKind
-from goclaw_py.ports.channel import InboundHandler
+from goclaw_py.chat.channel import InboundHandler
+from goclaw_py.core.chat_commands import toast
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.messages import Inbound, InboundMessage, PeerKind
 
 _log = logging.getLogger("channels.telegram")
 

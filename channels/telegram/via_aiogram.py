@@ -82,7 +82,7 @@ from channels.telegram.client import (
 )
 from channels.telegram.http import FormFile, HttpPool, Pools, opened_together, save, send_opened
 from channels.telegram.settings import TelegramSettings
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.messages import FileKind
 
 _Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
 _MEDIA: Mapping[FileKind, type[_Media]] = {

@@ -40,8 +40,8 @@ from channels.telegram.client import (
 )
 from channels.telegram.http import FormFile, HttpPool, Pools, opened_together, save, send_opened
 from channels.telegram.settings import TelegramSettings
-from goclaw_py.model.errors import ChannelError
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.core.messages import FileKind
 
 _WAYS = {
     FileKind.PHOTO: ("photo", "send_Photo"),

@@ -21,10 +21,10 @@ from channels.telegram.inbound.reader import KINDS
 from channels.telegram.outage import Outage, health_of
 from channels.telegram.settings import TelegramSettings
 from channels.telegram.updates import Updates
-from goclaw_py.common.storable import parse_json
-from goclaw_py.model.errors import ChannelError, ChannelRefused, StoreUnavailable
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
+from goclaw_py.chat.channel import Hook, InboundHandler, WebAnswer, WebRequest
+from goclaw_py.core.errors import ChannelError, ChannelRefused, StoreUnavailable
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.storable import parse_json
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 
 _log = logging.getLogger("channels.telegram")

@@ -18,8 +18,8 @@ from goclaw_py.agents.models import (
 )
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.spec import AgentSpec
-from goclaw_py.model.errors import SettingError
-from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.core.errors import SettingError
+from goclaw_py.runs.agent_loop import AgentLoop
 
 _PROVIDERS = ", ".join(Provider)
 _ALLOWED = (

@@ -15,10 +15,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-from goclaw_py.model.errors import AgentError, SettingError
-from goclaw_py.model.run_steps import MOST_STORED, ValueStep
-from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.concurrency import in_import_thread
+from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.core.run_steps import MOST_STORED, ValueStep
+from goclaw_py.runs.agent_loop import AgentResult, Emit, LoopEvent, MessagePart, RunRequest
 
 P = ParamSpec("P")
 T = TypeVar("T")

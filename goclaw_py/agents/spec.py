@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from goclaw_py.agents.command.spec import CommandSpec
-from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.approvals import NO_APPROVALS, ApprovalPolicy
+from goclaw_py.core.ids import AgentName
 
 
 class Thinking(StrEnum):

@@ -14,11 +14,11 @@ from goclaw_py.agents import build_agent
 from goclaw_py.app.gateway_config import agent_limits, budgets, heartbeat_setup
 from goclaw_py.app.parts import agent_specs, api_keys, chat_rules, close_part
 from goclaw_py.app.warm_up import warm_up
-from goclaw_py.common.background_tasks import BackgroundTasks
 from goclaw_py.config.models import Settings
+from goclaw_py.core.concurrency import BackgroundTasks
+from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.runs.agent_loop import AgentLoop
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from goclaw_py.common.clock import SystemClock
+from goclaw_py.core.time.clocks import SystemClock
 from goclaw_py.gateway.audit.log import StoredAuditLog
-from goclaw_py.ports.store.audit import Facts
+from goclaw_py.records.audit import Facts
 from goclaw_py.store.postgres.audit import ConnectionAudit
 from goclaw_py.store.postgres.pool import Connection
 

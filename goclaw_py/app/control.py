@@ -11,17 +11,17 @@ from goclaw_py.app.database import open_store
 from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
 from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.progress import Tell, untold
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.common.clock import SharedClock
-from goclaw_py.common.redaction import Redactor
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
+from goclaw_py.core.redaction import Redactor
+from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.heartbeat.module import service_of
-from goclaw_py.jobs.service import GatewayJobService
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Place
+from goclaw_py.operations.control import Control
+from goclaw_py.records import Place
+from goclaw_py.runs.session_settings import ChatRules
+from goclaw_py.schedule.heartbeat.module import service_of
+from goclaw_py.schedule.jobs.service import GatewayJobService
 
 
 @asynccontextmanager

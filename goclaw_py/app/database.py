@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from goclaw_py.app.progress import ProgressStep, Tell, untold
 from goclaw_py.app.schema import Dump, bring_up_to_date, ensure_fit
 from goclaw_py.config.models import Settings
-from goclaw_py.model.errors import NoDatabase, SessionShared, StoreError, StoreUnavailable
-from goclaw_py.ports.store import Store
+from goclaw_py.core.errors import NoDatabase, SessionShared, StoreError, StoreUnavailable
+from goclaw_py.records import Store
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore
 

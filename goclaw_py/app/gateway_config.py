@@ -9,26 +9,26 @@ from datetime import timedelta
 
 from goclaw_py.agents import program_loop
 from goclaw_py.app.parts import OWN, Parts
-from goclaw_py.common.redaction import Redactor
 from goclaw_py.config import accounts, heartbeat_policy, job_profile, plans, source_token
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
 from goclaw_py.config.work_sources import WorkSourceSettings
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.redaction import Redactor
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.container import GatewayDependencies
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.module import JobSetup
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.jobs import WorkSource
-from goclaw_py.ports.store import Place, WorkStore
+from goclaw_py.operations.jobs import WorkSource
+from goclaw_py.records import Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.module import JobSetup
+from goclaw_py.schedule.sources import TableSource
 from goclaw_py.scheduler.child_runs import NestingLimits
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.sources import TableSource
 
 
 def gateway_config(
@@ -164,8 +164,8 @@ def _github(
     env: Mapping[str, str],
 ) -> WorkSource:
     # Imported here, so that the HTTP client is loaded only if it is used.
-    from goclaw_py.sources.github import GitHubSource, IssueRules  # noqa: PLC0415
-    from goclaw_py.sources.github_http import RepositoryAddress  # noqa: PLC0415
+    from goclaw_py.schedule.sources.github import GitHubSource, IssueRules  # noqa: PLC0415
+    from goclaw_py.schedule.sources.github_http import RepositoryAddress  # noqa: PLC0415
 
     token = source_token(settings, name, env)
     assert token is not None

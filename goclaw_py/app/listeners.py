@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from goclaw_py.chat.channel import Hook
 from goclaw_py.config import Settings, openid_secret, web_token
 from goclaw_py.config.sign_in import GroupRules, WebProxy
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.ports.channel import Hook
+from goclaw_py.core.actors import AccessRole
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.group_roles import GroupRoles
 from goclaw_py.web.openid.client import OpenIdClient

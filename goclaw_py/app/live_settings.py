@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
-from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.config import shown
 from goclaw_py.config.edits import (
     choices,
@@ -26,16 +25,17 @@ from goclaw_py.config.edits import (
 from goclaw_py.config.masking import Plain
 from goclaw_py.config.models import Settings
 from goclaw_py.config.origins import KeyPath
-from goclaw_py.model.errors import SettingChanged, SettingError, SettingErrors, StoreUnavailable
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.settings import (
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import SettingChanged, SettingError, SettingErrors, StoreUnavailable
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.settings import (
     EditableSetting,
     OriginKind,
     Setting,
     SettingChange,
     SettingsView,
 )
-from goclaw_py.ports.store import NewSettingEdit, SettingEdit, SettingStore
+from goclaw_py.records import NewSettingEdit, SettingEdit, SettingStore
 
 log = logging.getLogger(__name__)
 

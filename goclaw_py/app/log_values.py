@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from goclaw_py.common.redaction import HIDDEN, Redactor, is_name_of_secret
+from goclaw_py.core.redaction import HIDDEN, Redactor, is_name_of_secret
 
 LONGEST_TEXT = 32_768
 """The maximum length of a text; tracebacks and messages of libraries are the longest."""

@@ -16,10 +16,10 @@ from typing import Any, TextIO
 from goclaw_py.app.log_ring import LogRing
 from goclaw_py.app.log_values import PlainValues, as_json, for_people
 from goclaw_py.app.log_writer import LogWriter, report_unwritten
-from goclaw_py.common.log_context import worked_on
-from goclaw_py.common.redaction import Redactor
 from goclaw_py.config.models import LogFormat, Settings
 from goclaw_py.config.secrets import known_secrets
+from goclaw_py.core.concurrency import worked_on
+from goclaw_py.core.redaction import Redactor
 
 _QUIET = ("httpx", "httpcore", "httpx2", "httpcore2", "telegram", "uvicorn", "asyncio")
 _OF_LOGGING = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"})

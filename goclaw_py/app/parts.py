@@ -19,8 +19,9 @@ from goclaw_py.agents import (
     build_agent,
     is_model,
 )
+from goclaw_py.agents.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.app.log_ring import LogRing
-from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.chat.channel import Channel, ChannelKind, Hook
 from goclaw_py.config import accounts, api_key, knows_stop_words, option_error, queue_policy
 from goclaw_py.config.agents import EVERYBODY, Command, reveal
 from goclaw_py.config.agents import Agent as AgentSection
@@ -28,20 +29,19 @@ from goclaw_py.config.agents import McpServerSettings as McpSection
 from goclaw_py.config.lanes import Queue
 from goclaw_py.config.models import AccountSettings, Settings, Thread
 from goclaw_py.config.resolve import ChannelAccount
-from goclaw_py.model.approvals import ApprovalPolicy, OnUncertain
-from goclaw_py.model.errors import GoclawError, SettingError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, AccessRules
-from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.model.web_links import WEB, WEB_PLACE
-from goclaw_py.ports.agent import AgentLoop
-from goclaw_py.ports.channel import Channel, ChannelKind, Hook
-from goclaw_py.ports.store import Place
-from goclaw_py.ports.terminals import Terminals, Uploads
-from goclaw_py.ports.tools import ToolboxFactory
+from goclaw_py.core.approvals import ApprovalPolicy, OnUncertain
+from goclaw_py.core.errors import GoclawError, SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, AccessRules
+from goclaw_py.core.targets import TARGET_FORM, parse_target
+from goclaw_py.core.web_links import WEB, WEB_PLACE
+from goclaw_py.operations.terminals import Terminals, Uploads
+from goclaw_py.records import Place
+from goclaw_py.runs.agent_loop import AgentLoop
+from goclaw_py.runs.session_settings import ChatRules
+from goclaw_py.runs.toolbox import ToolboxFactory
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.tools import SAFE, TOOLS, Delegate, Permissions, Registry, SendMessage
 from goclaw_py.web.hooks import collect_hooks
 
 log = logging.getLogger(__name__)

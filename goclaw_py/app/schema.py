@@ -11,7 +11,7 @@ from pathlib import Path
 
 from goclaw_py.app.audit import record
 from goclaw_py.app.progress import ProgressStep, Tell, untold
-from goclaw_py.model.errors import MigrationError, SessionShared
+from goclaw_py.core.errors import MigrationError, SessionShared
 from goclaw_py.store.migrate import FOLDER, migrate, own_tables, status
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.fitness import bare, examine, shares_sessions

@@ -26,22 +26,22 @@ from goclaw_py.app.status import GatewayHealth, Snapshots
 from goclaw_py.app.systemd import NO_MANAGER, Manager
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.cluster.rpc import DRAIN, Facts
-from goclaw_py.common.clock import SharedClock
-from goclaw_py.common.retention import delete_expired
-from goclaw_py.common.retry import retry_until_available
-from goclaw_py.common.wakeup import WakeEvent
 from goclaw_py.config.models import Settings
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.time.clocks import SharedClock
+from goclaw_py.core.web_links import WEB_PLACE
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.model.ids import NodeId
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.model.web_links import WEB_PLACE
 from goclaw_py.observability.prometheus import Metrics
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import NodeState, Notice, RecoveryReport, Store
-from goclaw_py.ports.terminals import Terminals
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.terminals import Terminals
+from goclaw_py.records import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
+from goclaw_py.schedule.retention import delete_expired
 from goclaw_py.web.command_line import from_commands
 from goclaw_py.web.front import ApiOrDashboard, WebAccess, tcp_server
 from goclaw_py.web.on_demand import AppsOnDemand, WebApps

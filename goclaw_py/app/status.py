@@ -12,20 +12,20 @@ from itertools import starmap
 from typing import Final
 
 from goclaw_py.app.database import Database
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.inbound.provider_outage import OutageView
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.common.text import count
-from goclaw_py.common.time_texts import lasting
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.text import count
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.texts import lasting
 from goclaw_py.gateway.container import Container
-from goclaw_py.messages.provider_outage import OutageView
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import AgentName
 from goclaw_py.observability.loop_lag import LoopLag
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.observability.readiness import Readiness, Vitals, judge
-from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.health import Exposition
-from goclaw_py.ports.store import Node, Place
+from goclaw_py.operations.health import Exposition
+from goclaw_py.records import Node, Place
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, PeerView
 

@@ -7,8 +7,8 @@ import logging
 from typing import Self
 
 from goclaw_py.app.parts import Parts
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.core.ids import AgentName
+from goclaw_py.runs.agent_loop import AgentLoop
 
 log = logging.getLogger(__name__)
 

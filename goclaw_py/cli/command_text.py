@@ -6,7 +6,7 @@ import os
 import shlex
 from typing import Any, Final
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
 
 _SHOWN: Final = frozenset(
     (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings

@@ -17,20 +17,20 @@ from goclaw_py.app.loop import run
 from goclaw_py.app.progress import Tell
 from goclaw_py.app.uncaught import log_the_uncaught
 from goclaw_py.cli.progress import progress, say, tell
-from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings, web_token
-from goclaw_py.model.errors import AgentError, ChannelError, NotSent, SettingError
-from goclaw_py.model.ids import MAIN_AGENT, AgentName
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.concurrency import in_import_thread
+from goclaw_py.core.errors import AgentError, ChannelError, NotSent, SettingError
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.time.clocks import SystemClock
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved
     from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
     from goclaw_py.app.backup.settings_use import SettingsUse
     from goclaw_py.app.service import Front
-    from goclaw_py.ports.channel import Channel
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.terminals import Terminals
+    from goclaw_py.chat.channel import Channel
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.terminals import Terminals
     from goclaw_py.store.migrate import SchemaStatus
     from goclaw_py.store.postgres.checkup import Checkup
     from goclaw_py.store.postgres.pool import Connection
@@ -210,11 +210,11 @@ MODEL_PROBE_S = 60.0
 async def probe_model(settings: Settings) -> None:
     """Send a short request to the model of agent ``main``. Raises ``AgentError``."""
     from goclaw_py.app.parts import build_agents  # noqa: PLC0415
-    from goclaw_py.common.clock import new_run_id  # noqa: PLC0415
-    from goclaw_py.model.budget import Budget  # noqa: PLC0415
-    from goclaw_py.model.outcomes import Trigger  # noqa: PLC0415
-    from goclaw_py.model.session_keys import child_session  # noqa: PLC0415
-    from goclaw_py.ports.agent import RunRequest, TextPart  # noqa: PLC0415
+    from goclaw_py.core.budget import Budget  # noqa: PLC0415
+    from goclaw_py.core.outcomes import Trigger  # noqa: PLC0415
+    from goclaw_py.core.session_keys import child_session  # noqa: PLC0415
+    from goclaw_py.core.time.clocks import new_run_id  # noqa: PLC0415
+    from goclaw_py.runs.agent_loop import RunRequest, TextPart  # noqa: PLC0415
 
     run_id = new_run_id(SystemClock())
     request = RunRequest(

@@ -18,12 +18,12 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Printer, full_width
 from goclaw_py.cli.progress import progress, tell
-from goclaw_py.model.errors import GoclawError, NoGateway
+from goclaw_py.core.errors import GoclawError, NoGateway
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.settings import SettingsView
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.settings import SettingsView
 
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from typer.exceptions import TyperException
 from goclaw_py.cli.context import Cli
 from goclaw_py.cli.exits import EXPLAINED, ExitCode, code_of
 from goclaw_py.cli.tree import CommandTree
-from goclaw_py.common.redaction import Redactor
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.redaction import Redactor
 
 _GLOBAL: Final = ("--config", "--version", "-V")
 

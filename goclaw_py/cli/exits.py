@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     BadJob,
     BadSchedule,
     BadUsageQuery,

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from goclaw_py.cli.context import Question
 from goclaw_py.cli.output import Printer, one_line
-from goclaw_py.model.display_names import address
-from goclaw_py.model.messages import Target
+from goclaw_py.core.display_names import address
+from goclaw_py.core.messages import Target
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 T = TypeVar("T")
 

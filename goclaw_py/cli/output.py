@@ -16,7 +16,7 @@ from unicodedata import bidirectional, category
 
 import typer
 
-from goclaw_py.model import display_names
+from goclaw_py.core import display_names
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -17,8 +17,8 @@ from goclaw_py.cli.context import cli, gateway_alone, waited_for
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.terminal import is_full_terminal, until_interrupted
-from goclaw_py.common.text import count
-from goclaw_py.model.display_names import SHORT_ID
+from goclaw_py.core.display_names import SHORT_ID
+from goclaw_py.core.text import count
 from goclaw_py.scheduler.texts import taken_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunState, RunView
 

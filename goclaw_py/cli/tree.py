@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
-from goclaw_py.model.actors import acts
+from goclaw_py.core.actors import acts
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),

@@ -22,12 +22,12 @@ from goclaw_py.cli.context import Question
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, clock
 from goclaw_py.cli.terminal import cut_without_a_reader, until_interrupted
-from goclaw_py.model.errors import GoclawError, NoGateway, StoreUnavailable
+from goclaw_py.core.errors import GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 T = TypeVar("T")
 Connect = Callable[["Settings"], AbstractAsyncContextManager["Control"]]

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import LaneName, NodeId
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import LaneGrant, LaneShare, LaneStore
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import LaneGrant, LaneShare, LaneStore
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.views import LaneLoad
 

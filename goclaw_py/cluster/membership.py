@@ -16,14 +16,14 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from goclaw_py.common.clock import SharedClock, new_id
-from goclaw_py.common.retry import hedged, retry_until_available
-from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Node, NodeState, NodeStore, RecoveryReport, Renewed
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.retry import hedged, retry_until_available
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import SharedClock, new_id
+from goclaw_py.records import Node, NodeState, NodeStore, RecoveryReport, Renewed
 
 log = logging.getLogger(__name__)
 

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from goclaw_py.common.lru import LruCache
-from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.model.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import CallStore, NodeCall
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.errors import GoclawError, NodeSilent, NotFound, StoreUnavailable
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import CallStore, NodeCall
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from goclaw_py.config.resolve import (
 )
 from goclaw_py.config.secrets import secret_files, secrets_in, setting_values
 from goclaw_py.config.show import shown
-from goclaw_py.model.errors import SettingErrors
+from goclaw_py.core.errors import SettingErrors
 
 __all__ = [
     "ChannelAccount",

@@ -27,7 +27,7 @@ from goclaw_py.config.types import (
     Words,
     allowed,
 )
-from goclaw_py.model.workspace_paths import BadPath, split_file_path
+from goclaw_py.core.workspace.paths import BadPath, split_file_path
 
 # ---------------------------------------------------------------------------- budget
 

@@ -26,8 +26,8 @@ from goclaw_py.config.origins import KeyPath, Origin
 from goclaw_py.config.show import dotted, shown
 from goclaw_py.config.sources import Layer, Tree
 from goclaw_py.config.types import EnvText, Flag
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.ports.settings import OriginKind, SettingValue
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.operations.settings import OriginKind, SettingValue
 
 MAX_PATH_CHARS: Final = 300
 MAX_VALUE_CHARS: Final = 1_000

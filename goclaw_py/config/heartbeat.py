@@ -10,12 +10,17 @@ from typing import Annotated, Final, TypeVar
 
 from pydantic import AfterValidator, Field
 
+from goclaw_py.chat.outbound.ok_token import AckPosition
 from goclaw_py.config.scheduler import Zone
 from goclaw_py.config.types import Duration, Flag, Matching, Number, Section, Whole, allowed
-from goclaw_py.delivery.ok_token import AckPosition
-from goclaw_py.heartbeat.active_hours import END_MEANING, END_PATTERN, START_MEANING, START_PATTERN
-from goclaw_py.heartbeat.decisions import LastScope
-from goclaw_py.heartbeat.target import TARGET_MEANING, parse_heartbeat_target
+from goclaw_py.schedule.heartbeat.active_hours import (
+    END_MEANING,
+    END_PATTERN,
+    START_MEANING,
+    START_PATTERN,
+)
+from goclaw_py.schedule.heartbeat.decisions import LastScope
+from goclaw_py.schedule.heartbeat.target import TARGET_MEANING, parse_heartbeat_target
 
 _YEAR_S: Final = 366 * 86_400.0
 _IN_QUOTES: Final = "in quotation marks"

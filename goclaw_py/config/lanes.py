@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Final
 
 from goclaw_py.config.types import Matching, Section, Whole
-from goclaw_py.model.ids import CRON_LANE
+from goclaw_py.core.ids import CRON_LANE
 from goclaw_py.scheduler.models import Debounce, Drop, Mode
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
 

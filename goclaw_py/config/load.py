@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from goclaw_py.common.database_url import url_problem
-from goclaw_py.common.proxies import is_loopback
 from goclaw_py.config.lanes import OF_CHILDREN
 from goclaw_py.config.masking import A_TABLE, HIDDEN, Plain, may_have_secrets, printable
 from goclaw_py.config.models import AccountSettings, ChannelSettings, Settings
@@ -30,9 +28,11 @@ from goclaw_py.config.sources import (
     read_file,
 )
 from goclaw_py.config.types import ALLOWED, Section, about
-from goclaw_py.model.errors import SettingError, SettingErrors
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.model.web_links import WEB
+from goclaw_py.core.errors import SettingError, SettingErrors
+from goclaw_py.core.net.database_url import url_problem
+from goclaw_py.core.net.proxies import is_loopback
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.web_links import WEB
 
 
 def find_file(config: Path | None, env: Mapping[str, str]) -> tuple[Path, Path | None]:

@@ -23,9 +23,9 @@ from goclaw_py.config.sources import Layer
 from goclaw_py.config.types import Duration, Flag, Ids, Matching, NameKey, Section, Whole
 from goclaw_py.config.web import Web
 from goclaw_py.config.work_sources import WorkSourceSettings
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, DirectPolicy, GroupPolicy, StopPolicy
 
 ChatKey = Annotated[str, Matching(r"\S{1,128}", "the id of a chat, in quotation marks")]
 

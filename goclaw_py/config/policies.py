@@ -9,21 +9,21 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Final
 
-from goclaw_py.common.jitter import heartbeat_offset
 from goclaw_py.config.heartbeat import HeartbeatRunBudget, HeartbeatSettings, laid_over
 from goclaw_py.config.models import Settings
-from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, HeartbeatTarget, LastChat
-from goclaw_py.heartbeat.models import HeartbeatConfig
-from goclaw_py.heartbeat.target import parse_heartbeat_target
-from goclaw_py.jobs.policy import PROFILES, Profile, policy_with
-from goclaw_py.machine_zone import machine_zone
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import BadHours
-from goclaw_py.model.ids import CRON_LANE, AgentName, LaneName
-from goclaw_py.model.messages import Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.model.web_links import WEB
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import BadHours
+from goclaw_py.core.ids import CRON_LANE, AgentName, LaneName
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.time.machine_zone import machine_zone
+from goclaw_py.core.web_links import WEB
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours, read_hours
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, HeartbeatTarget, LastChat
+from goclaw_py.schedule.heartbeat.models import HeartbeatConfig
+from goclaw_py.schedule.heartbeat.target import parse_heartbeat_target
+from goclaw_py.schedule.jitter import heartbeat_offset
+from goclaw_py.schedule.jobs.policy import PROFILES, Profile, policy_with
 
 # ---------------------------------------------------------------------------- jobs
 

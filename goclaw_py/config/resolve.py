@@ -18,10 +18,10 @@ from goclaw_py.config.sign_in import CLIENT_SECRET
 from goclaw_py.config.types import EnvText, HiddenText, Section
 from goclaw_py.config.web import TOKEN
 from goclaw_py.config.work_sources import SOURCE_TOKEN
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, Drop, Mode, QueuePolicy
 
 _CAPACITY = 10

@@ -11,7 +11,6 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from goclaw_py.common.timezones import zone
 from goclaw_py.config.types import (
     Duration,
     Durations,
@@ -22,7 +21,9 @@ from goclaw_py.config.types import (
     Whole,
     allowed,
 )
-from goclaw_py.jobs.policy import (
+from goclaw_py.core.errors import UnknownZone
+from goclaw_py.core.time.zones import zone
+from goclaw_py.schedule.jobs.policy import (
     DEFAULT_PROFILE,
     PROFILES,
     Anchor,
@@ -35,7 +36,6 @@ from goclaw_py.jobs.policy import (
     Profile,
     RetryOn,
 )
-from goclaw_py.model.errors import UnknownZone
 
 _YEAR_S: Final = 366 * 86_400.0
 

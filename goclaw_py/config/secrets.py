@@ -11,10 +11,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, SecretStr
 
-from goclaw_py.common.redaction import LONGEST_SECRET, MIN_SECRET, is_name_of_secret
 from goclaw_py.config.masking import is_secret
 from goclaw_py.config.models import Settings
 from goclaw_py.config.origins import KeyPath
+from goclaw_py.core.redaction import LONGEST_SECRET, MIN_SECRET, is_name_of_secret
 
 _LONG_LINE = 16
 _NO_SECRETS = frozenset({"PWD", "OLDPWD"})

@@ -17,8 +17,8 @@ from goclaw_py.config.masking import LOOKS_SECRET, is_secret, masked_program
 from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin
 from goclaw_py.config.types import Duration, Durations, about
-from goclaw_py.model.ids import CRON_LANE
-from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingValue, Word
+from goclaw_py.core.ids import CRON_LANE
+from goclaw_py.operations.settings import MASK, OriginKind, Setting, SettingValue, Word
 
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"))
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")

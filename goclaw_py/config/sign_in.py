@@ -18,7 +18,7 @@ from goclaw_py.config.types import (
     WebAddress,
     allowed,
 )
-from goclaw_py.model.actors import AccessRole
+from goclaw_py.core.actors import AccessRole
 
 CLIENT_SECRET: Final = HiddenText(r"[!-~]{1,1024}", "printable ASCII characters without spaces")
 

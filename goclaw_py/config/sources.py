@@ -13,8 +13,8 @@ from typing import Any
 from goclaw_py.config.lanes import lane_tables
 from goclaw_py.config.origins import KeyPath, Origin, key_lines
 from goclaw_py.config.types import EnvText
-from goclaw_py.model.errors import SettingError
-from goclaw_py.ports.settings import OriginKind
+from goclaw_py.core.errors import SettingError
+from goclaw_py.operations.settings import OriginKind
 
 PREFIX = "GOCLAW_"
 SECTIONS = (

@@ -9,61 +9,61 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
-from goclaw_py.chats.access_control import AccessControl
-from goclaw_py.chats.access_requests import AccessRequests
-from goclaw_py.chats.context_usage import ContextUsage
-from goclaw_py.chats.incident_alerts import IncidentAlerts
-from goclaw_py.chats.session_settings import ChatRules, SessionSettings
+from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.chat.access.access_requests import AccessRequests
+from goclaw_py.chat.access.incident_alerts import IncidentAlerts
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.commands.handlers import CommandHandlers, CommandServices
+from goclaw_py.chat.inbound.approvals import ToolApprovals
+from goclaw_py.chat.inbound.attachments import AttachmentDownloader
+from goclaw_py.chat.inbound.chained_turns import ChainLimit
+from goclaw_py.chat.inbound.channel_supervisor import ChannelSupervisor
+from goclaw_py.chat.inbound.chat_run import ChatRunDeps, ChatRunExecutor
+from goclaw_py.chat.inbound.ingestion import MessageIngestor
+from goclaw_py.chat.inbound.ingress_filter import IngressFilter
+from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.chat.outbound.outbox_sender import OutboxSender
+from goclaw_py.chat.outbound.rate_limiter import RateLimiter
+from goclaw_py.chat.stop.answers import StopAnswers
+from goclaw_py.chat.stop.cancellation import RunCanceller
+from goclaw_py.chat.stop.remote_cancellation import RemoteCanceller
+from goclaw_py.chat.stop.rights import StopRights
 from goclaw_py.cluster.lane_permits import ClusterLanePermits
 from goclaw_py.cluster.rpc import NodeRpc
-from goclaw_py.common.text import count
-from goclaw_py.delivery.outbox_sender import OutboxSender
-from goclaw_py.delivery.rate_limiter import RateLimiter
+from goclaw_py.core.actors import Actor, ActorKind
+from goclaw_py.core.errors import BudgetReached
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, NodeId, RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.metrics import NO_METER, MetricsRecorder
+from goclaw_py.core.outcomes import Reason
+from goclaw_py.core.run_events import RunEnded
+from goclaw_py.core.session_keys import AccessRules
+from goclaw_py.core.text import count
+from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.unattended_runs import UnattendedRuns
-from goclaw_py.heartbeat.module import HeartbeatModule, HeartbeatSetup
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.module import JobDependencies, JobModule, JobSetup
-from goclaw_py.messages.approvals import ToolApprovals
-from goclaw_py.messages.attachments import AttachmentDownloader
-from goclaw_py.messages.cancellation import RunCanceller
-from goclaw_py.messages.chained_turns import ChainLimit
-from goclaw_py.messages.channel_supervisor import ChannelSupervisor
-from goclaw_py.messages.chat_run import ChatRunDeps, ChatRunExecutor
-from goclaw_py.messages.command_handlers import CommandHandlers, CommandServices
-from goclaw_py.messages.ingestion import MessageIngestor
-from goclaw_py.messages.ingress_filter import IngressFilter
-from goclaw_py.messages.provider_outage import ProviderOutageBuffer
-from goclaw_py.messages.remote_cancellation import RemoteCanceller
-from goclaw_py.messages.stop_answers import StopAnswers
-from goclaw_py.messages.stop_rights import StopRights
-from goclaw_py.model.actors import Actor, ActorKind
-from goclaw_py.model.errors import BudgetReached
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, NodeId, RunId
-from goclaw_py.model.messages import Target
-from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
-from goclaw_py.model.outcomes import Reason
-from goclaw_py.model.run_events import RunEnded
-from goclaw_py.model.session_keys import AccessRules
-from goclaw_py.ports.agent import AgentLoop
-from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NodeState, RecoveryReport, Store
-from goclaw_py.ports.store import Place as Account
-from goclaw_py.ports.tools import ToolboxFactory
+from goclaw_py.records import NodeState, RecoveryReport, Store
+from goclaw_py.records import Place as Account
 from goclaw_py.runs import history_only
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentExecutorDeps
+from goclaw_py.runs.agent_loop import AgentLoop
 from goclaw_py.runs.budget_tracker import BudgetTracker, Limits
-from goclaw_py.runs.event_broker import RunEventBroker
+from goclaw_py.runs.context_usage import ContextUsage
+from goclaw_py.runs.events.broker import RunEventBroker
 from goclaw_py.runs.history_only import HistoryOnly
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.runs.replay import RunReplayer
-from goclaw_py.runs.replies import Replies
+from goclaw_py.runs.replies.replies import Replies
+from goclaw_py.runs.replies.streaming import StreamingReplies
 from goclaw_py.runs.run_recorder import RunRecorder
-from goclaw_py.runs.streaming_reply import StreamingReplies
+from goclaw_py.runs.session_settings import ChatRules, SessionSettings
 from goclaw_py.runs.subagents import ChildRuns
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
+from goclaw_py.runs.toolbox import ToolboxFactory
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
+from goclaw_py.schedule.heartbeat.module import HeartbeatModule, HeartbeatSetup
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.module import JobDependencies, JobModule, JobSetup
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.run_handlers import RunHandlers

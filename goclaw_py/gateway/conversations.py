@@ -6,15 +6,15 @@ import asyncio
 import logging
 from typing import Final
 
-from goclaw_py.common.text import visible_line
+from goclaw_py.core.errors import NotAChat, SessionBusy
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import MAX_TITLE_CHARS, chat_of
+from goclaw_py.core.text import visible_line
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.web_links import WEB_PLACE
 from goclaw_py.gateway.forks import CONSOLE
-from goclaw_py.model.errors import NotAChat, SessionBusy
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.session_keys import MAX_TITLE_CHARS, chat_of
-from goclaw_py.model.web_links import WEB_PLACE
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NameKind, Place, SeenName, Store
+from goclaw_py.records import NameKind, Place, SeenName, Store
 
 log = logging.getLogger(__name__)
 

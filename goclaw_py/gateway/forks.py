@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.common.clock import new_id
-from goclaw_py.model.errors import NotRewindable
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, chat_session
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import SessionFork
-from goclaw_py.ports.store import Place, Session, Store, StoredRun
+from goclaw_py.core.errors import NotRewindable
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, chat_session
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_id
+from goclaw_py.operations.control import SessionFork
+from goclaw_py.records import Place, Session, Store, StoredRun
+from goclaw_py.runs.session_settings import ChatRules
 
 log = logging.getLogger(__name__)
 

@@ -8,14 +8,14 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Final, TypeVar
 
-from goclaw_py.model.approvals import Approval, ToolGrant
-from goclaw_py.model.display_names import KnownNames, display_name, needed_names
-from goclaw_py.model.errors import NotFound, StoreUnavailable
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.pagination import FOUND, Cursor
-from goclaw_py.model.session_keys import agent_of, is_direct_chat
-from goclaw_py.ports.control import MessageCounts, RunRecord
-from goclaw_py.ports.store import (
+from goclaw_py.core.approvals import Approval, ToolGrant
+from goclaw_py.core.display_names import KnownNames, display_name, needed_names
+from goclaw_py.core.errors import NotFound, StoreUnavailable
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.session_keys import agent_of, is_direct_chat
+from goclaw_py.operations.control import MessageCounts, RunRecord
+from goclaw_py.records import (
     ALL_ENTRIES,
     ALL_MESSAGES,
     ALL_RUNS,

@@ -6,29 +6,19 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
 from dataclasses import replace
 
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.errors import NotFound, StoreUnavailable
+from goclaw_py.core.ids import LaneName, SessionKey
+from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway import conversations
 from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.errors import (
-    NotFound,
-    StoreUnavailable,
-)
-from goclaw_py.model.ids import LaneName, SessionKey
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import (
-    NodesView,
-    QueueView,
-    Resized,
-    Submitted,
-)
-from goclaw_py.ports.settings import SettingsService
-from goclaw_py.ports.store import (
-    Store,
-)
-from goclaw_py.runs.live_events import LiveEvent, LiveNow
+from goclaw_py.operations.control import NodesView, QueueView, Resized, Submitted
+from goclaw_py.operations.settings import SettingsService
+from goclaw_py.records import Store
+from goclaw_py.runs.events.live import LiveEvent, LiveNow
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.snapshots import lane_uses
 from goclaw_py.scheduler.views import (

@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 from collections import Counter
 
-from goclaw_py.common.clock import new_id
+from goclaw_py.core.errors import NotAChat, NotFound, SessionBusy
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import InboundMessage, Sender, Target
+from goclaw_py.core.session_keys import job_of, peer_of
+from goclaw_py.core.targets import Route
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_id
 from goclaw_py.gateway.container import Container
-from goclaw_py.jobs.targets import route_of
-from goclaw_py.model.errors import NotAChat, NotFound, SessionBusy
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import InboundMessage, Sender, Target
-from goclaw_py.model.routes import Route
-from goclaw_py.model.session_keys import job_of, peer_of
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import Submitted
-from goclaw_py.ports.store import NewInbox, Session, Store
+from goclaw_py.operations.control import Submitted
+from goclaw_py.records import NewInbox, Session, Store
 from goclaw_py.runs import history_only
+from goclaw_py.schedule.jobs.targets import route_of
 
 log = logging.getLogger(__name__)
 

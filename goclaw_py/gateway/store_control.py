@@ -8,33 +8,21 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.chat.inbound import approvals
+from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
-from goclaw_py.delivery import approval_texts
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.approvals import Approval, Decision
+from goclaw_py.core.errors import ApprovalClosed, NoGateway, NotFound, WrongDecision
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, SessionKey
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.session_keys import peer_of
+from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway import conversations, forks, tokens, web_guests
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
-from goclaw_py.heartbeat.module import HeartbeatSetup, service_of
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.jobs.service import GatewayJobService as StoredJobs
-from goclaw_py.messages import approvals
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.approvals import Approval, Decision
-from goclaw_py.model.errors import (
-    ApprovalClosed,
-    NoGateway,
-    NotFound,
-    WrongDecision,
-)
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, SessionKey
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.pairing_codes import code_hash
-from goclaw_py.model.session_keys import peer_of
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import (
+from goclaw_py.operations.control import (
     NodesView,
     PairingApplicant,
     QueueView,
@@ -42,20 +30,15 @@ from goclaw_py.ports.control import (
     SessionFork,
     Submitted,
 )
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService
-from goclaw_py.ports.settings import SettingsService
-from goclaw_py.ports.store import (
-    Node,
-    Person,
-    Place,
-    SignIn,
-    Store,
-    StoredRun,
-    Token,
-)
-from goclaw_py.ports.web_guests import NewToken, WebGuest, WebInvitation
-from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.settings import SettingsService
+from goclaw_py.operations.web_guests import NewToken, WebGuest, WebInvitation
+from goclaw_py.records import Node, Person, Place, SignIn, Store, StoredRun, Token
+from goclaw_py.records.people import code_hash
+from goclaw_py.runs.events.live import LiveEvent
+from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import (
     DayTimes,
@@ -65,6 +48,10 @@ from goclaw_py.runs.usage_report import (
     span_of,
     with_messages,
 )
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup, service_of
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.schedule.jobs.service import GatewayJobService as StoredJobs
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import (

@@ -6,12 +6,12 @@ import logging
 import secrets
 from datetime import datetime
 
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.tokens import NAME_RULE, PREFIX, BadToken, TokenExists, is_token_name
-from goclaw_py.model.web_links import SECRET_BYTES, secret_hash
-from goclaw_py.ports.store import Store, Token
-from goclaw_py.ports.web_guests import NewToken
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.web_links import SECRET_BYTES, secret_hash
+from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.records import Store, Token
+from goclaw_py.records.tokens import NAME_RULE, PREFIX, BadToken, TokenExists, is_token_name
 
 log = logging.getLogger(__name__)
 

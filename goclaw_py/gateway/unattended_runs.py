@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from goclaw_py.chat.outbound import texts
 from goclaw_py.cluster.membership import MAX_ATTEMPTS
-from goclaw_py.common.text import count
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import RecoveryReport, Store
-from goclaw_py.scheduled_work.engine import ExecutionEngine
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.text import count
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import RecoveryReport, Store
+from goclaw_py.schedule.engine import ExecutionEngine
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
 log = logging.getLogger(__name__)

@@ -7,9 +7,9 @@ import secrets
 from datetime import UTC, datetime
 from typing import Final
 
-from goclaw_py.model.errors import AlreadyInvited, NotFound
-from goclaw_py.model.session_keys import chat_of
-from goclaw_py.model.web_links import (
+from goclaw_py.core.errors import AlreadyInvited, NotFound
+from goclaw_py.core.session_keys import chat_of
+from goclaw_py.core.web_links import (
     LINK_LASTS,
     NAME_RULE,
     SECRET_BYTES,
@@ -20,8 +20,8 @@ from goclaw_py.model.web_links import (
     join_path,
     secret_hash,
 )
-from goclaw_py.ports.store import Store
-from goclaw_py.ports.web_guests import WebGuest, WebInvitation
+from goclaw_py.operations.web_guests import WebGuest, WebInvitation
+from goclaw_py.records import Store
 
 log = logging.getLogger(__name__)
 

@@ -31,11 +31,11 @@ from opentelemetry.trace import (
 )
 from opentelemetry.util.types import AttributeValue
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import FAILURES, Ending
-from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import LoopEvent, ModelStep
-from goclaw_py.ports.store import NewRun
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import FAILURES, Ending
+from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.records import NewRun
+from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
 from goclaw_py.runs.run_recorder import RunRecorder
 
 MOST_REMEMBERED = 10_000

@@ -26,14 +26,14 @@ from prometheus_client.openmetrics import exposition as openmetrics_text
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from goclaw_py.common.histogram import BOUNDS_S, HistogramView
-from goclaw_py.heartbeat.models import OPEN, HeartbeatRunStatus
-from goclaw_py.jobs.execution_models import OccurrenceStatus as JobStatus
-from goclaw_py.model.ids import AgentName, LaneName
-from goclaw_py.model.metrics_port import Delivery
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.health import Exposition
+from goclaw_py.core.containers import BOUNDS_S, HistogramView
+from goclaw_py.core.ids import AgentName, LaneName
+from goclaw_py.core.metrics import Delivery
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.operations.health import Exposition
+from goclaw_py.schedule.heartbeat.models import OPEN, HeartbeatRunStatus
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus as JobStatus
 from goclaw_py.scheduler.views import Backlog, ChannelState, GatewayStatus
 
 # Otherwise each series has a second one with its age.

@@ -11,20 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from goclaw_py.common.retry import retry_until_available
-from goclaw_py.common.storable import storable
-from goclaw_py.common.text import first_words, split_half
-from goclaw_py.common.thoughts import ThoughtFilter, separate
-from goclaw_py.model.budget import Budget, BudgetScope, Limit
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
-from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.model.run_events import RunNote, RunNoted, TextDelta, Usage
-from goclaw_py.model.run_steps import TakenStep
-from goclaw_py.model.values import value
-from goclaw_py.ports.agent import (
+from goclaw_py.core.budget import Budget, BudgetScope, Limit
+from goclaw_py.core.concurrency import in_thread_if_long
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.metrics import NO_METER, MetricsRecorder
+from goclaw_py.core.outcomes import Ending, Trigger
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.run_events import RunNote, RunNoted, TextDelta, Usage
+from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.storable import storable
+from goclaw_py.core.text import first_words, split_half
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.values import value
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.records import NewRun
+from goclaw_py.runs.agent_loop import (
     AgentLoop,
     AgentResult,
     LoopEvent,
@@ -37,21 +41,17 @@ from goclaw_py.ports.agent import (
     TextPart,
     no_messages,
 )
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService, Requester
-from goclaw_py.ports.store import NewRun
-from goclaw_py.ports.tools import Children, Toolbox, ToolboxFactory, ToolContext
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, over
-from goclaw_py.runs.event_broker import RunEventBroker
+from goclaw_py.runs.events.broker import RunEventBroker
 from goclaw_py.runs.instructions import Instructions
+from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_journal import Journal, NoteStore, told_of
 from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.thoughts import ThoughtFilter, separate
 from goclaw_py.runs.tool_services import SessionFacts, ToolMessenger
+from goclaw_py.runs.toolbox import Children, Toolbox, ToolboxFactory, ToolContext
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.runs.turn import Turn
-from goclaw_py.runs.wait_line import HeardEvent
-from goclaw_py.threads import in_thread_if_long
 
 _PROMPT_CHARS = 120
 """How much of its prompt a run shows to operators."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from goclaw_py.model.errors import ApprovalNeeded
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.ports.store import InboxRow, NewApproval
+from goclaw_py.core.errors import ApprovalNeeded
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.records import InboxRow, NewApproval
 
 
 @dataclass(frozen=True, slots=True)

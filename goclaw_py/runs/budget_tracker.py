@@ -15,15 +15,15 @@ from datetime import UTC, datetime, time
 from decimal import Decimal
 from typing import Final
 
-from goclaw_py.common.retry import retry_until_available
-from goclaw_py.delivery import texts
-from goclaw_py.model.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
-from goclaw_py.model.errors import BudgetReached
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.session_keys import agent_of
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import RunStore
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
+from goclaw_py.core.errors import BudgetReached
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.run_events import NO_USAGE, Usage
+from goclaw_py.core.session_keys import agent_of
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import RunStore
 
 
 @dataclass(frozen=True, slots=True)

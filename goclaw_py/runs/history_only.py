@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.run_events import RunSignal
-from goclaw_py.ports.channel import InboundHandler, PlainChannel
-from goclaw_py.ports.store import Place
+from goclaw_py.chat.channel import InboundHandler, PlainChannel
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.run_events import RunSignal
+from goclaw_py.records import Place
 
 PLACE: Final[Place] = ("api", "default")
 

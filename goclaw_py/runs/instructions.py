@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.workspace import NotThere, Version, Workspace, WorkspaceError
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.text import cut_text
+from goclaw_py.core.workspace.files import NotThere, Version, Workspace, WorkspaceError
 
 DEFAULT_FILE: Final = "AGENTS.md"
 MAX_CHARS: Final = 20_000

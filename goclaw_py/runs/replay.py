@@ -8,15 +8,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from goclaw_py.common.clock import new_id
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import AgentError, NotFound, NotRewindable, ToolFailed
-from goclaw_py.model.ids import AgentName, Owner, RunId
-from goclaw_py.model.messages import OutFile, Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
-from goclaw_py.ports.agent import (
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import AgentError, NotFound, NotRewindable, ToolFailed
+from goclaw_py.core.ids import AgentName, Owner, RunId
+from goclaw_py.core.messages import OutFile, Target
+from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted
+from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_id
+from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.records import RewindStore, StoredRun, StoredStep
+from goclaw_py.runs.agent_executor import AgentExecutorDeps
+from goclaw_py.runs.agent_loop import (
     LoopEvent,
     ModelStep,
     ReplayableLoop,
@@ -24,13 +28,9 @@ from goclaw_py.ports.agent import (
     RunRequest,
     TextPart,
 )
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.jobs import JobService, Requester
-from goclaw_py.ports.store import RewindStore, StoredRun, StoredStep
-from goclaw_py.ports.tools import Toolbox, ToolContext, ToolSpec
-from goclaw_py.runs.agent_executor import AgentExecutorDeps
 from goclaw_py.runs.budget_tracker import BudgetAccount
 from goclaw_py.runs.step_views import RunReplay, StepView, step_view
+from goclaw_py.runs.toolbox import Toolbox, ToolContext, ToolSpec
 
 
 class RunReplayer:

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
-from goclaw_py.common.text import cut_text
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import Fenced, StoreUnavailable
-from goclaw_py.model.ids import NodeId, RunId
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.model.run_steps import MOST_STORED, RunStep, TakenStep, ValueStep
-from goclaw_py.ports.agent import LoopEvent, ModelStep
-from goclaw_py.ports.store import RunSoFar, ToolCall
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.errors import Fenced, StoreUnavailable
+from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.run_events import ToolEnded, ToolStarted
+from goclaw_py.core.run_steps import MOST_STORED, RunStep, TakenStep, ValueStep
+from goclaw_py.core.text import cut_text
+from goclaw_py.records import RunSoFar, ToolCall
+from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
 from goclaw_py.runs.run_recorder import RunRecorder
 
 log = logging.getLogger(__name__)

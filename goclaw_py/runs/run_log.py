@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from goclaw_py.model.ids import MAIN_LANE, RunId
-from goclaw_py.model.messages import person_at
-from goclaw_py.model.outcomes import Ending, Trigger
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NewRun
+from goclaw_py.core.ids import MAIN_LANE, RunId
+from goclaw_py.core.messages import person_at
+from goclaw_py.core.outcomes import Ending, Trigger
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import NewRun
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.turn import Turn
 

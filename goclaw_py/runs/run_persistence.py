@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Protocol
 
-from goclaw_py.common.retry import retry_until_available
-from goclaw_py.model.errors import Fenced, RunNotStarted
-from goclaw_py.model.ids import NodeId, SessionKey
-from goclaw_py.model.outcomes import Ending, Outcome, Reason
-from goclaw_py.ports.store import NewRun, RunEnd, RunStartResult
+from goclaw_py.core.errors import Fenced, RunNotStarted
+from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.records import NewRun, RunEnd, RunStartResult
 
 log = logging.getLogger(__name__)
 

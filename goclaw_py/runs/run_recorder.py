@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from goclaw_py.common.text import cut_text, error_text
-from goclaw_py.common.thoughts import ThoughtFilter
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import (
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.errors import (
     AgentError,
     ApprovalNeeded,
     BudgetReached,
     ChainLimitReached,
     NotContinued,
 )
-from goclaw_py.model.messages import OutFile
-from goclaw_py.model.outcomes import Ending, Outcome, Reason
-from goclaw_py.model.run_events import (
+from goclaw_py.core.messages import OutFile
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.run_events import (
     NO_USAGE,
     Compacted,
     RunNote,
@@ -28,7 +26,10 @@ from goclaw_py.model.run_events import (
     ToolStarted,
     Usage,
 )
-from goclaw_py.ports.agent import (
+from goclaw_py.core.text import cut_text, error_text
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import RunEnd, RunStartResult, Summary, ToolCall
+from goclaw_py.runs.agent_loop import (
     AgentResult,
     FilePart,
     HistoryEntry,
@@ -38,9 +39,8 @@ from goclaw_py.ports.agent import (
     RequestSent,
     Role,
 )
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import RunEnd, RunStartResult, Summary, ToolCall
 from goclaw_py.runs.approval_port import Questions
+from goclaw_py.runs.thoughts import ThoughtFilter
 from goclaw_py.scheduler.views import RunProgress
 
 MOST_CALLS = 200

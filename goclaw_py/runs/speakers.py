@@ -13,9 +13,9 @@ from dataclasses import replace
 from datetime import UTC
 from typing import Final
 
-from goclaw_py.common.text import count, cut_text, is_blank
-from goclaw_py.delivery import texts
-from goclaw_py.model.messages import SELF, InboundMessage, PeerKind, Sender
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.messages import SELF, InboundMessage, PeerKind, Sender
+from goclaw_py.core.text import count, cut_text, is_blank
 
 GUIDE: Final = (
     "Several people talk in this chat. Each message begins with the name of its sender, which this "

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import orjson
 
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.text import cut_text
 
 _TEXT: Final = 2_000
 """The largest number of characters of a step that are shown."""

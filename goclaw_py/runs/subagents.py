@@ -13,11 +13,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from goclaw_py.chat.outbound import texts
 from goclaw_py.cluster.membership import MAX_ATTEMPTS
-from goclaw_py.common.clock import new_run_id
-from goclaw_py.common.retry import retry_until_available
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     AgentError,
     ApprovalNeeded,
     Fenced,
@@ -25,13 +23,14 @@ from goclaw_py.model.errors import (
     StoreError,
     ToolFailed,
 )
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import SUBAGENT, InboundMessage, Sender, Target
-from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.model.session_keys import announcement_id, child_session, first_run, peer_of
-from goclaw_py.ports.agent import TextPart
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import SUBAGENT, InboundMessage, Sender, Target
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.session_keys import announcement_id, child_session, first_run, peer_of
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_run_id
+from goclaw_py.records import (
     InterruptedSubagent,
     NewInbox,
     NewRun,
@@ -41,12 +40,13 @@ from goclaw_py.ports.store import (
     SubagentTask,
 )
 from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.agent_loop import TextPart
 from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
-from goclaw_py.runs.event_broker import RunEventBroker, taken_over
+from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_persistence import stored_or_logged
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
-from goclaw_py.runs.wait_line import HeardEvent
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.views import RunState

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from goclaw_py.chats.session_settings import SessionSettings
-from goclaw_py.common.text import is_blank
-from goclaw_py.delivery import texts
-from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
-from goclaw_py.delivery.places import where_read
-from goclaw_py.model.errors import StoreError, ToolFailed
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.session_keys import chat_session
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import NewRun, Place, Store
-from goclaw_py.threads import in_thread_if_long
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.outbound import texts
+from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, without_token
+from goclaw_py.chat.outbound.places import where_read
+from goclaw_py.core.concurrency import in_thread_if_long
+from goclaw_py.core.errors import StoreError, ToolFailed
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.session_keys import chat_session
+from goclaw_py.core.text import is_blank
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import NewRun, Place, Store
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
+from goclaw_py.runs.session_settings import SessionSettings
 
 log = logging.getLogger(__name__)
 

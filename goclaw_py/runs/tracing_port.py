@@ -5,10 +5,10 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Ending
-from goclaw_py.ports.agent import LoopEvent
-from goclaw_py.ports.store import NewRun
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.records import NewRun
+from goclaw_py.runs.agent_loop import LoopEvent
 from goclaw_py.runs.run_recorder import RunRecorder
 
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from goclaw_py.delivery import texts as wording
-from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import (
+from goclaw_py.chat.outbound import texts as wording
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import (
     Attachment,
     InboundMessage,
     PeerKind,
@@ -16,11 +16,11 @@ from goclaw_py.model.messages import (
     external_id,
     person_at,
 )
-from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.ports.agent import MessagePart, TextPart
-from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import InboxRow, NewRun
+from goclaw_py.core.targets import Maker, owner_of
+from goclaw_py.operations.jobs import Requester
+from goclaw_py.records import InboxRow, NewRun
 from goclaw_py.runs import speakers
+from goclaw_py.runs.agent_loop import MessagePart, TextPart
 from goclaw_py.runs.history_only import has_chat
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy

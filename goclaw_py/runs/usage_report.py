@@ -15,10 +15,10 @@ from enum import StrEnum
 from functools import reduce
 from typing import Final
 
-from goclaw_py.common.timezones import zone
-from goclaw_py.model.errors import BadUsageQuery, UnknownZone
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import Usage
+from goclaw_py.core.errors import BadUsageQuery, UnknownZone
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.time.zones import zone
 
 MAX_DAYS: Final = 366
 """The largest number of days in a query; runs are kept for 90 (SPEC DB-5)."""

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import NestingLimits, host_of, patient, refusal, where_stuck
 from goclaw_py.scheduler.debounce import CUT_WINDOW_S, DebounceBuffer, RestartLimit
-from goclaw_py.scheduler.models import (
-    Debounce,
-    LaneState,
-    Mode,
-    QueuePolicy,
-    Request,
-    SessionQueue,
-)
+from goclaw_py.scheduler.models import Debounce, LaneState, Mode, QueuePolicy, Request, SessionQueue
 from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import QUEUED, READY
 from goclaw_py.scheduler.views import RunState

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import takewhile
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.outcomes import Reason
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Reason
 from goclaw_py.scheduler.models import HOLDING, Family, Request, SessionQueue, check_count
 from goclaw_py.scheduler.views import RunState
 

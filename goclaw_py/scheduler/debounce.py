@@ -6,8 +6,8 @@ its timer, set for an earlier end, fires. So extending a burst costs no timer.
 
 from __future__ import annotations
 
-from goclaw_py.common.lru import LruCache
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.timer_heap import Timers
 

@@ -13,9 +13,9 @@ from contextvars import copy_context
 from functools import partial
 from typing import Protocol, assert_never
 
-from goclaw_py.common.log_context import work_on
-from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.concurrency import work_on
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.scheduler.effects import (
     Cancel,
     Effect,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import LaneState, Request
 
 # Not frozen: freezing makes construction four times as dear, and several are made for each run.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from goclaw_py.model.ids import RunId
+from goclaw_py.core.ids import RunId
 from goclaw_py.scheduler.child_runs import still_there
 from goclaw_py.scheduler.effects import Effect, LaneWaitExceeded
 from goclaw_py.scheduler.models import Family, LaneState, Request

@@ -12,9 +12,9 @@ from enum import StrEnum
 from types import UnionType
 from typing import TypeVar
 
-from goclaw_py.common.histogram import Histogram
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.containers import Histogram
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.views import LaneView, RunState
 
 MAX_DEBOUNCE_S = 3600.0

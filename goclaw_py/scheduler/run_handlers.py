@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Protocol
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Ending
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Ending
 from goclaw_py.scheduler.dispatcher import RunHandler
 
 

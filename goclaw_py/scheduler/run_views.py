@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.scheduler.models import Request, SessionQueue
 from goclaw_py.scheduler.views import RunState, RunView, WaitsFor
 

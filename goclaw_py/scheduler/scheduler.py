@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import replace
 
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.admission import Admission
 from goclaw_py.scheduler.child_runs import (
     DEFAULT_NESTING,

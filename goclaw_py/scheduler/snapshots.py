@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from goclaw_py.common.text import count
-from goclaw_py.common.time_texts import lasting
-from goclaw_py.model.display_names import short_id
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.text import count
+from goclaw_py.core.time.texts import lasting
 from goclaw_py.scheduler.models import HOLDING
 from goclaw_py.scheduler.timeouts import SLOW_WAIT_S
 from goclaw_py.scheduler.views import LaneUse, LaneView, RunState, RunView, WaitsFor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import LaneView, RunView, WaitsFor
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.model.outcomes import Reason
+from goclaw_py.core.outcomes import Reason
 from goclaw_py.scheduler.models import LaneState, Request
 from goclaw_py.scheduler.views import RunState
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from goclaw_py.common.histogram import NOTHING_MEASURED, HistogramView
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.containers import NOTHING_MEASURED, HistogramView
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 
 MAX_LANE_SIZE = 100_000
 """The largest size that people may give a lane; larger ones are typing errors."""

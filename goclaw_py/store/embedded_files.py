@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from goclaw_py.model.errors import StoreError
+from goclaw_py.core.errors import StoreError
 
 MANAGED = "set GOCLAW_DATABASE_URL to use a PostgreSQL server of your own"
 ORDINARY = f"run as an ordinary user, or {MANAGED}"

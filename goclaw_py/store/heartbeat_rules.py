@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.outcomes import HeartbeatRunKind, Trigger
+from goclaw_py.records import OutboxState
+from goclaw_py.schedule.heartbeat.models import (
     WAKES_APART,
     Heartbeat,
     HeartbeatConfig,
     HeartbeatRun,
     HeartbeatRunStatus,
 )
-from goclaw_py.model.outcomes import HeartbeatRunKind, Trigger
-from goclaw_py.ports.store import OutboxState
 
 KEPT_ROWS: Final = 1000
 """The number of heartbeat runs that are kept for each agent."""

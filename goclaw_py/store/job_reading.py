@@ -12,13 +12,13 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final, TypeVar
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
-from goclaw_py.jobs.job_json import job_of, spec_json, spec_of
-from goclaw_py.jobs.models import FixedMessage, Job, JobSpec, JobState
-from goclaw_py.jobs.policy import JobPolicy, policy_with
-from goclaw_py.jobs.schedule import At
-from goclaw_py.model.errors import BadJob, JobError
-from goclaw_py.model.ids import JobId, OccurrenceId
+from goclaw_py.core.errors import BadJob, JobError
+from goclaw_py.core.ids import JobId, OccurrenceId
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
+from goclaw_py.schedule.jobs.job_json import job_of, spec_json, spec_of
+from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobSpec, JobState
+from goclaw_py.schedule.jobs.policy import JobPolicy, policy_with
+from goclaw_py.schedule.jobs.schedule import At
 
 log = logging.getLogger(__name__)
 

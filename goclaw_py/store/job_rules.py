@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.ids import Owner
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.owners import owner_of
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.core.ids import Owner
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.targets import owner_of
+from goclaw_py.records import OutboxState
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
+from goclaw_py.schedule.jobs.models import Job, JobState
 
 COUNTED: Final = (JobState.ACTIVE, JobState.PAUSED)
 """The states that count for an owner's number of jobs (SPEC CRON-15)."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.model.errors import MigrationError, StoreUnavailable
+from goclaw_py.core.errors import MigrationError, StoreUnavailable
 from goclaw_py.store.postgres.pool import Connection, DatabaseError
 from goclaw_py.store.postgres.refusals import OLDEST, too_old
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.chats import access_texts
-from goclaw_py.delivery import approval_texts, texts
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.ids import (
+from goclaw_py.chat.access import access_texts
+from goclaw_py.chat.outbound import approval_texts, texts
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.ids import (
     AgentName,
     HeartbeatRunId,
     JobId,
@@ -19,12 +19,10 @@ from goclaw_py.model.ids import (
     RunId,
     SessionKey,
 )
-from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
-from goclaw_py.model.outcomes import FAILURES, Outcome, Reason
-from goclaw_py.model.pairing_codes import AccessVerdict, about_request
-from goclaw_py.model.session_keys import chat_session, peer_of
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import (
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
+from goclaw_py.core.outcomes import FAILURES, Outcome, Reason
+from goclaw_py.core.session_keys import chat_session, peer_of
+from goclaw_py.records import (
     LaneShare,
     MessageFilter,
     NewInbox,
@@ -34,6 +32,8 @@ from goclaw_py.ports.store import (
     SeenChat,
     ToolCall,
 )
+from goclaw_py.records.people import AccessVerdict, about_request
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.store.text import folded, storable
 
 CRASHES_UNTIL_LAST: Final = 2

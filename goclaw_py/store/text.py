@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import ascii_lowercase, ascii_uppercase
 
-from goclaw_py.common.storable import storable
+from goclaw_py.core.storable import storable
 
 __all__ = ["folded", "storable"]
 

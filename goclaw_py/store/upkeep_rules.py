@@ -6,9 +6,9 @@ import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.model.ids import JobId, SessionKey
-from goclaw_py.model.web_links import WEB
-from goclaw_py.ports.store.upkeep import RetentionReport
+from goclaw_py.core.ids import JobId, SessionKey
+from goclaw_py.core.web_links import WEB
+from goclaw_py.records.upkeep import RetentionReport
 
 FINISHED_KEPT: Final = timedelta(days=7)
 """Inbox and outbox rows after their end. Telegram repeats updates for one day."""

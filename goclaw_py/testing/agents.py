@@ -16,9 +16,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.run_events import TextDelta, Usage
-from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, RunRequest
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.run_events import TextDelta, Usage
+from goclaw_py.runs.agent_loop import AgentResult, Emit, LoopEvent, RunRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from goclaw_py.common.text import split_text
-from goclaw_py.delivery.rate_limit import UNPACED, RateLimit
-from goclaw_py.model.errors import NotSent, StoreUnavailable, Undeliverable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import (
+from goclaw_py.chat.channel import InboundHandler, PlainChannel
+from goclaw_py.chat.outbound.rate_limit import UNPACED, RateLimit
+from goclaw_py.core.errors import NotSent, StoreUnavailable, Undeliverable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import (
     Attachment,
     Inbound,
     LostDraft,
@@ -29,8 +29,8 @@ from goclaw_py.model.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.model.run_events import RunEnded, RunSignal, RunText
-from goclaw_py.ports.channel import InboundHandler, PlainChannel
+from goclaw_py.core.run_events import RunEnded, RunSignal, RunText
+from goclaw_py.core.text import split_text
 
 OFFER_AGAIN_S = 0.5
 """How long ``receive`` waits before it offers uncommitted messages again."""

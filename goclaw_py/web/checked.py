@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, Protocol, TypeVar
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 
 CHECK_S: Final = 5.0
 """Seconds for which a secret that was found valid is not looked up again."""

@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acting, acts
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acting, acts
 
 _USER: Final = "x-goclaw-user"
 _COMMAND: Final = "x-goclaw-command"

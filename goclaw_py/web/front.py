@@ -10,8 +10,8 @@ from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.ports.channel import Hook
-from goclaw_py.ports.store import Store
+from goclaw_py.chat.channel import Hook
+from goclaw_py.records import Store
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.openid.client import OpenIdClient

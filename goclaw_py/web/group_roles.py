@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
 
 MOST_NAME: Final = 200
 """The longest name of a person, in characters."""

@@ -20,8 +20,8 @@ from urllib.parse import urlencode, urlsplit, urlunsplit
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acts
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.web import roles
 from goclaw_py.web.api.wire import ApiError, dump
 from goclaw_py.web.attempts import OF_ADDRESS_EVERY_S, Attempts

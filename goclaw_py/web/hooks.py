@@ -16,8 +16,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.ports.channel import Channel, Hook, WebAnswer, WebRequest
+from goclaw_py.chat.channel import Channel, Hook, WebAnswer, WebRequest
+from goclaw_py.core.errors import GoclawError
 from goclaw_py.web.connections import note_known
 
 log = logging.getLogger(__name__)

@@ -18,18 +18,12 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, cast, get_args, get_type_hints
 
-from goclaw_py.jobs.models import Program
-from goclaw_py.model.actors import AccessRole, acting
-from goclaw_py.model.display_names import KnownNames, display_name
-from goclaw_py.model.errors import (
-    BadUsageQuery,
-    GoclawError,
-    NoGateway,
-    NotFound,
-    StoreUnavailable,
-)
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import JobQuery, MessageFilter
+from goclaw_py.core.actors import AccessRole, acting
+from goclaw_py.core.display_names import KnownNames, display_name
+from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, NotFound, StoreUnavailable
+from goclaw_py.operations.control import Control
+from goclaw_py.records import JobQuery, MessageFilter
+from goclaw_py.schedule.jobs.models import Program
 from goclaw_py.web.roles import Least, RoleTooLow, level_of
 
 HIDDEN: Final = "(hidden)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.concurrency import in_import_thread
 
 if TYPE_CHECKING:
     from goclaw_py.web.guests.entrance import Guests

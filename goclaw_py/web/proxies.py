@@ -13,7 +13,7 @@ from typing import Final
 
 from starlette.types import Scope
 
-from goclaw_py.model.actors import Actor
+from goclaw_py.core.actors import Actor
 from goclaw_py.web.connections import address_of, header_values
 from goclaw_py.web.group_roles import GroupRoles, is_name
 

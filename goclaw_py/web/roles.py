@@ -13,8 +13,8 @@ from enum import IntEnum
 from functools import cache
 from typing import Final
 
-from goclaw_py.model.actors import AccessRole, Actor
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.actors import AccessRole, Actor
+from goclaw_py.core.errors import GoclawError
 
 
 class RoleTooLow(GoclawError):

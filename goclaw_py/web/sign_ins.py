@@ -13,11 +13,11 @@ from typing import Final
 
 from starlette.types import Scope
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.tokens import SETTINGS_TOKEN_NAME, is_token
-from goclaw_py.model.web_links import SECRET_BYTES, is_secret, secret_hash
-from goclaw_py.ports.store import Notice, SignIn, SignInMethod, Store, Token
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.web_links import SECRET_BYTES, is_secret, secret_hash
+from goclaw_py.records import Notice, SignIn, SignInMethod, Store, Token
+from goclaw_py.records.tokens import SETTINGS_TOKEN_NAME, is_token
 from goclaw_py.web.attempts import Attempts
 from goclaw_py.web.checked import CheckedSecrets
 from goclaw_py.web.connections import address_of, peer_of

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 
 SOCKET_NAME = "gateway.sock"
 

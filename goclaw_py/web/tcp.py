@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import Final
 
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 
 _BACKLOG: Final = 128
 

@@ -36,7 +36,7 @@ WALL_CLOCK = ("datetime.now", "datetime.utcnow", "datetime.today", "date.today",
 WORLD = ("open", "print", "input", "exec", "eval", "__import__", "uuid4", "uuid.uuid4")
 
 READS_THE_WALL_CLOCK = {
-    "goclaw_py.common.clock": "the Clock",
+    "goclaw_py.core.time.clocks": "the Clock",
     "goclaw_py.app.schema": "dates a migration before there is a gateway with a clock",
     "goclaw_py.cli.client.jobs": "the desk of a gateway of this machine, seen from a command",
     "channels.console": "the default of a clock that can be given",
@@ -79,7 +79,7 @@ PURE = {
 SEE_RECORDS_ONLY = ("ports", "store", "agents", "tools", "sources", "web", "config", "testing")
 """Packages that stand behind ports. Of features they see records and rules, never a shell."""
 
-CONNECTS = {"goclaw_py.common.proxied_sessions", "goclaw_py.model.actors"}
+CONNECTS = {"goclaw_py.core.net.proxied_sessions", "goclaw_py.core.actors"}
 """Shells of no feature: for those who speak HTTP, and for those who need to know who acts."""
 
 NAMES = {module.name for module in modules()}
@@ -134,4 +134,4 @@ def test_every_pure_module_exists() -> None:
 
 def test_the_wall_clock_is_read_only_where_it_has_to_be() -> None:
     assert {m.name for m in modules() if wall_clock_reads(m)} <= READS_THE_WALL_CLOCK.keys()
-    assert any(m.is_in("goclaw_py.common.clock") and wall_clock_reads(m) for m in modules())
+    assert any(m.is_in("goclaw_py.core.time.clocks") and wall_clock_reads(m) for m in modules())

@@ -7,7 +7,7 @@ import builtins
 import re
 from collections.abc import Iterator
 
-from goclaw_py.model import errors
+from goclaw_py.core import errors
 from tests.architecture.sources import ROOT, Module, modules
 
 NOT_OURS = {

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 _PROMPT = re.compile(r"count to (\d+) every (\d+) ms m(\d+)")
 

@@ -17,8 +17,8 @@ from itertools import pairwise
 from math import inf
 from typing import Final, TypeVar
 
-from goclaw_py.delivery import texts
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.outcomes import Outcome
 from tests.chaos.breach import Breach, Rule, grouped
 from tests.chaos.facts import Facts, Message, Post, Run, Seen, Worked, names
 from tests.chaos.time_invariants import (

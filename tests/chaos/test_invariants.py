@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.delivery import texts
+from goclaw_py.chat.outbound import texts
 from tests.chaos.facts import (
     Claim,
     Facts,

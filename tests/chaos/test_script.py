@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Trigger as RunTrigger
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import LoopEvent, RunRequest, TextPart
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Trigger as RunTrigger
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import LoopEvent, RunRequest, TextPart
 from tests.chaos import agent
 from tests.chaos.agent import Task
 from tests.chaos.script import ABOUT_STOPS, Script, Size, Trigger, script, triggers

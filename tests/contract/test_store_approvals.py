@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.model.approvals import (
+from goclaw_py.core.approvals import (
     NO_CONTEXT,
     ApprovalContext,
     ApprovalRequest,
@@ -16,12 +16,12 @@ from goclaw_py.model.approvals import (
     Decision,
     about_approval,
 )
-from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
-from goclaw_py.model.messages import Button, OutboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep, TakenStep
-from goclaw_py.ports.store import InboxRow, NewApproval, Notice, RunEnd, RunSoFar, SubagentTask
+from goclaw_py.core.ids import ApprovalId, RunId, SessionKey
+from goclaw_py.core.messages import Button, OutboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.run_steps import DecisionStep, ResponseStep, TakenStep
+from goclaw_py.records import InboxRow, NewApproval, Notice, RunEnd, RunSoFar, SubagentTask
 from tests.support.harness import until
 from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, listen, new_run, say
 

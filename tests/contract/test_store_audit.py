@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.ports.store import AuditEntry, AuditFilter
+from goclaw_py.records import AuditEntry, AuditFilter
 from goclaw_py.store import upkeep_rules
 from tests.support.stores import T0, World
 

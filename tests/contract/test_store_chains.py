@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import SUBAGENT, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import InboxRow
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import SUBAGENT, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import InboxRow
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from tests.support.store_jobs import a_job, by_hand, claimed_job, kept
 from tests.support.stores import ANN, BOB, A, World, at, end, inbox, new_run
 

@@ -7,21 +7,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import Attachment, FileKind, PeerKind, Sender, Target, TopicState
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.session_keys import chat_session
-from goclaw_py.ports.store import (
-    Chat,
-    InboxKind,
-    NewInbox,
-    Notice,
-    SeenChat,
-    Store,
-    Topic,
-    Unmentioned,
-)
-from goclaw_py.ports.store import LastActivity as HeardThere
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import Attachment, FileKind, PeerKind, Sender, Target, TopicState
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.session_keys import chat_session
+from goclaw_py.records import Chat, InboxKind, NewInbox, Notice, SeenChat, Store, Topic, Unmentioned
+from goclaw_py.records import LastActivity as HeardThere
 from tests.support.stores import (
     AGENT,
     ANN,

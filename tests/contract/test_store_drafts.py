@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import RunNotStarted
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import Draft, InboxKind, InboxRow, RunStartResult, Stops
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.errors import RunNotStarted
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import Draft, InboxKind, InboxRow, RunStartResult, Stops
 from tests.support.stores import (
     ANN,
     APOLOGY,

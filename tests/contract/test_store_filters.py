@@ -7,10 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import (
     ALL_MESSAGES,
     ALL_RUNS,
     ALL_SESSIONS,

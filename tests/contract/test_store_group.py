@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.errors import Fenced, RunNotStarted
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import LostDraft, Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import AcceptedMessages, NewInbox, OutboxState, RunStartResult, Store
+from goclaw_py.core.errors import Fenced, RunNotStarted
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import LostDraft, Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import AcceptedMessages, NewInbox, OutboxState, RunStartResult, Store
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from tests.support.stores import (
     ANN,
     BOB,

@@ -9,19 +9,19 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.errors import TooManyEvents, UnknownAgent
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import InboxKind, OutboxState
+from goclaw_py.schedule.heartbeat.models import (
     MAX_EVENTS,
     HeartbeatClaim,
     HeartbeatEvent,
     HeartbeatRunStatus,
     PreconditionQuery,
 )
-from goclaw_py.model.errors import TooManyEvents, UnknownAgent
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import InboxKind, OutboxState
 from goclaw_py.store import heartbeat_rules
 from tests.support.store_heartbeats import (
     a_heartbeat_run,

@@ -10,18 +10,18 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.schedule.heartbeat.models import (
     HeartbeatClaim,
     HeartbeatRun,
     HeartbeatRunEnd,
     HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Trigger
-from goclaw_py.model.run_events import Usage
 from goclaw_py.store import heartbeat_rules as heartbeat_run_rules
 from tests.support.store_heartbeats import (
     HALF_HOUR,

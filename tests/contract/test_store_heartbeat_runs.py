@@ -12,7 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import Notice
+from goclaw_py.schedule.heartbeat.models import (
     WAKES_APART,
     Heartbeat,
     HeartbeatClaim,
@@ -20,11 +25,6 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRun,
     HeartbeatRunStatus,
 )
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import Notice
 from tests.support.store_heartbeats import (
     HALF_HOUR,
     OFFSET,

@@ -8,12 +8,12 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import (
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import (
     AcceptedMessages,
     InboxKind,
     InboxRow,

@@ -9,16 +9,16 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
-from goclaw_py.jobs.models import JobState
-from goclaw_py.model.approvals import ApprovalRequest, Decision, about_approval
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import ApprovalId, RunId, SessionKey
-from goclaw_py.model.messages import Button
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep
-from goclaw_py.ports.store import NewApproval, Notice, RunEnd, RunSoFar
+from goclaw_py.core.approvals import ApprovalRequest, Decision, about_approval
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import ApprovalId, RunId, SessionKey
+from goclaw_py.core.messages import Button
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.run_steps import DecisionStep, ResponseStep
+from goclaw_py.records import NewApproval, Notice, RunEnd, RunSoFar
+from goclaw_py.schedule.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import JobState
 from tests.support.store_jobs import (
     a_job,
     added,

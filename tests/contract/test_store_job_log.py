@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.ids import OccurrenceId
-from goclaw_py.ports.store import JobQuery, Notice
+from goclaw_py.core.ids import OccurrenceId
+from goclaw_py.records import JobQuery, Notice
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
+from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.store import job_rules
 from tests.support.store_jobs import (
     a_job,

@@ -11,8 +11,14 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.jobs.models import (
+from goclaw_py.core.errors import BadJob, SlugTaken, TooManyJobs
+from goclaw_py.core.ids import AgentName, JobId, Owner
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.pagination import FOUND
+from goclaw_py.core.targets import Maker
+from goclaw_py.records import JobQuery, Notice, Store
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
+from goclaw_py.schedule.jobs.models import (
     OPERATOR,
     FixedMessage,
     Job,
@@ -23,13 +29,7 @@ from goclaw_py.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs
-from goclaw_py.model.ids import AgentName, JobId, Owner
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.pagination import FOUND
-from goclaw_py.ports.store import JobQuery, Notice, Store
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from goclaw_py.store.memory.jobs import jobs as memory_jobs
 from goclaw_py.store.postgres.jobs import jobs as postgres_jobs
 from tests.support.store_jobs import (

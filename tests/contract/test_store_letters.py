@@ -7,18 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Attachment, FileKind, InboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import (
-    DeadLetter,
-    InboxKind,
-    InboxRow,
-    NewInbox,
-    Notice,
-    RunEnd,
-    Unanswered,
-)
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Attachment, FileKind, InboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import DeadLetter, InboxKind, InboxRow, NewInbox, Notice, RunEnd, Unanswered
 from tests.support.stores import (
     AGENT,
     ANN,

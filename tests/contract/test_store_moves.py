@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.session_keys import chat_session
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.session_keys import chat_session
+from goclaw_py.records import (
     Chat,
     InboxKind,
     InboxRow,

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import JobId
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import NameKind, Notice, SeenName
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import JobId
+from goclaw_py.core.messages import Target
+from goclaw_py.records import NameKind, Notice, SeenName
 from tests.support.store_jobs import a_job, added
 from tests.support.stores import T0, Heard, World, until
 

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import LaneName, NodeId, RunId
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_steps import TakenStep
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import LaneName, NodeId, RunId
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.records import (
     InterruptedRun,
     LaneShare,
     NodeCall,

@@ -10,17 +10,17 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import Usage
+from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     OccurrenceClaim,
     OccurrenceEnd,
     OccurrenceStatus,
 )
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, OccurrenceId
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import Usage
+from goclaw_py.schedule.jobs.models import Job, JobState
 from tests.support.store_jobs import (
     a_job,
     added,

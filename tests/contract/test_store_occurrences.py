@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.errors import Fenced, UnknownJob
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import Notice
+from goclaw_py.schedule.jobs.execution_models import (
     JobStats,
     JobUpdate,
     LoggedOccurrence,
@@ -19,15 +24,10 @@ from goclaw_py.jobs.execution_models import (
     OccurrenceEnd,
     Why,
 )
-from goclaw_py.jobs.execution_models import OccurrenceStatus as Status
-from goclaw_py.jobs.job_json import job_json
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.schedule import At, Cron
-from goclaw_py.model.errors import Fenced, UnknownJob
-from goclaw_py.model.ids import JobId, NodeId, OccurrenceId
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import Notice
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus as Status
+from goclaw_py.schedule.jobs.job_json import job_json
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.schedule import At, Cron
 from tests.support.store_jobs import (
     OWNER,
     a_job,

@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, OccurrenceId, RunId
-from goclaw_py.model.messages import FileKind, OutboundMessage, OutFile, Target, person_at
-from goclaw_py.ports.store import InboxRow, Notice, OutboxRow, OutboxState, Place
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId, OccurrenceId, RunId
+from goclaw_py.core.messages import FileKind, OutboundMessage, OutFile, Target, person_at
+from goclaw_py.records import InboxRow, Notice, OutboxRow, OutboxState, Place
 from tests.support.stores import (
     ANN,
     BOB,

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import (
     DroppedMessage,
     InboxKind,
     InboxRow,

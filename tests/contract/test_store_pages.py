@@ -8,12 +8,12 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from goclaw_py.model.ids import MAIN_LANE, AgentName, RunId, SessionKey
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import MAIN_LANE, AgentName, RunId, SessionKey
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import (
     ALL_RUNS,
     NewInbox,
     OutboxState,

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.chats import access_texts
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.pairing_codes import AccessVerdict
-from goclaw_py.ports.store import Incident, Notice, OutboxState, PairingRequest, Person, Standing
+from goclaw_py.chat.access import access_texts
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import Incident, Notice, OutboxState, PairingRequest, Person, Standing
+from goclaw_py.records.people import AccessVerdict
 from goclaw_py.scheduler.views import Backlog
 from tests.support.stores import (
     ANN,

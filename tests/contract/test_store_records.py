@@ -8,13 +8,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import ToolStarted, Usage
-from goclaw_py.model.session_keys import announcement_id
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import ToolStarted, Usage
+from goclaw_py.core.session_keys import announcement_id
+from goclaw_py.records import (
     InterruptedSubagent,
     NewInbox,
     NewRun,

@@ -7,14 +7,13 @@ from datetime import datetime
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import (
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep
+from goclaw_py.records import (
     InboxRow,
     LastTurn,
     NameKind,
@@ -25,6 +24,7 @@ from goclaw_py.ports.store import (
     Summary,
     ToolCall,
 )
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from tests.support.stores import (
     ANN,
     BOB,

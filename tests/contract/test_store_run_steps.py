@@ -7,12 +7,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
-from goclaw_py.ports.store import RunSoFar, ToolCall
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.records import RunSoFar, ToolCall
 from goclaw_py.store.postgres.runs import steps
 from tests.support.store_jobs import claim_one, claimed_job, run_for
 from tests.support.stores import (

@@ -8,13 +8,13 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.pagination import FOUND
-from goclaw_py.model.run_events import NO_USAGE, RunNote, Usage
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import Notice, RunSoFar, RunStartResult, StoredEntry, StoredRun, ToolCall
+from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.pagination import FOUND
+from goclaw_py.core.run_events import NO_USAGE, RunNote, Usage
+from goclaw_py.records import Notice, RunSoFar, RunStartResult, StoredEntry, StoredRun, ToolCall
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from tests.support.store_jobs import claim_one, claimed_job, run_for
 from tests.support.stores import (

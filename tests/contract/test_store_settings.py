@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.ports.store import NewSettingEdit, Notice, Store
+from goclaw_py.records import NewSettingEdit, Notice, Store
 from tests.support.stores import T0, World
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]

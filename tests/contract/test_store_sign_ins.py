@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.ports.store import SignIn, SignInMethod, Token
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.records import SignIn, SignInMethod, Token
 from tests.support.stores import T0, World, at
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]

@@ -7,18 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_steps import TakenStep
-from goclaw_py.ports.store import (
-    DroppedMessage,
-    InboxKind,
-    NewInbox,
-    RunSoFar,
-    Stops,
-    SubagentTask,
-)
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.records import DroppedMessage, InboxKind, NewInbox, RunSoFar, Stops, SubagentTask
 from tests.support.store_jobs import a_job, added, claim_one, ended, row_of, run_for
 from tests.support.stores import (
     ANN,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.heartbeat.models import HeartbeatRunStatus
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from tests.support import store_heartbeats as heartbeats
 from tests.support import store_jobs as jobs
 from tests.support.stores import ANN, BOB, A, B, World, at, new_run, todo

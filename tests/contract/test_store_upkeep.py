@@ -8,13 +8,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from goclaw_py.heartbeat.models import HeartbeatRunStatus
-from goclaw_py.jobs.models import JobState
-from goclaw_py.model.ids import JobId, OccurrenceId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import JobId, OccurrenceId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import ToolEnded, ToolStarted
+from goclaw_py.records import (
     InboxKind,
     InboxRow,
     OutboxRow,
@@ -23,6 +21,8 @@ from goclaw_py.ports.store import (
     RunEnd,
     RunSoFar,
 )
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.store import upkeep_rules
 from tests.support import store_heartbeats, store_jobs
 from tests.support.store_heartbeats import alert, alerted, manual, planned

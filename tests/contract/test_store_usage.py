@@ -9,12 +9,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, Sender
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.session_keys import announcement_id
-from goclaw_py.ports.store import InboxKind, InboxRow, NewInbox, NewRun
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, Sender
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.session_keys import announcement_id
+from goclaw_py.records import InboxKind, InboxRow, NewInbox, NewRun
 from goclaw_py.runs.usage_report import (
     NOTHING_USED,
     DayTimes,
@@ -24,15 +24,7 @@ from goclaw_py.runs.usage_report import (
     Used,
     span_of,
 )
-from tests.support.store_jobs import (
-    a_job,
-    added,
-    claim_one,
-    ended,
-    kept,
-    renamed,
-    run_for,
-)
+from tests.support.store_jobs import a_job, added, claim_one, ended, kept, renamed, run_for
 from tests.support.stores import (
     AGENT,
     ANN,

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import OccurrenceId, SessionKey
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Notice
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import OccurrenceId, SessionKey
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import Notice
+from goclaw_py.schedule.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import Job, JobState
 from tests.support.store_jobs import (
     a_job,
     added,

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.messages import Sender
-from goclaw_py.ports.store import Notice, Person, Standing, WebLink
+from goclaw_py.core.messages import Sender
+from goclaw_py.records import Notice, Person, Standing, WebLink
 from tests.support.stores import T0, World, at, listen, until
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]

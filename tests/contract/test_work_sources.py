@@ -10,10 +10,10 @@ from datetime import timedelta
 import pytest
 import pytest_asyncio
 
-from goclaw_py.jobs.models import WorkItem
-from goclaw_py.model.errors import WorkSourceError
-from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store import NewWork, StoredWorkItem, WorkState
+from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.core.ids import JobId
+from goclaw_py.records import NewWork, StoredWorkItem, WorkState
+from goclaw_py.schedule.jobs.models import WorkItem
 from tests.support.stores import InMemory, World, at
 from tests.support.work import FORGOTTEN, ONE, THREE, TWO, Rig, github_rig, table_rig
 

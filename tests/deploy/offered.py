@@ -11,12 +11,12 @@ from functools import cache
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from goclaw_py.heartbeat.models import HeartbeatRunStatus
-from goclaw_py.model.ids import AgentName, LaneName, NodeId
-from goclaw_py.model.metrics_port import Delivery
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import Usage
+from goclaw_py.core.ids import AgentName, LaneName, NodeId
+from goclaw_py.core.metrics import Delivery
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import Usage
 from goclaw_py.observability.prometheus import Metrics
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.scheduler.views import Backlog, ChannelState, ChannelView, GatewayStatus, LaneView
 
 OF_PROMETHEUS = {"up": {"job": set[str](), "instance": set[str]()}}

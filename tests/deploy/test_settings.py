@@ -14,8 +14,8 @@ from starlette.types import Receive, Scope, Send
 
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings, load, web_token
-from goclaw_py.model.errors import SettingError, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.core.errors import SettingError, StoreUnavailable
+from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.sign_ins import SignIns

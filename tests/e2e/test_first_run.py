@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.chats import access_texts
+from goclaw_py.chat.access import access_texts
 from tests.botapi.control import Control
 from tests.e2e.loopback_model import Model
 from tests.support.process import Home, home, telegram, wait_for

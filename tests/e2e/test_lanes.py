@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.display_names import short_id
+from goclaw_py.core.display_names import short_id
 from tests.botapi.control import Control
 from tests.support.process import Home, Program, wait_for
 

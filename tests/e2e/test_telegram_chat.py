@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from channels.telegram.settings import Library
-from goclaw_py.chats import access_texts
+from goclaw_py.chat.access import access_texts
 from tests.botapi.control import Control
 from tests.support.process import Home, home, telegram, wait_for
 

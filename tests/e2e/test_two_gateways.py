@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.chats import access_texts
+from goclaw_py.chat.access import access_texts
 from tests.botapi.control import Control
 from tests.support.process import ROOT, Home, Program, home, telegram, wait_for
 from tests.tools.debian_tools import path_of

@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 
-from goclaw_py.model.chat_commands import our_command
+from goclaw_py.core.chat_commands import our_command
 from goclaw_py.web.api.openapi import operations
 from tests.deploy.commands import commands_in, is_command
 from tests.deploy.offered import series

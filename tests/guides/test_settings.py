@@ -11,7 +11,7 @@ import pytest
 from goclaw_py.cli import composition
 from goclaw_py.cli.system.settings_file import Answers, settings_text
 from goclaw_py.config import load
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
 from tests.guides.reading import READ_BY_USERS, Block, blocks
 
 TOKEN = "123456789:AA-for-tests-only"

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from goclaw_py.jobs.models import FixedMessage, Prompt
-from goclaw_py.jobs.schedule import Cron, Every
-from goclaw_py.ports.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.schedule.jobs.models import FixedMessage, Prompt
+from goclaw_py.schedule.jobs.schedule import Cron, Every
 from goclaw_py.web.api.routes import make_api
 from tests.unit.web.fake_health import FakeHealth
 from tests.unit.web.fake_terminals import FakeTerminals

@@ -24,10 +24,10 @@ from goclaw_py.app.backup.workspaces import Staging
 from goclaw_py.app.database import Database as AppDatabase
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.schema import bring_up_to_date
-from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings
 from goclaw_py.config.models import DatabaseSettings as DatabaseSection
-from goclaw_py.model.errors import BackupError, MigrationError, StoreUnavailable
+from goclaw_py.core.errors import BackupError, MigrationError, StoreUnavailable
+from goclaw_py.core.time.clocks import SystemClock
 from goclaw_py.store import migrate
 from goclaw_py.store.postgres import Address, connection
 from tests.support.filled import all_rows, fill, next_numbers

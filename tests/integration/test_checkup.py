@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.time.clocks import SystemClock
 from goclaw_py.store.postgres import Address
 from goclaw_py.store.postgres.checkup import check_up
 from goclaw_py.store.postgres.pool import Connection

@@ -8,27 +8,14 @@ import pytest
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.model.approvals import ApprovalPolicy, Decision, OnUncertain
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import ApprovalNeeded, BudgetReached
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import Compacted, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import MOST_STORED, DecisionStep, ResponseStep, RunStep, TakenStep
-from goclaw_py.ports.agent import (
-    HistoryEntry,
-    LoopEvent,
-    Role,
-    TextPart,
-)
-from tests.support.continued import (
-    ALL_CALLS,
-    ORDER,
-    STEERED,
-    Journal,
-    execute,
-    pay,
-    steered,
-)
+from goclaw_py.core.approvals import ApprovalPolicy, Decision, OnUncertain
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import ApprovalNeeded, BudgetReached
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import Compacted, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import MOST_STORED, DecisionStep, ResponseStep, RunStep, TakenStep
+from goclaw_py.runs.agent_loop import HistoryEntry, LoopEvent, Role, TextPart
+from tests.support.continued import ALL_CALLS, ORDER, STEERED, Journal, execute, pay, steered
 from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Functions

@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.concurrency import in_import_thread
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from tests.support.process import ROOT
 from tests.unit.agents.builders import Events, request
 

@@ -14,7 +14,7 @@ import pytest
 from goclaw_py.app.database import open_store
 from goclaw_py.app.schema import bring_up_to_date, ensure_fit
 from goclaw_py.config import load
-from goclaw_py.model.errors import MigrationError, StoreError, StoreUnavailable
+from goclaw_py.core.errors import MigrationError, StoreError, StoreUnavailable
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.migrate import status
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener

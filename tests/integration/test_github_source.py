@@ -9,10 +9,10 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.models import WorkItem
-from goclaw_py.model.errors import WorkSourceError
-from goclaw_py.sources.github import GitHubSource, IssueRules
-from goclaw_py.sources.github_http import RepositoryAddress
+from goclaw_py.core.errors import WorkSourceError
+from goclaw_py.schedule.jobs.models import WorkItem
+from goclaw_py.schedule.sources.github import GitHubSource, IssueRules
+from goclaw_py.schedule.sources.github_http import RepositoryAddress
 from tests.support.github import (
     FRIEND_TOKEN,
     OWNER,

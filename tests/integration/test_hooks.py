@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.agents.tools import Registry
 from goclaw_py.app import gateway as app_gateway
 from goclaw_py.app import listeners
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.progress import Tell
+from goclaw_py.chat.channel import Hook, InboundHandler, WebAnswer, WebRequest
 from goclaw_py.config import Settings, load
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.ports.channel import Hook, InboundHandler, WebAnswer, WebRequest
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Store
-from goclaw_py.ports.terminals import Terminals
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.terminals import Terminals
+from goclaw_py.records import Store
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from goclaw_py.tools import Registry
 from goclaw_py.web.hooks import HookConflict
 from goclaw_py.web.sockets import is_answered, socket_path
 from goclaw_py.web.tcp import CannotListen

@@ -25,13 +25,13 @@ from typing import Any, cast
 import pytest
 
 from goclaw_py.cluster import membership as cluster
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
-from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.models import Job
-from goclaw_py.jobs.schedule import Cron
-from goclaw_py.model.ids import NodeId, OccurrenceId
-from goclaw_py.ports.clock import Clock
+from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.schedule.jobs.embedded.job_scheduler import Due, JobScheduler
+from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
+from goclaw_py.schedule.jobs.models import Job
+from goclaw_py.schedule.jobs.schedule import Cron
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection

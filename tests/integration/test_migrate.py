@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.errors import MigrationError, StoreUnavailable
+from goclaw_py.core.errors import MigrationError, StoreUnavailable
 from goclaw_py.store import migrate as m
 from goclaw_py.store.postgres import Connection, connection
 from tests.support.postgres import Database

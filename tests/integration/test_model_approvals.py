@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from goclaw_py.agents.models import ModelAgent
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.model.approvals import ApprovalPolicy, Decision, OnUncertain
-from goclaw_py.model.errors import ApprovalNeeded
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep
-from goclaw_py.ports.agent import LoopEvent
+from goclaw_py.core.approvals import ApprovalPolicy, Decision, OnUncertain
+from goclaw_py.core.errors import ApprovalNeeded
+from goclaw_py.core.run_events import ToolEnded, ToolStarted
+from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep
+from goclaw_py.runs.agent_loop import LoopEvent
 from goclaw_py.runs.run_journal import step_of
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.store.memory import MemoryDatabase
 from tests.support.continued import ORDER, pay
 from tests.support.harness import a_process, until

@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings, load
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 from tests.support.model_server import ModelServer
 
 pytestmark = pytest.mark.real_time

@@ -12,8 +12,8 @@ from goclaw_py.agents import McpServer, Thinking
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.agents.models.engine import Engine
 from goclaw_py.agents.models.engines import MOST_OTHERS
-from goclaw_py.model.errors import AgentError
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.core.errors import AgentError
+from goclaw_py.runs.agent_loop import AgentResult
 from tests.integration.conftest import OTHER_KEY
 from tests.support.model_agents import BOTH, KEY, WAIT_S, ModelAgents
 from tests.support.model_server import ModelServer

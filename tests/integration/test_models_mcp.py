@@ -20,9 +20,9 @@ import pytest_asyncio
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, mcp
 from goclaw_py.agents.spec import McpServer
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Waiting
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Waiting
+from goclaw_py.runs.agent_loop import AgentResult
 from tests.support.continued import Journal
 from tests.support.model_server import ModelServer
 from tests.support.process import ROOT

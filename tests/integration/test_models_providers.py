@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.model.errors import AgentError
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.core.errors import AgentError
+from goclaw_py.runs.agent_loop import AgentResult
 from tests.support.model_agents import KEY, ModelAgents, fails
 from tests.unit.agents.builders import Events, request
 

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.common.storable import storable
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import LoopEvent, ModelStep, RequestSent
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.core.storable import storable
+from goclaw_py.runs.agent_loop import LoopEvent, ModelStep, RequestSent
 from tests.support.continued import Journal
 from tests.support.model_agents import BOTH, ModelAgents, fails, look_up, model_agents
 from tests.support.toolbox import Functions

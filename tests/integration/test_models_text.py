@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from goclaw_py.agents.models import Provider
-from goclaw_py.common.text import well_formed
-from goclaw_py.model.run_events import ToolStarted
+from goclaw_py.core.run_events import ToolStarted
+from goclaw_py.core.text import well_formed
 from tests.support.model_agents import ModelAgents
 from tests.support.model_server_orders import Answer, Call, Finish
 from tests.support.toolbox import Functions

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from goclaw_py.agents.models import ModelAgent, Provider
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import BudgetReached
-from goclaw_py.model.run_events import RunNote, RunNoted
-from goclaw_py.model.run_steps import ResponseStep
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import BudgetReached
+from goclaw_py.core.run_events import RunNote, RunNoted
+from goclaw_py.core.run_steps import ResponseStep
 from tests.support.continued import Journal, execute
 from tests.support.model_agents import ModelAgents
 from tests.support.model_server import ModelServer
@@ -119,7 +119,7 @@ async def test_a_stream_without_any_usage_is_estimated(agents: ModelAgents) -> N
 
 async def test_summaries_count_too(agents: ModelAgents) -> None:
     agent: ModelAgent = agents.make(model="usage null say short", context_window=2_000)
-    from goclaw_py.ports.agent import HistoryEntry, Role
+    from goclaw_py.runs.agent_loop import HistoryEntry, Role
 
     history = [HistoryEntry(role, "long " * 100) for _ in range(8) for role in Role]
     done = await execute(agent, request("hello", history=history))

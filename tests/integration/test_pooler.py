@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from goclaw_py.app.schema import bring_up_to_date, ensure_fit
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
-from goclaw_py.ports.store import Notice
+from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.records import Notice
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.checkup import check_up

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config.load import load
-from goclaw_py.model.errors import SettingError, StoreError, StoreUnavailable
+from goclaw_py.core.errors import SettingError, StoreError, StoreUnavailable
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.address import check_address
 from tests.support.postgres import Database

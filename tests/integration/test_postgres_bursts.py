@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceClaim
-from goclaw_py.model.errors import Fenced
+from goclaw_py.core.errors import Fenced
+from goclaw_py.schedule.jobs.execution_models import OccurrenceClaim
 from goclaw_py.store.postgres import Connection, PostgresStore, connection
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries

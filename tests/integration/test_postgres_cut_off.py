@@ -13,10 +13,10 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.store.postgres import Address, PostgresStore, connection
 from goclaw_py.store.postgres import listener as listener_module
 from goclaw_py.store.postgres import pool as pool_module

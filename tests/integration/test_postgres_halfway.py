@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Draft, InboxRow, SeenChat, Summary
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import Draft, InboxRow, SeenChat, Summary
 from goclaw_py.store.postgres import PostgresStore, connection
 from goclaw_py.store.postgres.pool import DatabaseError
 from goclaw_py.store.sql import queries

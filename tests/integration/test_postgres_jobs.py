@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
-from goclaw_py.model.ids import JobId, OccurrenceId
+from goclaw_py.core.ids import JobId, OccurrenceId
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceClaim, OccurrenceStatus
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.integration.postgres_work import changes_all_or_nothing, until_somebody_waits
 from tests.support.postgres import Database

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.jobs.job_json import spec_json
-from goclaw_py.jobs.models import JobState
-from goclaw_py.jobs.schedule import At
-from goclaw_py.model.errors import BadJob
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.errors import BadJob
+from goclaw_py.core.targets import Maker
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
+from goclaw_py.schedule.jobs.job_json import spec_json
+from goclaw_py.schedule.jobs.models import JobState
+from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.support.postgres import Database, run_sql
 from tests.support.store_jobs import a_job, a_spec, added, claim, claim_one, ended, kept, renamed

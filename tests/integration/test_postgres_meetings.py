@@ -10,11 +10,11 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InboxKind, InboxRow, NewRun, RetentionReport, Stops
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import InboxKind, InboxRow, NewRun, RetentionReport, Stops
 from goclaw_py.store import upkeep_rules
 from goclaw_py.store.postgres import PostgresStore, connection
 from tests.integration.postgres_work import until_somebody_waits

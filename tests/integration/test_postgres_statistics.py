@@ -14,7 +14,7 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.store.postgres import Connection, connection
 from goclaw_py.store.sql import queries
 from tests.support import large_tables

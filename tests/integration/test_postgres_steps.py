@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, ValueStep
-from goclaw_py.ports.store import RunSoFar
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep, ValueStep
+from goclaw_py.records import RunSoFar
 from goclaw_py.store.postgres import connection
 from goclaw_py.store.postgres.runs.beginnings import begin
 from tests.support.postgres import Database

@@ -15,11 +15,11 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_steps import TakenStep
-from goclaw_py.ports.store import Notice, RunSoFar, StoredStep
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.records import Notice, RunSoFar, StoredStep
 from goclaw_py.store import migrate
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.postgres import Address, PostgresStore, connection, listener, pool

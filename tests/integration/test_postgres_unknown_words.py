@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.heartbeat import status_texts
-from goclaw_py.heartbeat.models import HeartbeatRunStatus
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.jobs.view_texts import why_words
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import InboxRow, StoredRun
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import InboxRow, StoredRun
+from goclaw_py.schedule.heartbeat import status_texts
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
+from goclaw_py.schedule.jobs.view_texts import why_words
 from goclaw_py.scheduler import texts
 from goclaw_py.store.postgres import PostgresStore
 from goclaw_py.web.api import wire

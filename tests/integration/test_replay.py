@@ -10,14 +10,14 @@ import pytest
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import NoGateway, NotFound, NotRewindable
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import NO_USAGE, ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep, RunStep
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import NoGateway, NotFound, NotRewindable
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import NO_USAGE, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep
-from goclaw_py.ports.agent import AgentLoop, HistoryEntry, Role
+from goclaw_py.runs.agent_loop import AgentLoop, HistoryEntry, Role
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.step_views import RunReplay, StepKind
 from goclaw_py.scheduler.models import QueuePolicy

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from goclaw_py.agents.models import ModelAgent
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, RunId
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep
-from goclaw_py.ports.store import RunSoFar, RunStartResult, Store
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep
+from goclaw_py.records import RunSoFar, RunStartResult, Store
 from goclaw_py.store.postgres.runs import steps as stored_steps
 from tests.support.continued import ALL_CALLS, ORDER, Done, execute, steered
 from tests.support.model_server import ModelServer

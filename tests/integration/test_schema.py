@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.schema import Dump, bring_up_to_date
-from goclaw_py.model.errors import MigrationError
+from goclaw_py.core.errors import MigrationError
 from goclaw_py.store.embedded import EmbeddedPostgres
 from goclaw_py.store.migrate import known, migrate, status
 from goclaw_py.store.postgres import Address, connection

@@ -23,7 +23,7 @@ from channels.telegram.client import (
     WebhookState,
 )
 from channels.telegram.settings import Library
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
     ChatGone,

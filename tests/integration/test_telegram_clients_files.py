@@ -17,8 +17,8 @@ from channels.telegram.client import (
     Text,
     Upload,
 )
-from goclaw_py.model.errors import ChatGone, NotSent, RateLimited, Undeliverable
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import ChatGone, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
 from tests.botapi.files import png

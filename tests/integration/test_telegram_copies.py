@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target
-from goclaw_py.ports.channel import Channel
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import FileKind, LostDraft, OutboundMessage, OutFile, Target
 from tests.botapi import BotApi, Fault, FaultKind, png
 from tests.support.again import SENT_AGAIN
 from tests.support.outbox import an_outbox

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.messages import InboundMessage
+from goclaw_py.core.messages import InboundMessage
 from tests.botapi.files import FileKind
 from tests.botapi.people import OTHER, user
 from tests.botapi.rules import Json, units

@@ -9,7 +9,7 @@ import pytest
 from channels.telegram.settings import Library
 from goclaw_py.cli import composition
 from goclaw_py.config import Settings, load
-from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent
 from tests.botapi import BotApi, Fault, FaultKind
 
 pytestmark = pytest.mark.real_time

@@ -22,8 +22,8 @@ from channels.telegram.settings import Library, read_settings
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.channels import _probed
 from goclaw_py.config import load
-from goclaw_py.model.errors import MaybeSent, NotSent
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import MaybeSent, NotSent
+from goclaw_py.core.messages import FileKind
 from goclaw_py.scheduler.views import ChannelState
 from tests.botapi import BotApi
 from tests.support.proxies import ProxyServer, tls_front

@@ -17,9 +17,9 @@ import pytest
 from channels.telegram.inbound.reader import KINDS
 from channels.telegram.settings import Library
 from channels.telegram.webhook import SECRET_HEADER, secret_of
-from goclaw_py.model.errors import ChannelError, ChannelRefused
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import (
+from goclaw_py.core.errors import ChannelError, ChannelRefused
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import (
     Button,
     ChatMigrated,
     ChatReached,
@@ -27,8 +27,8 @@ from goclaw_py.model.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import RunEnded, RunStarted
 from goclaw_py.scheduler.views import ChannelState
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind

@@ -11,8 +11,8 @@ import pytest
 
 from channels.telegram.client import BotClient, ChatPlace, Text, Upload, WebhookState
 from channels.telegram.settings import Library
-from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, RateLimited
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import ChannelError, MaybeSent, NotSent, RateLimited
+from goclaw_py.core.messages import FileKind
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind
 from tests.botapi.server import TOKEN

@@ -10,7 +10,8 @@ import pytest
 
 from channels.telegram.http import PICTURE_LIMIT
 from channels.telegram.settings import Library
-from goclaw_py.model.errors import (
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.errors import (
     ChannelError,
     MaybeSent,
     NotSent,
@@ -18,11 +19,10 @@ from goclaw_py.model.errors import (
     TopicGone,
     Undeliverable,
 )
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Button, FileKind, LostDraft, OutboundMessage, OutFile, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText, RunWaits
-from goclaw_py.ports.channel import Channel
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Button, FileKind, LostDraft, OutboundMessage, OutFile, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import RunEnded, RunStarted, RunText, RunWaits
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import png
 from tests.botapi.views import Seen

@@ -10,10 +10,10 @@ import pytest
 
 from goclaw_py.app.backup.restore import examine, look
 from goclaw_py.app.control import open_control
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.embedded.job_scheduler import Due, JobScheduler
-from goclaw_py.model.errors import BackupError
-from goclaw_py.model.ids import NodeId
+from goclaw_py.core.errors import BackupError
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.schedule.jobs.embedded.job_scheduler import Due, JobScheduler
 from goclaw_py.store.postgres import PostgresStore
 from tests.integration.test_backup import quiet, save, settings_of
 from tests.support.postgres import Database

@@ -8,7 +8,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
-from goclaw_py.ports import agent as ports
+from goclaw_py.runs import agent_loop as ports
 
 GROWS = "grow"
 HANGS = "hang"
@@ -54,7 +54,7 @@ async def _look_up() -> str:
 
 
 def _delta(text: str) -> Any:
-    for module in ("goclaw_py.model.run_events", "goclaw_py.core.events"):
+    for module in ("goclaw_py.core.run_events", "goclaw_py.core.events"):
         with suppress(ModuleNotFoundError):
             return import_module(module).TextDelta(text)
     raise RuntimeError("the release has another event for a piece of text")

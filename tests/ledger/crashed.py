@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_steps import ValueStep
-from goclaw_py.ports.store import NewInbox, NewRun, Node, RunSoFar
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.run_steps import ValueStep
+from goclaw_py.records import NewInbox, NewRun, Node, RunSoFar
 from goclaw_py.store.postgres import PostgresStore
 from tests.ledger import agent
 from tests.ledger.wire import socket_folder

@@ -203,7 +203,7 @@ def _set_clocks(loop: SteadyLoop) -> None:
 
     time.time = lambda: START.timestamp() + loop.virtual_now
     clock: Any = None
-    for module in ("goclaw_py.common.clock", "goclaw_py.runtime.clock"):
+    for module in ("goclaw_py.core.time.clocks", "goclaw_py.runtime.clock"):
         with suppress(ModuleNotFoundError):
             clock = importlib.import_module(module)
     clock.SystemClock.now = lambda _clock: START + timedelta(seconds=loop.virtual_now)

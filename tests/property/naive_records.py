@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.views import RunState
 
 COLLECTING, QUEUED, READY = RunState.COLLECTING, RunState.QUEUED, RunState.READY

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from types import ModuleType
 from typing import Any
 
-from goclaw_py.common.histogram import HistogramView
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.ids import LaneName, RunId
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.containers import HistogramView
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.ids import LaneName, RunId
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler import models as requests
 from goclaw_py.scheduler import scheduler
 from goclaw_py.scheduler.scheduler import RunScheduler

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
 
-from goclaw_py.model.errors import HeartbeatError, JobError, StoreError
-from goclaw_py.model.ids import RunId
-from goclaw_py.ports.store import Store
+from goclaw_py.core.errors import HeartbeatError, JobError, StoreError
+from goclaw_py.core.ids import RunId
+from goclaw_py.records import Store
 from tests.support.postgres import Database
 from tests.support.stores import APOLOGY, A, InMemory, World, a_node, at, world_on
 

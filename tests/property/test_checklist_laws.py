@@ -10,18 +10,18 @@ from datetime import UTC, datetime, time, timedelta
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goclaw_py.common.text import well_formed
-from goclaw_py.common.timezones import zone as zone_named
-from goclaw_py.heartbeat.checklist.checklist import (
+from goclaw_py.core.errors import BadChecklist
+from goclaw_py.core.text import well_formed
+from goclaw_py.core.time.zones import zone as zone_named
+from goclaw_py.schedule.cron.expression import parse as cron
+from goclaw_py.schedule.heartbeat.checklist.checklist import (
     ITEM_CHARS,
     Checklist,
     parse,
     with_done,
     with_item,
 )
-from goclaw_py.heartbeat.checklist.lines import HIDDEN, escaped, read_lines, unescaped
-from goclaw_py.jobs.cron.expression import parse as cron
-from goclaw_py.model.errors import BadChecklist
+from goclaw_py.schedule.heartbeat.checklist.lines import HIDDEN, escaped, read_lines, unescaped
 
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 

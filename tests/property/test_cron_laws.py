@@ -13,8 +13,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goclaw_py.jobs.cron.expression import CronExpression, parse
-from goclaw_py.model.errors import BadCron
+from goclaw_py.core.errors import BadCron
+from goclaw_py.schedule.cron.expression import CronExpression, parse
 from tests.property.naive_cron import MINUTE, NaiveCron, transitions, utc
 
 ZONES = [

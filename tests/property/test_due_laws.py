@@ -8,15 +8,15 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.jobs.decisions import Finish, after, begin, settled
-from goclaw_py.jobs.execution_models import ENDED_BADLY, OccurrenceStatus, Why
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.owners import Maker
-from goclaw_py.scheduled_work.models import Attempt, Next
-from tests.unit.jobs.occurring import NOON, a_job, after_s, claimed, update
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.targets import Maker
+from goclaw_py.schedule.jobs.decisions import Finish, after, begin, settled
+from goclaw_py.schedule.jobs.execution_models import ENDED_BADLY, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.policy import PROFILES, Anchor, Busy, JobPolicy, Misfire, RetryOn
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
+from goclaw_py.schedule.models import Attempt, Next
+from tests.unit.schedule.jobs.occurring import NOON, a_job, after_s, claimed, update
 
 SECONDS = st.floats(0, 1_000_000)
 ENDED = st.sampled_from(

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from bench.heartbeat.leaks import BETWEEN, INVISIBLE, UNDERSCORES, WORDS, WRAPPERS, leaks
 from channels.telegram.format import plain, render
-from goclaw_py.common.text import is_blank
-from goclaw_py.delivery.ok_token import AckPosition, AckResult, alert_key, judge, without_token
+from goclaw_py.chat.outbound.ok_token import AckPosition, AckResult, alert_key, judge, without_token
+from goclaw_py.core.text import is_blank
 
 TOKEN = "HEARTBEAT_OK"
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goclaw_py.heartbeat.active_hours import ActiveHours, read_hours
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours, read_hours
 
 MINUTE = timedelta(minutes=1)
 

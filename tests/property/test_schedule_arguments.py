@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.records import JobQuery
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.schedules import OPERATORS, Schedules
 

@@ -10,9 +10,11 @@ from itertools import pairwise
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from goclaw_py.common.datetimes import local_text, parse_moment, strict_moment
-from goclaw_py.jobs.policy import Anchor, FirstRun, OnShort
-from goclaw_py.jobs.schedule import (
+from goclaw_py.core.errors import BadSchedule, NeverFires, TooFrequent
+from goclaw_py.core.ids import JobId
+from goclaw_py.core.time.datetimes import local_text, parse_moment, strict_moment
+from goclaw_py.schedule.jobs.policy import Anchor, FirstRun, OnShort
+from goclaw_py.schedule.jobs.schedule import (
     MAX_INTERVAL,
     At,
     Cron,
@@ -31,8 +33,6 @@ from goclaw_py.jobs.schedule import (
     spaced,
     upcoming,
 )
-from goclaw_py.model.errors import BadSchedule, NeverFires, TooFrequent
-from goclaw_py.model.ids import JobId
 
 MILLISECOND = timedelta(milliseconds=1)
 

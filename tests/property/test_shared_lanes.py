@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.ids import LaneName, NodeId
-from goclaw_py.ports.store import LaneShare
+from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.records import LaneShare
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from tests.support.stores import T0, a_node
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.ids import NodeId
-from goclaw_py.model.messages import Target
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import Target
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from tests.support.stores import ANN, BOB, PLACES, T0, A, B, a_node, inbox
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_events import RunNote, Usage
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.run_events import RunNote, Usage
+from goclaw_py.records import (
     InboxKind,
     InboxRow,
     NewRun,

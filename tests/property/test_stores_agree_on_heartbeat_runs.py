@@ -8,18 +8,18 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import InboxKind, NewInbox
+from goclaw_py.schedule.heartbeat.models import (
     HeartbeatClaim,
     HeartbeatConfig,
     HeartbeatRunEnd,
     HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, RunId
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import InboxKind, NewInbox
 from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.store_heartbeats import run_end, run_for

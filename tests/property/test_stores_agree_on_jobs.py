@@ -9,22 +9,22 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.approvals import ApprovalRequest, Decision
+from goclaw_py.core.errors import StoreError
+from goclaw_py.core.ids import ApprovalId, JobId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.targets import Maker
+from goclaw_py.records import JobQuery, NewApproval
+from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     OccurrenceClaim,
     OccurrenceEnd,
     OccurrenceStatus,
     Why,
 )
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.approvals import ApprovalRequest, Decision
-from goclaw_py.model.errors import StoreError
-from goclaw_py.model.ids import ApprovalId, JobId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import JobQuery, NewApproval
+from goclaw_py.schedule.jobs.models import Job, JobState
 from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for

@@ -11,8 +11,8 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import OutboxState
 from tests.property.test_stores_agree import Chats
 from tests.support.stores import PLACES, A, InMemory, World, at, end, world_on
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.common.timezones import zone
-from goclaw_py.model.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import NewRun, RunEnd
+from goclaw_py.core.ids import MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.time.zones import zone
+from goclaw_py.records import NewRun, RunEnd
 from goclaw_py.runs.usage_report import (
     NOTHING_USED,
     DaySpan,

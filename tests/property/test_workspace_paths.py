@@ -18,7 +18,7 @@ from typing import TypeVar, TypeVarTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.errors import ToolFailed
+from goclaw_py.core.errors import ToolFailed
 from tests.support.tools import Desk
 
 T = TypeVar("T")

@@ -10,8 +10,8 @@ from itertools import count
 from math import log
 from random import Random
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler.effects import Cancel, Effect, Ended, MergeIntoRun, Restart, Start
 from goclaw_py.scheduler.models import Debounce, QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler

@@ -15,11 +15,11 @@ from itertools import count
 
 import pytest
 
-from goclaw_py.chats.access_control import MAX_WAITING
-from goclaw_py.model.chat_commands import AccessAction, JobAction, stop_data
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import Standing
+from goclaw_py.chat.access.access_control import MAX_WAITING
+from goclaw_py.core.chat_commands import AccessAction, JobAction, stop_data
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.messages import Target
+from goclaw_py.records import Standing
 from goclaw_py.testing.channel import RecordingChannel
 from tests.security.test_people import Bank
 from tests.support.harness import GatewayProcess, Ways, a_process, message

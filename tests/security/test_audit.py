@@ -25,25 +25,30 @@ import httpx
 import pytest
 
 from goclaw_py.cli.command_text import command_text
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acts
+from goclaw_py.core.approvals import ApprovalRequest, Decision
+from goclaw_py.core.errors import ApprovalNeeded, GoclawError, NotFound, StoreUnavailable
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.run_steps import DecisionStep
+from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.audit import actions, facts
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.jobs.models import FixedMessage, JobState, Prompt
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
-from goclaw_py.model.approvals import ApprovalRequest, Decision
-from goclaw_py.model.errors import ApprovalNeeded, GoclawError, NotFound, StoreUnavailable
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.run_steps import DecisionStep
-from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
-from goclaw_py.model.web_links import secret_hash
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobChange, JobDraft, JobService
-from goclaw_py.ports.settings import EditableSetting, SettingChange, SettingsService, SettingsView
-from goclaw_py.ports.store import AuditEntry, SignInMethod, Store, Token
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobChange, JobDraft, JobService
+from goclaw_py.operations.settings import (
+    EditableSetting,
+    SettingChange,
+    SettingsService,
+    SettingsView,
+)
+from goclaw_py.records import AuditEntry, SignInMethod, Store, Token
+from goclaw_py.runs.agent_loop import Emit, RunRequest
+from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Prompt
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
@@ -53,14 +58,7 @@ from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
 from tests.support.apps import lend_api
-from tests.support.harness import (
-    GatewayProcess,
-    Ways,
-    a_process,
-    message,
-    session_of,
-    until,
-)
+from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 from tests.support.heartbeat_gateway import beating
 from tests.support.jobs import OPERATOR, every, setup
 from tests.support.postgres import Database, run_sql

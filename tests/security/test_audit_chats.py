@@ -25,18 +25,18 @@ from channels.telegram.adapter import TelegramChannel
 from goclaw_py.app import gateway as app_gateway
 from goclaw_py.app.service import Service
 from goclaw_py.config import load
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acting, acts
-from goclaw_py.model.approvals import ApprovalRequest
-from goclaw_py.model.chat_commands import approval_buttons, stop_data
-from goclaw_py.model.errors import ApprovalNeeded, StoreUnavailable
-from goclaw_py.model.run_steps import DecisionStep
-from goclaw_py.model.session_keys import DirectPolicy
-from goclaw_py.model.web_links import secret_hash
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import AuditEntry, SignInMethod, Token
-from goclaw_py.ports.terminals import Terminals
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acting, acts
+from goclaw_py.core.approvals import ApprovalRequest
+from goclaw_py.core.chat_commands import approval_buttons, stop_data
+from goclaw_py.core.errors import ApprovalNeeded, StoreUnavailable
+from goclaw_py.core.run_steps import DecisionStep
+from goclaw_py.core.session_keys import DirectPolicy
+from goclaw_py.core.web_links import secret_hash
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.terminals import Terminals
+from goclaw_py.records import AuditEntry, SignInMethod, Token
+from goclaw_py.runs.agent_loop import Emit, RunRequest
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel

@@ -21,7 +21,7 @@ from goclaw_py.app.backup.restore import Backup, examine, look, restore, setting
 from goclaw_py.app.backup.settings_use import settings_use
 from goclaw_py.app.progress import untold
 from goclaw_py.config import Settings, load
-from goclaw_py.model.errors import BackupError, SettingError
+from goclaw_py.core.errors import BackupError, SettingError
 from goclaw_py.store import migrate
 from goclaw_py.store.backup.manifest import Applied
 from goclaw_py.store.backup.reading import ArchiveReader

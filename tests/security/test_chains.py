@@ -14,11 +14,11 @@ import pytest
 
 from goclaw_py.app.gateway_config import budgets
 from goclaw_py.config import Settings
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Return, Say, ScriptedAgent, Step

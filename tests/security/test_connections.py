@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.ports.channel import Hook
+from goclaw_py.chat.channel import Hook
 from goclaw_py.web import connections
 from goclaw_py.web import server as web_server
 from goclaw_py.web.api.streams import ClosedStream

@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.channel import Hook
-from goclaw_py.runs.event_buffer import PIECE_CHARS
+from goclaw_py.chat.channel import Hook
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import Emit, RunRequest
+from goclaw_py.runs.events.buffer import PIECE_CHARS
 from goclaw_py.web import server as web_server
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.connections import most_connections

@@ -14,9 +14,9 @@ from dataclasses import replace
 import pytest
 
 from channels.telegram.fields import clean_file_name
-from goclaw_py.messages.attachments import FOLDER
-from goclaw_py.model.messages import Attachment, FileKind
-from goclaw_py.ports.agent import FilePart
+from goclaw_py.chat.inbound.attachments import FOLDER
+from goclaw_py.core.messages import Attachment, FileKind
+from goclaw_py.runs.agent_loop import FilePart
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import a_process, message
 

@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from channels.telegram.format import render
-from goclaw_py.common.redaction import Redactor
-from goclaw_py.common.text import split_text
-from goclaw_py.common.thoughts import ThoughtFilter, separate
-from goclaw_py.delivery.ok_token import (
+from goclaw_py.chat.outbound.ok_token import (
     AckPosition,
     alert_key,
     conversation_text,
     is_silent,
     judge,
 )
+from goclaw_py.core.redaction import Redactor
+from goclaw_py.core.text import split_text
+from goclaw_py.runs.thoughts import ThoughtFilter, separate
 
 SECRET = "correct horse battery staple"
 

@@ -18,13 +18,13 @@ import pytest
 
 from channels.console import WebChannel
 from channels.uploads import UploadFolder
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.model.chat_commands import stop_data
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.messages import FileKind, OutFile
-from goclaw_py.model.web_links import LINK_LASTS, secret_hash
-from goclaw_py.ports.agent import FilePart
-from goclaw_py.ports.terminals import TerminalMessage
+from goclaw_py.core.chat_commands import stop_data
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.web_links import LINK_LASTS, secret_hash
+from goclaw_py.operations.terminals import TerminalMessage
+from goclaw_py.runs.agent_loop import FilePart
+from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.errors import SettingError
-from goclaw_py.ports.channel import Hook
+from goclaw_py.chat.channel import Hook
+from goclaw_py.core.errors import SettingError
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp

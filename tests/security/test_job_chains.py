@@ -17,15 +17,15 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.models import JobState, Prompt
-from goclaw_py.model.errors import AgentError, ToolFailed
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.jobs import JobChange
+from goclaw_py.agents.tools.schedule_arguments import Figures
+from goclaw_py.agents.tools.schedules import schedule_tools
+from goclaw_py.core.errors import AgentError, ToolFailed
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.operations.jobs import JobChange
+from goclaw_py.runs.agent_loop import Emit, RunRequest
+from goclaw_py.schedule.jobs.models import JobState, Prompt
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
-from goclaw_py.tools.schedule_arguments import Figures
-from goclaw_py.tools.schedules import schedule_tools
 from tests.support.harness import GatewayProcess, Ways, a_process, here, until
 from tests.support.heartbeat_gateway import heartbeat_gateway, write
 from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, every, make, service, setup, stored

@@ -14,14 +14,14 @@ from collections.abc import Callable
 import pytest
 
 from goclaw_py.agents.callable import MOST_WAITING, CallableAgent
-from goclaw_py.common import thoughts
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Emit, LoopEvent, RunRequest
-from goclaw_py.runs import agent_executor, streaming_reply
+from goclaw_py.core.concurrency import LONG as WORTH_A_THREAD
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs import agent_executor, thoughts
+from goclaw_py.runs.agent_loop import Emit, LoopEvent, RunRequest
+from goclaw_py.runs.replies import streaming as streaming_reply
 from goclaw_py.testing.agents import Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
-from goclaw_py.threads import LONG as WORTH_A_THREAD
 from tests.support.harness import Ways, a_process, until
 from tests.support.jobs import Wanted, ends, every, log_of, make, setup
 from tests.support.model_agents import model_agents

@@ -25,7 +25,7 @@ from goclaw_py.agents.models.mcp import Servers
 from goclaw_py.agents.models.responses import mcp_messages
 from goclaw_py.agents.models.responses.mcp_messages import MOST_BYTES, MOST_VALUES
 from goclaw_py.agents.spec import McpServer
-from goclaw_py.model.errors import ToolFailed
+from goclaw_py.core.errors import ToolFailed
 from tests.support.odd_mcp_server import serving
 from tests.support.process import ROOT
 

@@ -20,11 +20,11 @@ import pytest_asyncio
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider
 from goclaw_py.agents.spec import McpServer
-from goclaw_py.model.approvals import ApprovalPolicy
-from goclaw_py.model.errors import ApprovalNeeded
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.model.run_steps import ResponseStep, RunStep
+from goclaw_py.core.approvals import ApprovalPolicy
+from goclaw_py.core.errors import ApprovalNeeded
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import ToolEnded, ToolStarted
+from goclaw_py.core.run_steps import ResponseStep, RunStep
 from tests.security.test_programs import SECRETS
 from tests.support.continued import Journal
 from tests.support.model_server import ModelServer

@@ -18,12 +18,12 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
-import goclaw_py.jobs.models  # noqa: F401  (types of the ports' annotations)
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acts
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService
-from goclaw_py.ports.settings import SettingsService
+import goclaw_py.schedule.jobs.models  # noqa: F401  (types of the ports' annotations)
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acts
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.settings import SettingsService
 from goclaw_py.web.message_text import (
     HIDDEN,
     PLAIN,

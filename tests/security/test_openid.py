@@ -25,8 +25,8 @@ import httpx
 import pytest
 from starlette.responses import Response
 
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.ports.store import SignIn, SignInMethod
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.records import SignIn, SignInMethod
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.front import ApiOrDashboard, WebAccess, tcp_server

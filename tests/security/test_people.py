@@ -15,22 +15,22 @@ from typing import Final
 
 import pytest
 
-from goclaw_py.chats import access_texts
-from goclaw_py.delivery import approval_texts, texts
-from goclaw_py.jobs.models import FixedMessage, Program, Prompt
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.approvals import ApprovalRequest
-from goclaw_py.model.chat_commands import AccessAction, JobAction, stop_data
-from goclaw_py.model.errors import ApprovalNeeded, BadJob, JobError, NotFound
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Sender, Target, person_at
-from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.model.pairing_codes import ALPHABET, CODE_LENGTH, make_code
-from goclaw_py.model.run_events import PressAnswered
-from goclaw_py.model.run_steps import DecisionStep
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.jobs import JobChange, JobDraft, Requester
-from goclaw_py.ports.store import JobQuery, Standing
+from goclaw_py.chat.access import access_texts
+from goclaw_py.chat.outbound import approval_texts, texts
+from goclaw_py.core.approvals import ApprovalRequest
+from goclaw_py.core.chat_commands import AccessAction, JobAction, stop_data
+from goclaw_py.core.errors import ApprovalNeeded, BadJob, JobError, NotFound
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target, person_at
+from goclaw_py.core.run_events import PressAnswered
+from goclaw_py.core.run_steps import DecisionStep
+from goclaw_py.core.targets import Maker, owner_of
+from goclaw_py.operations.jobs import JobChange, JobDraft, Requester
+from goclaw_py.records import JobQuery, Standing
+from goclaw_py.records.people import ALPHABET, CODE_LENGTH, make_code
+from goclaw_py.runs.agent_loop import Emit, RunRequest
+from goclaw_py.schedule.jobs.models import FixedMessage, Program, Prompt
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message

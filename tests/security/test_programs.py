@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.command import CommandSpec, process, program_loop
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 from tests.support.process import ROOT
 from tests.unit.agents.programs import agent, ask, python, request, until
 

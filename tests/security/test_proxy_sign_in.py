@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.front import ApiOrDashboard, WebAccess

@@ -18,8 +18,8 @@ import pytest
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
 from goclaw_py.agents.models.responses import limits, progress
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName
 from tests.security.endless_server import MOST_BYTES, EndlessServer, serving
 from tests.unit.agents.builders import Events, request
 

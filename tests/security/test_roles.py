@@ -19,10 +19,10 @@ import pytest
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
-from goclaw_py.model.tokens import PREFIX
-from goclaw_py.model.web_links import secret_hash
-from goclaw_py.ports.store import Token
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.web_links import secret_hash
+from goclaw_py.records import Token
+from goclaw_py.records.tokens import PREFIX
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web import roles
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
@@ -333,7 +333,7 @@ async def test_an_operator_cannot_run_programs_by_a_job(gateway: Gateway) -> Non
 
 async def test_a_live_part_is_not_shared_between_roles(gateway: Gateway) -> None:
     """It is rendered once for all who watch, with the texts of who came first."""
-    from goclaw_py.model.actors import acts
+    from goclaw_py.core.actors import acts
     from goclaw_py.web.pages.services import Page, _part_key
 
     page = Page("/", "now", "Now", lambda _query: None)  # type: ignore[arg-type,return-value]

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.records import JobQuery
 from tests.support.schedules import BOB, OPERATORS, Schedules
 
 MB = 1_000_000

@@ -19,16 +19,16 @@ from urllib.parse import quote
 import pytest
 from starlette.types import Message
 
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.approvals import ApprovalRequest
+from goclaw_py.core.errors import AgentError, ApprovalNeeded
+from goclaw_py.core.ids import MAIN_AGENT, SessionKey
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.approvals import ApprovalRequest
-from goclaw_py.model.errors import AgentError, ApprovalNeeded
-from goclaw_py.model.ids import MAIN_AGENT, SessionKey
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.tokens import PREFIX
-from goclaw_py.model.web_links import secret_hash
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.store import Token
+from goclaw_py.records import Token
+from goclaw_py.records.tokens import PREFIX
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.web.api.routes import make_api
@@ -204,7 +204,7 @@ async def _find_ids(reader: Reader, control: GatewayControl) -> None:
 
 
 def _all_jobs() -> Any:
-    from goclaw_py.ports.store import JobQuery
+    from goclaw_py.records import JobQuery
 
     return JobQuery()
 

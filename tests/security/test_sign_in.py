@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.web_links import secret_hash
-from goclaw_py.ports.store import SignIn
+from goclaw_py.records import SignIn
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, OF_ADDRESS_EVERY_S, Attempts

@@ -21,13 +21,13 @@ import pytest
 
 from channels.telegram.settings import Library
 from channels.telegram.webhook import SECRET_HEADER, secret_of
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.jobs.schedule import At
-from goclaw_py.messages.attachments import FOLDER
-from goclaw_py.model.chat_commands import AccessAction, JobAction, stop_data
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.agent import FilePart
-from goclaw_py.ports.store import Standing
+from goclaw_py.chat.inbound.attachments import FOLDER
+from goclaw_py.core.chat_commands import AccessAction, JobAction, stop_data
+from goclaw_py.core.messages import Target
+from goclaw_py.records import Standing
+from goclaw_py.runs.agent_loop import FilePart
+from goclaw_py.runs.session_settings import ChatRules
+from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.testing.channel import RecordingChannel
 from tests.botapi import BotApi
 from tests.botapi.files import FileKind

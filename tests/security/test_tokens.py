@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind, acting
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.tokens import PREFIX
-from goclaw_py.model.web_links import secret_hash
-from goclaw_py.ports.store import Token
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acting
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.web_links import secret_hash
+from goclaw_py.records import Token
+from goclaw_py.records.tokens import PREFIX
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.checked import CHECK_S, NOTE_S

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from tests.chaos.facts import Worked
 from tests.simulation.loop import Process
 from tests.simulation.plan import Work

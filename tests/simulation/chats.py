@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, StoreUnavailable
-from goclaw_py.model.messages import InboundMessage, OutboundMessage
-from goclaw_py.model.run_events import RunSignal
-from goclaw_py.ports.channel import InboundHandler
+from goclaw_py.chat.channel import InboundHandler
+from goclaw_py.core.errors import ChannelError, MaybeSent, NotSent, StoreUnavailable
+from goclaw_py.core.messages import InboundMessage, OutboundMessage
+from goclaw_py.core.run_events import RunSignal
 from goclaw_py.testing.channel import RecordingChannel
 from tests.chaos.facts import Seen
 from tests.simulation.loop import Process

@@ -14,16 +14,16 @@ from types import SimpleNamespace
 from typing import Any, assert_never
 from unittest.mock import patch
 
-from goclaw_py.common import clock as clocks
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import OPEN
-from goclaw_py.heartbeat.models import HeartbeatConfig as HeartbeatPlan
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.models import JobState
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
-from goclaw_py.ports.jobs import JobChange
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import CRON_LANE, MAIN_AGENT, MAIN_LANE, OccurrenceId
+from goclaw_py.core.time import clocks
+from goclaw_py.operations.jobs import JobChange
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import OPEN
+from goclaw_py.schedule.heartbeat.models import HeartbeatConfig as HeartbeatPlan
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
+from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
+from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import START

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from goclaw_py.chat.inbound.ingestion import MessageIngestor
+from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.delivery.outbox_sender import OutboxSender
-from goclaw_py.jobs.executions import JobExecutions
-from goclaw_py.messages.ingestion import MessageIngestor
+from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.scheduler.models import SessionQueue
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.inbox import MemoryInbox

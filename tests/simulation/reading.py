@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from goclaw_py.heartbeat.models import OPEN
-from goclaw_py.ports.store import InboxKind
+from goclaw_py.records import InboxKind
+from goclaw_py.schedule.heartbeat.models import OPEN
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRow
 from goclaw_py.testing.clock import START

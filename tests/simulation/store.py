@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from inspect import iscoroutinefunction
 from typing import Any
 
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.ports.store import Notice
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.records import Notice
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from tests.simulation.loop import Process
 from tests.simulation.trouble import Trouble, at_once

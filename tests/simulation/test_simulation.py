@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from goclaw_py.chat.inbound.ingestion import MessageIngestor
+from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.delivery.outbox_sender import OutboxSender
-from goclaw_py.messages.ingestion import MessageIngestor
 from tests.chaos.invariants import Rule
 from tests.simulation import scenes
 from tests.simulation.cluster import Played, play

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goclaw_py.delivery import texts
+from goclaw_py.chat.outbound import texts
 
 SENT_AGAIN = f"\n\n{texts.sent_again('telegram')}"
 """As it ends such a message in Telegram."""

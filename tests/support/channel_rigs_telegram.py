@@ -9,8 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from channels.telegram import factory as telegram_kind
 from channels.telegram.identity import key
 from channels.telegram.settings import Library
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.channel import Channel
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.testing.conformance import Offer, Rig, SeenMessage, Trouble
 from tests.botapi import BotApi, Fault, FaultKind
 from tests.botapi.files import FileKind as StoredKind

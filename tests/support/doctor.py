@@ -7,8 +7,8 @@ from pathlib import Path
 
 from goclaw_py.cli.doctor.finding import DatabaseFacts, DoctorFacts, MachineFacts
 from goclaw_py.config import load
-from goclaw_py.model.messages import Sender
-from goclaw_py.ports.store import Person, Standing
+from goclaw_py.core.messages import Sender
+from goclaw_py.records import Person, Standing
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from goclaw_py.store.postgres.checkup import Checkup
 from goclaw_py.store.postgres.fitness import ServerFacts

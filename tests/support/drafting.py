@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
-from goclaw_py.delivery.rate_limit import UNPACED, RateLimit
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import OutboxRow
+from goclaw_py.chat.outbound.rate_limit import UNPACED, RateLimit
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import OutboxRow
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel, SendFailure

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from goclaw_py.app.status import Snapshots
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.observability.prometheus import Metrics
 from tests.support.harness import GatewayProcess
 

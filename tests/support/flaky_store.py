@@ -9,7 +9,7 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 
 Method = Callable[..., Awaitable[Any]]

@@ -22,21 +22,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from goclaw_py.chats.access_control import AccessControl
-from goclaw_py.chats.session_settings import ChatRules
+from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.chat.commands.handlers import CommandHandlers
+from goclaw_py.chat.inbound.channel_supervisor import ChannelSupervisor
+from goclaw_py.chat.inbound.chat_run import ChatRunExecutor
+from goclaw_py.chat.inbound.ingestion import MessageIngestor
+from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.common.wakeup import WakeEvent
-from goclaw_py.delivery.outbox_sender import OutboxSender
-from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.jobs.module import JobSetup
-from goclaw_py.messages.channel_supervisor import ChannelSupervisor
-from goclaw_py.messages.chat_run import ChatRunExecutor
-from goclaw_py.messages.command_handlers import CommandHandlers
-from goclaw_py.messages.ingestion import MessageIngestor
-from goclaw_py.model.errors import StoreUnavailable, ToolFailed
-from goclaw_py.model.ids import (
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import StoreUnavailable, ToolFailed
+from goclaw_py.core.ids import (
     CRON_LANE,
     MAIN_AGENT,
     MAIN_LANE,
@@ -45,21 +40,26 @@ from goclaw_py.model.ids import (
     NodeId,
     SessionKey,
 )
-from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.metrics_port import NO_METER, MetricsRecorder
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.session_keys import (
+from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.metrics import NO_METER, MetricsRecorder
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.session_keys import (
     AccessRules,
     DirectPolicy,
     GroupPolicy,
     StopPolicy,
     chat_session,
 )
-from goclaw_py.ports.agent import AgentLoop, Role, RunRequest
-from goclaw_py.ports.store import Notice, Place, RecoveryReport
-from goclaw_py.ports.tools import Toolbox, ToolContext, ToolSpec
+from goclaw_py.gateway.container import Container, GatewayDependencies
+from goclaw_py.gateway.service import GatewayControl
+from goclaw_py.records import Notice, Place, RecoveryReport
+from goclaw_py.runs.agent_loop import AgentLoop, Role, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.runs.session_settings import ChatRules
+from goclaw_py.runs.toolbox import Toolbox, ToolContext, ToolSpec
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
+from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.scheduler import RunScheduler

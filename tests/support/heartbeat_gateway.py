@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import OPEN, HeartbeatConfig, HeartbeatRun
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.model.ids import MAIN_AGENT, AgentName
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import RunRequest
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.runs.agent_loop import RunRequest
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import OPEN, HeartbeatConfig, HeartbeatRun
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel

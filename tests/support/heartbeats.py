@@ -6,19 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from goclaw_py.heartbeat.checklist.checklist import Checklist, parse, with_item
-from goclaw_py.heartbeat.checklist.lines import escaped
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import Heartbeat, HeartbeatEvent, HeartbeatRun, HeartbeatRunStatus
-from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.model.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.routes import Route
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.core.errors import BadChecklist, ChecklistChanged, GoclawError, UnknownAgent
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.targets import Route
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse, with_item
+from goclaw_py.schedule.heartbeat.checklist.lines import escaped
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import (
+    Heartbeat,
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunStatus,
+)
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.testing.clock import LoopClock
 
 HALF_HOUR = timedelta(minutes=30)

@@ -7,15 +7,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.execution_models import LoggedOccurrence
-from goclaw_py.jobs.models import FixedMessage, Job, JobTarget, Notify, Payload, Prompt
-from goclaw_py.jobs.module import JobSetup
-from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile, policy_with
-from goclaw_py.jobs.schedule import At, Every, Schedule
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.ports.jobs import JobDraft, JobService, Requester
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.targets import Maker, owner_of
+from goclaw_py.operations.jobs import JobDraft, JobService, Requester
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence
+from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobTarget, Notify, Payload, Prompt
+from goclaw_py.schedule.jobs.module import JobSetup
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile, policy_with
+from goclaw_py.schedule.jobs.schedule import At, Every, Schedule
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.clock import START

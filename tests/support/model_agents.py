@@ -11,8 +11,8 @@ import pytest
 
 from goclaw_py.agents import AgentSpec
 from goclaw_py.agents.models import ModelAgent, Provider, RetryPolicy
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Function, Functions
 from tests.unit.agents.builders import Events, request

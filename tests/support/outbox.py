@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from goclaw_py.delivery.outbox_sender import OutboxSender
-from goclaw_py.delivery.rate_limiter import RateLimiter
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.outbound.outbox_sender import OutboxSender
+from goclaw_py.chat.outbound.rate_limiter import RateLimiter
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import OutboxState
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.store.memory.tables import OutboxRecord
 from goclaw_py.testing.clock import LoopClock

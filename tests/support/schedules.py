@@ -7,18 +7,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.policy import PROFILES, Profile
-from goclaw_py.jobs.service import GatewayJobService
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.messages import Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import JobQuery
-from goclaw_py.ports.tools import Toolbox
+from goclaw_py.agents.tools import Permissions
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.messages import Target
+from goclaw_py.core.targets import Maker
+from goclaw_py.operations.jobs import Requester
+from goclaw_py.records import JobQuery
+from goclaw_py.runs.toolbox import Toolbox
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.policy import PROFILES, Profile
+from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
-from goclaw_py.tools import Permissions
 from tests.support.tools import MAIN, Desk
 
 ANN = Owner("console:direct:me")

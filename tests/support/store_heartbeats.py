@@ -6,7 +6,11 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.ids import CRON_LANE, AgentName, HeartbeatRunId, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import NewRun, RunEnd, Store
+from goclaw_py.schedule.heartbeat.models import (
     Heartbeat,
     HeartbeatClaim,
     HeartbeatConfig,
@@ -14,10 +18,6 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRunEnd,
     HeartbeatRunStatus,
 )
-from goclaw_py.model.ids import CRON_LANE, AgentName, HeartbeatRunId, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import NewRun, RunEnd, Store
 from tests.support.stores import AGENT, ANN, T0, A, at
 
 HALF_HOUR = timedelta(minutes=30)

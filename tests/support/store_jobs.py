@@ -7,19 +7,19 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import count
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.ids import CRON_LANE, JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.targets import Maker
+from goclaw_py.records import NewRun, RunEnd, Store
+from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     LoggedOccurrence,
     OccurrenceClaim,
     OccurrenceEnd,
     OccurrenceStatus,
 )
-from goclaw_py.jobs.models import Job, JobSpec, Prompt
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.ids import CRON_LANE, JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.store import NewRun, RunEnd, Store
+from goclaw_py.schedule.jobs.models import Job, JobSpec, Prompt
+from goclaw_py.schedule.jobs.schedule import Every
 from tests.support.stores import AGENT, T0, A, at
 
 OWNER = Owner("telegram:direct:100")

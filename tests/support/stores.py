@@ -12,13 +12,11 @@ from typing import Protocol
 
 import pytest
 
-from goclaw_py.model.chat_commands import access_buttons
-from goclaw_py.model.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.pairing_codes import about_request
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import (
+from goclaw_py.core.chat_commands import access_buttons
+from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.records import (
     DeadLetter,
     InboxKind,
     InboxRow,
@@ -33,6 +31,8 @@ from goclaw_py.ports.store import (
     Session,
     Store,
 )
+from goclaw_py.records.people import about_request
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)

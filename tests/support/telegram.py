@@ -19,8 +19,9 @@ import aiohttp
 from channels.telegram import factory
 from channels.telegram.settings import Library
 from channels.telegram.webhook import SECRET_HEADER, secret_of
-from goclaw_py.model.errors import ChannelRefused, StoreUnavailable
-from goclaw_py.model.messages import (
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.errors import ChannelRefused, StoreUnavailable
+from goclaw_py.core.messages import (
     ChatMigrated,
     ChatReached,
     Inbound,
@@ -28,7 +29,6 @@ from goclaw_py.model.messages import (
     OutboundMessage,
     Target,
 )
-from goclaw_py.ports.channel import Channel
 from goclaw_py.web.hooks import HookApp, collect_hooks
 from goclaw_py.web.server import HttpServer
 from tests.botapi import BotApi

@@ -13,7 +13,7 @@ import pytest
 from channels.telegram import client_class
 from channels.telegram.client import BotClient
 from channels.telegram.settings import Library
-from goclaw_py.ports.channel import Channel
+from goclaw_py.chat.channel import Channel
 from tests.botapi import BotApi
 from tests.support.bot_clients import connected as client_over
 from tests.support.telegram import ANN, Line, Mode, connected

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.ports.agent import (
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.runs.agent_loop import (
     AgentLoop,
     AgentResult,
     Emit,
@@ -16,7 +16,7 @@ from goclaw_py.ports.agent import (
     ReplayMode,
     RunRequest,
 )
-from goclaw_py.ports.tools import Toolbox, ToolSpec
+from goclaw_py.runs.toolbox import Toolbox, ToolSpec
 
 Function = Callable[..., Awaitable[str]]
 

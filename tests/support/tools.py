@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import OutFile, Target
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService, Requester
-from goclaw_py.ports.tools import Toolbox, ToolContext
-from goclaw_py.tools import Permissions, Registry
+from goclaw_py.agents.tools import Permissions, Registry
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import OutFile, Target
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.runs.toolbox import Toolbox, ToolContext
 
 MAIN = AgentName("main")
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-from goclaw_py.model.ids import JobId
-from goclaw_py.ports.jobs import WorkSource
-from goclaw_py.ports.store import NewWork, Store, WorkState
-from goclaw_py.sources import TableSource
-from goclaw_py.sources.github import GitHubSource, IssueRules
-from goclaw_py.sources.github_http import RepositoryAddress
+from goclaw_py.core.ids import JobId
+from goclaw_py.operations.jobs import WorkSource
+from goclaw_py.records import NewWork, Store, WorkState
+from goclaw_py.schedule.sources import TableSource
+from goclaw_py.schedule.sources.github import GitHubSource, IssueRules
+from goclaw_py.schedule.sources.github_http import RepositoryAddress
 from tests.support.github import OWNER_TOKEN, REPO, GitHub
 from tests.support.stores import Openable
 

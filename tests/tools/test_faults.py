@@ -41,10 +41,10 @@ def test_a_planted_fault_changes_its_place_only() -> None:
 
 
 def test_a_seed_chooses_the_same_faults_in_every_package_and_all_can_be_compiled() -> None:
-    every = list(all_faults(["goclaw_py/runs", "goclaw_py/chats"]))
+    every = list(all_faults(["goclaw_py/runs", "goclaw_py/chat/access"]))
     chosen = sample(every, 40, seed=3)
     assert chosen == sample(every, 40, seed=3) != sample(every, 40, seed=4)
-    assert sum(fault.path.startswith("goclaw_py/chats") for fault in chosen) == 20
+    assert sum(fault.path.startswith("goclaw_py/chat/access") for fault in chosen) == 20
     for fault in chosen:
         compile(fault.plant((ROOT / fault.path).read_bytes()), fault.path, "exec")
 

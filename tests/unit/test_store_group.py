@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.errors import Fenced, StoreError, StoreUnavailable
+from goclaw_py.core.errors import Fenced, StoreError, StoreUnavailable
 from goclaw_py.store.postgres.group import Group
 
 COMMIT_S = 1.0

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
-from goclaw_py.model.messages import (
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.messages import (
     Attachment,
     Button,
     FileKind,

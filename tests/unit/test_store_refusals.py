@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.core.errors import StoreError, StoreUnavailable
 from goclaw_py.store.postgres.fitness import ServerFacts
 from goclaw_py.store.postgres.refusals import (
     RefusalKind,

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.common.storable import storable_json
-from goclaw_py.common.text import well_formed
-from goclaw_py.model.messages import PeerKind, Sender
-from goclaw_py.model.outcomes import Trigger
+from goclaw_py.core.messages import PeerKind, Sender
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.storable import storable_json
+from goclaw_py.core.text import well_formed
 from goclaw_py.store.text import storable
 
 any_text = st.text(st.characters(exclude_categories=()))

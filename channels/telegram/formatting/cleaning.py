@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from goclaw_py.common.text import well_formed
+from goclaw_py.core.text import well_formed
 
 _LINE_END = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _BLANK = re.compile("[\x0b\x0c]")

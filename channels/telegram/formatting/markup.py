@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from goclaw_py.common.text import utf16_len
+from goclaw_py.core.text import utf16_len
 
 MARKUP_BUDGET = 9000
 """The cost of the tags in a part.

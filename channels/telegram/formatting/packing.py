@@ -16,7 +16,7 @@ from channels.telegram.formatting.markup import (
     cost,
     unstyled,
 )
-from goclaw_py.common.text import is_blank, split_text, utf16_len
+from goclaw_py.core.text import is_blank, split_text, utf16_len
 
 NO_GAP = TextRun("", PLAIN)
 _LEAST_UNITS = 2

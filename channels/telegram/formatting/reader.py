@@ -24,8 +24,8 @@ from channels.telegram.formatting.markup import (
 )
 from channels.telegram.formatting.packing import NO_GAP, Block, Flow, Verbatim
 from channels.telegram.formatting.tables import Align, TextTable, table_blocks
-from goclaw_py.common.markdown import Token, make_parser, parse
-from goclaw_py.common.text import is_blank
+from goclaw_py.core.markdown import Token, make_parser, parse
+from goclaw_py.core.text import is_blank
 
 _log = logging.getLogger("channels.telegram")
 

@@ -8,8 +8,8 @@ from functools import lru_cache
 
 from channels.telegram.client import Bot
 from channels.telegram.fields import Fields, list_or_empty, object_or_empty, whole_number
-from goclaw_py.model.chat_commands import our_command
-from goclaw_py.model.command_text import INVISIBLE, command_head
+from goclaw_py.core.chat_commands import our_command
+from goclaw_py.core.command_text import INVISIBLE, command_head
 
 _UNSEEN = f"[{INVISIBLE}]*"
 _BLANKS = re.compile(rf"[\s{INVISIBLE}]*")

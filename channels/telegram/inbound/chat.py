@@ -14,7 +14,7 @@ from channels.telegram.fields import (
     required_object,
     whole_number,
 )
-from goclaw_py.model.messages import SELF, PeerKind, Sender, Target
+from goclaw_py.core.messages import SELF, PeerKind, Sender, Target
 
 CHANNEL = "telegram"
 

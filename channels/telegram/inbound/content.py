@@ -19,9 +19,9 @@ from channels.telegram.fields import (
 from channels.telegram.inbound.markdown import link, marked
 from channels.telegram.inbound.rich import rich_text
 from channels.telegram.inbound.shared import chosen, details, service_text, shared_text
-from goclaw_py.common.text import cut_text, is_blank
-from goclaw_py.model.messages import Attachment, FileKind
-from goclaw_py.model.values import value
+from goclaw_py.core.messages import Attachment, FileKind
+from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.core.values import value
 
 QUOTE_LIMIT = 4096
 """The longest quote in code points; only rich messages are longer than that."""

@@ -13,8 +13,8 @@ from itertools import accumulate
 from typing import Final
 
 from channels.telegram.fields import Fields, clean, list_or_empty, object_or_empty, whole_number
-from goclaw_py.common.text import is_blank
-from goclaw_py.model.values import value
+from goclaw_py.core.text import is_blank
+from goclaw_py.core.values import value
 
 SIGNS: Final[Mapping[str, str]] = {
     "bold": "**",

@@ -34,16 +34,11 @@ from channels.telegram.inbound.chat import (
     read_thread,
     real_reply,
 )
-from channels.telegram.inbound.content import (
-    MessageContent,
-    read_content,
-    read_links,
-    read_quote,
-)
+from channels.telegram.inbound.content import MessageContent, read_content, read_links, read_quote
 from channels.telegram.inbound.topic import read_topic, topic_name
-from goclaw_py.common.text import utf16_len
-from goclaw_py.model.chat_commands import our_command
-from goclaw_py.model.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
+from goclaw_py.core.chat_commands import our_command
+from goclaw_py.core.messages import ChatMigrated, Inbound, InboundMessage, PeerKind, Sender
+from goclaw_py.core.text import utf16_len
 
 
 def read_message(

@@ -34,7 +34,7 @@ from channels.telegram.inbound.chat import (
     without_general,
 )
 from channels.telegram.inbound.message import read_message
-from goclaw_py.model.messages import ChatReached, Inbound, InboundMessage, PeerKind
+from goclaw_py.core.messages import ChatReached, Inbound, InboundMessage, PeerKind
 
 __all__ = ["CHANNEL", "KINDS", "PRESS", "Malformed", "parse_update", "press_of", "update_id"]
 

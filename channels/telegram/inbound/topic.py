@@ -6,7 +6,7 @@ from typing import Final
 
 from channels.telegram.fields import Fields, clean_name, object_or_empty, required_object
 from channels.telegram.inbound.chat import name_of, read_chat, read_thread
-from goclaw_py.model.messages import PeerKind, TopicChanged, TopicState
+from goclaw_py.core.messages import PeerKind, TopicChanged, TopicState
 
 _CREATED: Final = "forum_topic_created"
 _CHANGES: Final[dict[str, TopicState | None]] = {

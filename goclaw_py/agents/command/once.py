@@ -9,10 +9,10 @@ from goclaw_py.agents.command.output import PlainOutput
 from goclaw_py.agents.command.process import USUAL, NotStarted, program
 from goclaw_py.agents.command.talk import Talk, too_much
 from goclaw_py.agents.models.scrub import hide
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import NO_USAGE, TextDelta
-from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, ModelStep, RunRequest
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import NO_USAGE, TextDelta
+from goclaw_py.core.text import cut_text
+from goclaw_py.runs.agent_loop import AgentLoop, AgentResult, Emit, ModelStep, RunRequest
 
 MAX_OUTPUT = 1_000_000
 """The longest output in characters; a program that writes more is ended."""

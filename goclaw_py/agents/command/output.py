@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import Protocol
 
 from goclaw_py.agents.command.spec import CommandSpec, OutputKind, UsagePaths
-from goclaw_py.common.storable import parse_json, storable
-from goclaw_py.model.run_events import Usage
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.storable import parse_json, storable
 
 MAX_LINE = 4 * 1024 * 1024
 """The longest line of JSON in bytes: it may contain a tool's result."""

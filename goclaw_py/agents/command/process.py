@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from goclaw_py.agents.command.process import StartedProgram
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 
 MAX_OUTPUT = 256 * 1024 * 1024
 """The number of bytes that a program may write in a run, including errors."""

@@ -20,9 +20,9 @@ from goclaw_py.agents.models.connection import (
 )
 from goclaw_py.agents.models.engines import Engines, ModelName
 from goclaw_py.agents.spec import AgentSpec
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.errors import AgentError
-from goclaw_py.ports.agent import AgentResult, Emit, ReplayMode, RunRequest
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.text import cut_text
+from goclaw_py.runs.agent_loop import AgentResult, Emit, ReplayMode, RunRequest
 
 _log = logging.getLogger(__name__)
 

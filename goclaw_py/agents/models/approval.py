@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
-from goclaw_py.model.approvals import (
+from goclaw_py.core.approvals import (
     ApprovalPolicy,
     ApprovalRequest,
     Decision,
     OnUncertain,
     Permission,
 )
-from goclaw_py.ports.tools import ToolSpec
+from goclaw_py.runs.toolbox import ToolSpec
 
 _DENIED = "This call was not made: the settings of this agent deny the tool."
 _NOBODY = (

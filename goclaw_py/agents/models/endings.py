@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic_ai.messages import FinishReason, ModelResponse
 
-from goclaw_py.delivery import texts
+from goclaw_py.chat.outbound import texts
 
 _OTHER_WORDS: Final[dict[str, FinishReason]] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "end", "end_turn", "stop_sequence"), "stop"),

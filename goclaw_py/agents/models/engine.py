@@ -12,9 +12,9 @@ from goclaw_py.agents.models.providers import ModelAccess
 from goclaw_py.agents.models.run import ModelRun, RunInputs
 from goclaw_py.agents.models.toolset import REPEATS
 from goclaw_py.agents.spec import AgentSpec
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import ToolStarted
-from goclaw_py.ports.agent import AgentResult, Emit, ReplayMode, RunRequest
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import ToolStarted
+from goclaw_py.runs.agent_loop import AgentResult, Emit, ReplayMode, RunRequest
 
 if TYPE_CHECKING:
     from goclaw_py.agents.models.mcp import Servers

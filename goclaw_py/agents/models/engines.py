@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from goclaw_py.agents.models.catalog import Provider
 from goclaw_py.agents.models.connection import ModelConnection
 from goclaw_py.agents.spec import AgentSpec
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.concurrency import in_import_thread
 
 if TYPE_CHECKING:
     from goclaw_py.agents.models.engine import Engine

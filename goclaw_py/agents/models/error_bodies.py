@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 import httpx2
 
-from goclaw_py.common.storable import parse_json, storable
+from goclaw_py.core.storable import parse_json, storable
 
 _STATUSES: Mapping[object, int] = {
     "authentication_error": 401,

@@ -35,7 +35,7 @@ from goclaw_py.agents.models.connection import NO_ENTRY
 from goclaw_py.agents.models.responses.limits import ResponseTooLong, too_long
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import proxy_words
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 
 _log = logging.getLogger(__name__)
 

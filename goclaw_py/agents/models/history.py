@@ -24,11 +24,11 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from goclaw_py.common.storable import storable
-from goclaw_py.common.text import is_blank, well_formed_json
-from goclaw_py.common.thoughts import separate
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.threads import in_thread_if_long
+from goclaw_py.core.concurrency import in_thread_if_long
+from goclaw_py.core.storable import storable
+from goclaw_py.core.text import is_blank, well_formed_json
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
+from goclaw_py.runs.thoughts import separate
 
 FORMAT = "pydantic-ai"
 

@@ -41,11 +41,11 @@ from goclaw_py.agents.models.responses.mcp_messages import (
 )
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.spec import McpServer
-from goclaw_py.common.time_texts import lasting
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.model.run_events import Waiting
-from goclaw_py.ports.agent import Emit
-from goclaw_py.ports.tools import ToolSpec
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.run_events import Waiting
+from goclaw_py.core.time.texts import lasting
+from goclaw_py.runs.agent_loop import Emit
+from goclaw_py.runs.toolbox import ToolSpec
 
 _log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pydantic_ai.messages import BinaryContent
 
 from goclaw_py.agents.models.scrub import hide
-from goclaw_py.common.storable import storable_json
+from goclaw_py.core.storable import storable_json
 
 MOST_RESULT = 100_000
 """The length of a result for a model in characters."""

@@ -13,7 +13,7 @@ from pydantic_ai.usage import RequestUsage
 
 from goclaw_py.agents.models.compaction import CHARS_PER_TOKEN, chars
 from goclaw_py.agents.models.responses.limits import ResponseTooLong
-from goclaw_py.model.run_events import Usage
+from goclaw_py.core.run_events import Usage
 
 # The libraries warn of counts that they cannot read, once, on standard error. They are estimated.
 for _of in ("Failed to extract usage", "Pydantic serializer warnings"):

@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.text import cut_text
 
 MOST_REPEATS: Final = 3
 """How often a model may make the same mistake with a tool."""

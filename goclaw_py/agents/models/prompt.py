@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from pydantic_ai.messages import BinaryContent, UserContent
 
-from goclaw_py.model.messages import FileKind
-from goclaw_py.ports.agent import FilePart, MessagePart
+from goclaw_py.core.messages import FileKind
+from goclaw_py.runs.agent_loop import FilePart, MessagePart
 
 MOST_BYTES = 5_000_000
 """Larger photos are only mentioned."""

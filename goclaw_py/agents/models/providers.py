@@ -32,7 +32,7 @@ from goclaw_py.agents.models.measure import readable
 from goclaw_py.agents.models.scrub import scrub
 from goclaw_py.agents.models.transport import retrying_client, timeout
 from goclaw_py.agents.spec import Thinking
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 
 C = TypeVar("C")
 

@@ -24,10 +24,10 @@ from pydantic_ai.models import (
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.errors import JournalEnded
-from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.errors import JournalEnded
+from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep
 
 UNKNOWN_RESULT = (
     "The outcome of this call is unknown: the program was interrupted after it had started the "

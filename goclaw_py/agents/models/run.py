@@ -66,15 +66,15 @@ from goclaw_py.agents.models.responses.limits import ResponseTooLong
 from goclaw_py.agents.models.responses.progress import ResponseProgress
 from goclaw_py.agents.models.toolset import RunTools
 from goclaw_py.agents.models.transport import MORE_TRIES, more_tries
-from goclaw_py.common.text import is_blank
-from goclaw_py.delivery import texts
-from goclaw_py.model.approvals import NO_APPROVALS, ApprovalPolicy
-from goclaw_py.model.budget import BudgetScope, Limit
-from goclaw_py.model.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
-from goclaw_py.model.outcomes import SCHEDULED, Trigger
-from goclaw_py.model.run_events import NO_USAGE, RunNote, RunNoted
-from goclaw_py.model.run_steps import ResponseStep, TakenStep
-from goclaw_py.ports.agent import (
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.approvals import NO_APPROVALS, ApprovalPolicy
+from goclaw_py.core.budget import BudgetScope, Limit
+from goclaw_py.core.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
+from goclaw_py.core.outcomes import SCHEDULED, Trigger
+from goclaw_py.core.run_events import NO_USAGE, RunNote, RunNoted
+from goclaw_py.core.run_steps import ResponseStep, TakenStep
+from goclaw_py.core.text import is_blank
+from goclaw_py.runs.agent_loop import (
     AgentResult,
     Emit,
     LoopEvent,
@@ -84,7 +84,7 @@ from goclaw_py.ports.agent import (
     RunRequest,
     TextPart,
 )
-from goclaw_py.ports.tools import Toolbox
+from goclaw_py.runs.toolbox import Toolbox
 
 _log = logging.getLogger(__name__)
 

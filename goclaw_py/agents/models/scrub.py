@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from goclaw_py.common.redaction import LIKE_A_KEY
+from goclaw_py.core.redaction import LIKE_A_KEY
 
 MAX_CHARS = 300
 _LOOKED_AT = 20_000

@@ -17,12 +17,12 @@ from pydantic_ai.toolsets.abstract import SchemaValidatorProt, ToolsetTool
 
 from goclaw_py.agents.models.approval import CallJudge, Judgement
 from goclaw_py.agents.models.replay import UNKNOWN_RESULT, Replay
-from goclaw_py.common.storable import storable
-from goclaw_py.model.approvals import ApprovalRequest
-from goclaw_py.model.errors import ApprovalNeeded, ToolFailed
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.ports.agent import RunRequest
-from goclaw_py.ports.tools import Toolbox, ToolSpec
+from goclaw_py.core.approvals import ApprovalRequest
+from goclaw_py.core.errors import ApprovalNeeded, ToolFailed
+from goclaw_py.core.run_events import ToolEnded, ToolStarted
+from goclaw_py.core.storable import storable
+from goclaw_py.runs.agent_loop import RunRequest
+from goclaw_py.runs.toolbox import Toolbox, ToolSpec
 
 REPEATS = 1_000
 """The number of mistakes that a model may make with a tool: practically unlimited.

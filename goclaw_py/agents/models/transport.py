@@ -25,7 +25,7 @@ from tenacity.stop import stop_base
 from goclaw_py.agents.models.connection import RetryPolicy
 from goclaw_py.agents.models.error_bodies import with_true_status
 from goclaw_py.agents.models.responses.limits import ask_for_limited, limited
-from goclaw_py.common.proxies import Proxy, proxy_for
+from goclaw_py.core.net.proxies import Proxy, proxy_for
 
 _log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from goclaw_py.agents.offline.phrases import (
 )
 from goclaw_py.agents.offline.scheduling import SCHEDULING
 from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import AgentResult, Emit, FilePart, RunRequest
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.runs.agent_loop import AgentResult, Emit, FilePart, RunRequest
 
 
 async def _help(turn: OfflineTurn) -> str:

@@ -10,12 +10,12 @@ import asyncio
 import re
 
 from goclaw_py.agents.offline.turn import Answer, OfflineTurn, phrase, quote
-from goclaw_py.common.text import cut_text, is_blank
-from goclaw_py.delivery.ok_token import HEARTBEAT_OK, without_token
-from goclaw_py.heartbeat.checklist.lines import unescaped
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import Role
+from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, without_token
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.core.text import cut_text, is_blank
+from goclaw_py.runs.agent_loop import Role
+from goclaw_py.schedule.heartbeat.checklist.lines import unescaped
 
 MAX_COUNT = 1000
 MAX_WAIT = 3600

@@ -12,10 +12,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from goclaw_py.agents.offline.turn import OfflineTurn, phrase
-from goclaw_py.common.datetimes import parse_moment
-from goclaw_py.common.text import cut_text
-from goclaw_py.jobs.cron.parser import read
-from goclaw_py.model.errors import BadCron, BadSchedule, ToolFailed
+from goclaw_py.core.errors import BadCron, BadSchedule, ToolFailed
+from goclaw_py.core.text import cut_text
+from goclaw_py.core.time.datetimes import parse_moment
+from goclaw_py.schedule.cron.parser import read
 
 _NAME_CHARS = 60
 _MOST_DIGITS = 9

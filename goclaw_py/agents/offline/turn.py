@@ -7,10 +7,10 @@ import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from goclaw_py.common.text import cut_text
-from goclaw_py.model.errors import ToolFailed
-from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.errors import ToolFailed
+from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.core.text import cut_text
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 
 _QUOTE_CHARS = 120
 _RESULT_CHARS = 2_000

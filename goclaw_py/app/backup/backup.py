@@ -18,9 +18,9 @@ from goclaw_py.app.backup.settings_use import SettingsUse
 from goclaw_py.app.backup.workspaces import LeftOut, files_in, is_storable, never_saved, workspaces
 from goclaw_py.app.database import Database
 from goclaw_py.app.progress import ProgressStep, Tell, in_thread
-from goclaw_py.common.clock import SystemClock
 from goclaw_py.config import Settings, secrets_in
-from goclaw_py.model.errors import BackupError
+from goclaw_py.core.errors import BackupError
+from goclaw_py.core.time.clocks import SystemClock
 from goclaw_py.store import migrate
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from goclaw_py.store.backup.writing import ArchiveWriter, TableWriter

@@ -19,7 +19,7 @@ from goclaw_py.app.backup.workspaces import Staging, filled, homes_of, pieces_of
 from goclaw_py.app.database import Database
 from goclaw_py.app.progress import ProgressStep, Tell, in_thread, untold
 from goclaw_py.config import Settings, load
-from goclaw_py.model.errors import BackupError
+from goclaw_py.core.errors import BackupError
 from goclaw_py.store import migrate
 from goclaw_py.store.backup.manifest import Manifest
 from goclaw_py.store.backup.reading import ArchiveReader, Member, MemberKind, open_archive

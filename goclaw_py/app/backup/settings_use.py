@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from goclaw_py.config import Settings, setting_values
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.ids import AgentName
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from goclaw_py.config import Settings, secret_files
-from goclaw_py.model.errors import BackupError
-from goclaw_py.model.ids import MAIN_AGENT, AgentName
-from goclaw_py.model.workspace_paths import BadPath, split_file_path
+from goclaw_py.core.errors import BackupError
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.workspace.paths import BadPath, split_file_path
 
 _TEMPORARY: Final = ".goclaw-tmp"
-"""The suffix of temporary files, which ``goclaw_py.workspace`` hides."""
+"""The suffix of temporary files, which ``goclaw_py.core.workspace.files`` hides."""
 _NAMED: Final = 3
 # A pipe without a writer would block, and a terminal would become our controlling terminal.
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

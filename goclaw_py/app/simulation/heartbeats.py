@@ -11,20 +11,15 @@ from decimal import Decimal
 from enum import StrEnum
 
 from goclaw_py.app.gateway_config import heartbeat_setup
+from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK
 from goclaw_py.config.models import Settings
-from goclaw_py.delivery.ok_token import HEARTBEAT_OK
-from goclaw_py.heartbeat.models import (
-    Heartbeat,
-    HeartbeatRunEnd,
-    HeartbeatRunStatus,
-    Skip,
-)
-from goclaw_py.heartbeat.module import HeartbeatSetup
-from goclaw_py.model.ids import AgentName, NodeId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.ports.agent import AgentResult
-from goclaw_py.ports.store import RunEnd
+from goclaw_py.core.ids import AgentName, NodeId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.run_events import NO_USAGE, Usage
+from goclaw_py.records import RunEnd
+from goclaw_py.runs.agent_loop import AgentResult
+from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRunEnd, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.memory import MemoryStore
 

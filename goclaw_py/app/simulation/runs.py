@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from goclaw_py.jobs.decisions import Finish
-from goclaw_py.jobs.execution import EndReport, JobExecution
-from goclaw_py.jobs.execution_models import JobUpdate
-from goclaw_py.jobs.executor import JobRunDeps, JobRuns
-from goclaw_py.jobs.models import Job
-from goclaw_py.jobs.targets import JobTargets
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Ending
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.store import Store
-from goclaw_py.scheduled_work.agent_runs import attempt_of
-from goclaw_py.scheduled_work.models import Attempt
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import Store
+from goclaw_py.schedule.agent_runs import attempt_of
+from goclaw_py.schedule.jobs.decisions import Finish
+from goclaw_py.schedule.jobs.execution import EndReport, JobExecution
+from goclaw_py.schedule.jobs.execution_models import JobUpdate
+from goclaw_py.schedule.jobs.executor import JobRunDeps, JobRuns
+from goclaw_py.schedule.jobs.models import Job
+from goclaw_py.schedule.jobs.targets import JobTargets
+from goclaw_py.schedule.models import Attempt
 
 
 class SimulatedRuns(JobRuns):

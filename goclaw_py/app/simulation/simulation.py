@@ -33,16 +33,16 @@ from goclaw_py.app.simulation.heartbeats import (
 )
 from goclaw_py.app.simulation.runs import SimulatedRuns
 from goclaw_py.config.models import Settings
+from goclaw_py.core.ids import AgentName, JobId, NodeId
+from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus, Why
-from goclaw_py.jobs.models import Job, Prompt, TargetKind
-from goclaw_py.jobs.module import JobSetup
-from goclaw_py.jobs.policy import SessionKind
-from goclaw_py.model.ids import AgentName, JobId, NodeId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.agent import AgentLoop, AgentResult, Emit, RunRequest
-from goclaw_py.ports.store import Node
-from goclaw_py.ports.tools import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.records import Node
+from goclaw_py.runs.agent_loop import AgentLoop, AgentResult, Emit, RunRequest
+from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox, ToolContext
+from goclaw_py.schedule.jobs.execution_models import OccurrenceEnd, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import Job, Prompt, TargetKind
+from goclaw_py.schedule.jobs.module import JobSetup
+from goclaw_py.schedule.jobs.policy import SessionKind
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock

@@ -12,15 +12,15 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import cli, waited_for
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.model.session_keys import is_chat_name
+from goclaw_py.core.session_keys import is_chat_name
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
     from goclaw_py.cli.chats.conversation import TerminalConversation
     from goclaw_py.config import Settings
-    from goclaw_py.model.ids import AgentName
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.terminals import Terminals
+    from goclaw_py.core.ids import AgentName
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.terminals import Terminals
 
 CONSOLE_CHAT: Final = "local"
 

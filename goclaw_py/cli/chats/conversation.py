@@ -11,11 +11,11 @@ from uuid import uuid4
 
 from goclaw_py.cli.chats.transcript import ChatDisplay, Transcript
 from goclaw_py.cli.terminal import Terminal
-from goclaw_py.model.errors import NotFound, StoreUnavailable
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import OutboxState, Session
-from goclaw_py.ports.terminals import ChatEvent, TerminalMessage, Terminals
+from goclaw_py.core.errors import NotFound, StoreUnavailable
+from goclaw_py.core.ids import AgentName
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.terminals import ChatEvent, TerminalMessage, Terminals
+from goclaw_py.records import OutboxState, Session
 
 LEAVE_WITHIN_S: Final = 2.0
 """A second Ctrl-C within this time quits."""

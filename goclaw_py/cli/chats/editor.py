@@ -30,7 +30,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from goclaw_py.cli.chats.markdown import draft_lines
 from goclaw_py.cli.chats.transcript import PROMPT
 from goclaw_py.cli.output import plain
-from goclaw_py.model.chat_commands import MENU
+from goclaw_py.core.chat_commands import MENU
 
 HISTORY_FILE: Final = "chat_history"
 MAX_HISTORY: Final = 1000

@@ -12,14 +12,14 @@ import typer
 from goclaw_py.cli.context import AsJson, cli, named, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.ports.store import Chat
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.records import Chat
 
 if TYPE_CHECKING:
     from goclaw_py.config.resolve import ChannelAccount
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 app = typer.Typer(help="Manage in which groups the agent listens.", no_args_is_help=True)
 

@@ -14,10 +14,10 @@ from rich.segment import Segment
 
 from goclaw_py.cli.chats.transcript import DIM, NORMAL, file_line
 from goclaw_py.cli.output import plain
-from goclaw_py.common.markdown import Token, make_parser, parse
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.markdown import Token, make_parser, parse
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -26,7 +26,7 @@ from goclaw_py.model.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
+from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 _DRAFT_CHARS: Final = 4000
 """Only the end of a draft is shown, so that a long one is not formatted again and again."""

@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.chats.access_texts import name
+from goclaw_py.chat.access.access_texts import name
 from goclaw_py.cli.context import AsJson, answer, cli, named, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, show_table
-from goclaw_py.model.display_names import address
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.ports.control import Control, PairingApplicant
-from goclaw_py.ports.store import Chat, LastActivity, Person, unapproved
+from goclaw_py.core.display_names import address
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.operations.control import Control, PairingApplicant
+from goclaw_py.records import Chat, LastActivity, Person, unapproved
 
 app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)
 

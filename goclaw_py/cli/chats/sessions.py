@@ -24,10 +24,10 @@ from goclaw_py.cli.context import (
 from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_table
-from goclaw_py.common.text import count
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.control import Control, SessionFork, Submitted
-from goclaw_py.ports.store import Session, SessionFilter, SessionState, StoredEntry
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.text import count
+from goclaw_py.operations.control import Control, SessionFork, Submitted
+from goclaw_py.records import Session, SessionFilter, SessionState, StoredEntry
 from goclaw_py.web.api.error_json import NotAccepted
 
 app = typer.Typer(

@@ -10,11 +10,11 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.tokens import NAME_RULE, is_token_name
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Token
-from goclaw_py.ports.web_guests import NewToken
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.records import Token
+from goclaw_py.records.tokens import NAME_RULE, is_token_name
 
 app = typer.Typer(invoke_without_command=True)
 

@@ -6,10 +6,10 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 from goclaw_py.cli.output import plain
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutFile
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutFile
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -18,7 +18,7 @@ from goclaw_py.model.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
+from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 
 PROMPT: Final = "\x1b[1;36m›\x1b[0m "  # noqa: RUF001  (meant to look like a prompt)
 _CLEAR_LINE: Final = "\r\x1b[K"

@@ -14,12 +14,12 @@ from goclaw_py.cli.context import AsJson, answer, cli, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.cli.qr_code import show_qr_code
-from goclaw_py.common.text import count
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.web_links import NAME_RULE, WEB_PLACE, is_guest_name
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import SignIn
-from goclaw_py.ports.web_guests import WebGuest
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.text import count
+from goclaw_py.core.web_links import NAME_RULE, WEB_PLACE, is_guest_name
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.web_guests import WebGuest
+from goclaw_py.records import SignIn
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings

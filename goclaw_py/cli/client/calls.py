@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
 from urllib.parse import quote
 
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import AuditFilter, MessageFilter, RunFilter, SessionFilter
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.targets import target_text
+from goclaw_py.operations.jobs import Requester
+from goclaw_py.records import AuditFilter, MessageFilter, RunFilter, SessionFilter
 from goclaw_py.web.api import wire
 
 P = ParamSpec("P")

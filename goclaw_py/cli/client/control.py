@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 import httpx
 
 from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
-from goclaw_py.model.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.control import Control, Submitted
-from goclaw_py.ports.terminals import ChatEvent, Terminals, UploadedFile
-from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
+from goclaw_py.core.ids import AgentName
+from goclaw_py.operations.control import Control, Submitted
+from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
+from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.web.api import wire

@@ -6,11 +6,11 @@ import re
 from typing import Final
 
 from goclaw_py.cli.client.calls import Params, Remote, RequestSender, call, segment
-from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
-from goclaw_py.heartbeat.models import HeartbeatRun
-from goclaw_py.model.errors import BadChecklist, GoclawError, HeartbeatError, NotFound, UnknownAgent
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.ports.heartbeat import HeartbeatService
+from goclaw_py.core.errors import BadChecklist, GoclawError, HeartbeatError, NotFound, UnknownAgent
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun
 from goclaw_py.web.api import heartbeat_json, wire
 from goclaw_py.web.api.error_json import NotAccepted
 

@@ -15,15 +15,15 @@ from goclaw_py.cli.client.calls import (
     query,
     segment,
 )
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.jobs.job_json import job_of
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.policy import Profile
-from goclaw_py.jobs.schedule import upcoming
-from goclaw_py.model.errors import BadJob, GoclawError
-from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import JobChange, JobDraft, JobService, Requester
-from goclaw_py.ports.store import JobPage, JobQuery
+from goclaw_py.core.errors import BadJob, GoclawError
+from goclaw_py.core.targets import target_text
+from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.operations.jobs import JobChange, JobDraft, JobService, Requester
+from goclaw_py.records import JobPage, JobQuery
+from goclaw_py.schedule.jobs.job_json import job_of
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.policy import Profile
+from goclaw_py.schedule.jobs.schedule import upcoming
 from goclaw_py.web.api import job_json, wire
 from goclaw_py.web.api.error_json import NotAccepted
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from goclaw_py.cli.client.calls import Params, Remote, RequestSender, call
-from goclaw_py.ports.settings import SettingChange, SettingsService, SettingsView
+from goclaw_py.operations.settings import SettingChange, SettingsService, SettingsView
 from goclaw_py.web.api import wire
 
 

@@ -12,8 +12,13 @@ import typer
 
 from goclaw_py.cli.context import AsJson, answer, choice, named, with_options
 from goclaw_py.cli.cron.texts import JobName, JobSnapshot, next_runs, operator, routed
-from goclaw_py.common.datetimes import parse_moment
-from goclaw_py.jobs.models import (
+from goclaw_py.core.errors import BadInterval, BadJob
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.targets import TARGET_FORM, parse_target
+from goclaw_py.core.time.datetimes import parse_moment
+from goclaw_py.operations.jobs import JobChange, JobDraft
+from goclaw_py.schedule.jobs.models import (
     MAX_TEXT_CHARS,
     SLUG,
     FixedMessage,
@@ -25,16 +30,11 @@ from goclaw_py.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.jobs.policy import JobPolicy, policy_with
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval
-from goclaw_py.model.errors import BadInterval, BadJob
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.jobs import JobChange, JobDraft
+from goclaw_py.schedule.jobs.policy import JobPolicy, policy_with
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule, parse_interval
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 NONE = "none"
 """Option value that removes a setting of a job, such as ``--until none``."""

@@ -13,11 +13,11 @@ from goclaw_py.cli.cron.texts import JobName, JobSnapshot, label, next_runs, ope
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.ports.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.schedule.jobs.models import Job, JobState
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 app = typer.Typer(help="Manage scheduled jobs.", no_args_is_help=True)
 

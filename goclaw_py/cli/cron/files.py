@@ -17,14 +17,14 @@ from typing import Final
 import orjson
 import yaml
 
-from goclaw_py.jobs.job_json import spec_of
-from goclaw_py.jobs.models import OPERATOR, Prompt, TargetKind
-from goclaw_py.jobs.policy import PROFILES, JobPolicy, policy_with
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, parse_interval, schedule_of
-from goclaw_py.model.errors import BadInterval, BadJob, BadSchedule, JobError
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import JobDraft
+from goclaw_py.core.errors import BadInterval, BadJob, BadSchedule, JobError
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.targets import Maker
+from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.schedule.jobs.job_json import spec_of
+from goclaw_py.schedule.jobs.models import OPERATOR, Prompt, TargetKind
+from goclaw_py.schedule.jobs.policy import PROFILES, JobPolicy, policy_with
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule, parse_interval, schedule_of
 
 MAX_YAML_BYTES: Final = 256 * 1024
 _MAX_DEPTH: Final = 50

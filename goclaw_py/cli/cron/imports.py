@@ -16,18 +16,18 @@ from goclaw_py.cli.cron.show import PAGE
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, plain, show_json, show_table
 from goclaw_py.cli.progress import tell
-from goclaw_py.common.text import count
-from goclaw_py.jobs.job_json import spec_json
-from goclaw_py.jobs.models import SLUG, Job, JobState
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.jobs.view_texts import kind_and_text
-from goclaw_py.model.errors import BadJob, JobError, UnknownJob
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.ports.jobs import JobChange, JobService, Requester
+from goclaw_py.core.errors import BadJob, JobError, UnknownJob
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.text import count
+from goclaw_py.operations.jobs import JobChange, JobService, Requester
+from goclaw_py.schedule.jobs.job_json import spec_json
+from goclaw_py.schedule.jobs.models import SLUG, Job, JobState
+from goclaw_py.schedule.jobs.schedule import Every
+from goclaw_py.schedule.jobs.view_texts import kind_and_text
 
 if TYPE_CHECKING:
     from goclaw_py.cli.cron.files import Definition
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ def export(
 
 
 async def _all_jobs(service: JobService, owner: str | None) -> list[Job]:
-    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.records import JobQuery  # noqa: PLC0415  (not needed for --help)
 
     found: list[Job] = []
     whose = None if owner is None else Owner(owner)

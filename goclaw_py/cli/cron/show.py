@@ -37,19 +37,19 @@ from goclaw_py.cli.output import (
     show_json,
     show_table,
 )
-from goclaw_py.common.text import count
-from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.policy import JobPolicy
-from goclaw_py.jobs.view_texts import failures, kind_and_text, plan, waits
-from goclaw_py.model.display_names import address
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.messages import Target
+from goclaw_py.core.display_names import address
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.messages import Target
+from goclaw_py.core.text import count
+from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.policy import JobPolicy
+from goclaw_py.schedule.jobs.view_texts import failures, kind_and_text, plan, waits
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.jobs import JobService
-    from goclaw_py.ports.store import JobQuery
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.jobs import JobService
+    from goclaw_py.records import JobQuery
 
 _TEXT = 60
 _LAST_RUNS = 5
@@ -298,7 +298,7 @@ class Filters:
 
     def query(self) -> JobQuery:
         """Return the query for these options."""
-        from goclaw_py.ports.store import JobQuery  # noqa: PLC0415  (not needed for --help)
+        from goclaw_py.records import JobQuery  # noqa: PLC0415  (not needed for --help)
 
         states: tuple[JobState, ...] = ()
         if self.state is not None:
@@ -433,7 +433,7 @@ async def _ahead(service: JobService, number: int) -> list[_Due]:
 
     Pages are sorted by the next run of a job, so reading stops at the first job that is later.
     """
-    from goclaw_py.ports.store import JobQuery  # noqa: PLC0415  (not needed for --help)
+    from goclaw_py.records import JobQuery  # noqa: PLC0415  (not needed for --help)
 
     found: list[_Due] = []
     offset = 0

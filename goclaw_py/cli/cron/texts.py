@@ -13,17 +13,16 @@ from goclaw_py.cli.context import named
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames
 from goclaw_py.cli.output import Printer, duration, plain
-from goclaw_py.common.timezones import zone as zone_named
-from goclaw_py.jobs.execution_models import LoggedOccurrence, Why
-from goclaw_py.jobs.job_json import job_json
-from goclaw_py.jobs.models import SLUG, Job, JobTarget, TargetKind
-from goclaw_py.jobs.view_texts import obstacle, plan, took_s, trouble
-from goclaw_py.model.display_names import address
-from goclaw_py.model.errors import JobError, UnknownJob, UnknownZone
-from goclaw_py.model.ids import Owner
-from goclaw_py.model.owners import chat_of
-from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import JobService, Requester
+from goclaw_py.core.display_names import address
+from goclaw_py.core.errors import JobError, UnknownJob, UnknownZone
+from goclaw_py.core.ids import Owner
+from goclaw_py.core.targets import chat_of, target_text
+from goclaw_py.core.time.zones import zone as zone_named
+from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, Why
+from goclaw_py.schedule.jobs.job_json import job_json
+from goclaw_py.schedule.jobs.models import SLUG, Job, JobTarget, TargetKind
+from goclaw_py.schedule.jobs.view_texts import obstacle, plan, took_s, trouble
 
 _REASON = 80
 

@@ -21,17 +21,17 @@ from goclaw_py.agents.models import (
 )
 from goclaw_py.cli import composition
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-from goclaw_py.common.durations import in_words
-from goclaw_py.common.proxies import proxy_for
 from goclaw_py.config import api_key, heartbeat_policy, switched_off
 from goclaw_py.config.agents import DEFAULT_DAY_USD, DayBudget
-from goclaw_py.heartbeat.checklist.intervals import FORMS
-from goclaw_py.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
-from goclaw_py.heartbeat.models import Skip
-from goclaw_py.heartbeat.target import heartbeat_target_text
-from goclaw_py.model.errors import AgentError, GoclawError, SettingError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import AgentError, GoclawError, SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.net.proxies import proxy_for
+from goclaw_py.core.time.durations import in_words
 from goclaw_py.runs.instructions import Instructions
+from goclaw_py.schedule.heartbeat.checklist.intervals import FORMS
+from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
+from goclaw_py.schedule.heartbeat.models import Skip
+from goclaw_py.schedule.heartbeat.target import heartbeat_target_text
 
 _SERVERS: Final = {
     Provider.ANTHROPIC: "https://api.anthropic.com",

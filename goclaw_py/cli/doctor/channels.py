@@ -9,10 +9,10 @@ from urllib.parse import urlsplit
 
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.config import ChannelAccount, accounts, web_token
-from goclaw_py.model.errors import ChannelError, ChannelRefused, SettingError
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.session_keys import GroupPolicy
-from goclaw_py.ports.store import Standing
+from goclaw_py.core.errors import ChannelError, ChannelRefused, SettingError
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.session_keys import GroupPolicy
+from goclaw_py.records import Standing
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 from goclaw_py.web.tcp import CannotListen, listen_tcp
 

@@ -12,10 +12,10 @@ from goclaw_py.cli.context import Cli
 from goclaw_py.cli.doctor import agents, channels, database, machine, sign_in, work
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding, Level, MachineFacts
 from goclaw_py.cli.doctor.gather import look_around, this_machine
-from goclaw_py.common.redaction import Redactor
 from goclaw_py.config import Settings
 from goclaw_py.config.secrets import known_secrets
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.redaction import Redactor
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.cli.doctor.finding import NOT_CREATED, DoctorFacts, Finding
-from goclaw_py.common.clock import WARN_SKEW_S
+from goclaw_py.core.time.clocks import WARN_SKEW_S
 from goclaw_py.store.embedded import EmbeddedError
 from goclaw_py.store.embedded_files import installation_for
 

@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from goclaw_py.config import Settings
-from goclaw_py.jobs.models import Job
-from goclaw_py.model.errors import ChannelError
+from goclaw_py.core.errors import ChannelError
+from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.scheduler.views import GatewayStatus
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import PairingApplicant
-    from goclaw_py.ports.store import Chat, Person
+    from goclaw_py.operations.control import PairingApplicant
+    from goclaw_py.records import Chat, Person
     from goclaw_py.store.postgres.checkup import Checkup
 
 NOT_CREATED: Final = "not created yet"

@@ -20,15 +20,15 @@ from goclaw_py.cli.doctor.finding import NOT_CREATED, DatabaseFacts, DoctorFacts
 from goclaw_py.cli.doctor.sign_in import probe_openid
 from goclaw_py.cli.progress import tell
 from goclaw_py.config import Settings
-from goclaw_py.model.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import JobQuery, OutboxState
+from goclaw_py.core.errors import ChannelError, GoclawError, MigrationError, NoDatabase, StoreError
+from goclaw_py.core.targets import Maker
+from goclaw_py.operations.jobs import Requester
+from goclaw_py.records import JobQuery, OutboxState
 from goclaw_py.scheduler.views import GatewayStatus
 from goclaw_py.web.sockets import is_answered, socket_path
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
     from goclaw_py.store.postgres.checkup import Checkup
 
 T = TypeVar("T")

@@ -13,11 +13,11 @@ from typing import Final
 
 import goclaw_py
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
-from goclaw_py.common.timezones import zone
 from goclaw_py.config import job_profile
 from goclaw_py.config.secrets import secret_files, secrets_in
-from goclaw_py.model.errors import UnknownZone
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import UnknownZone
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.time.zones import zone
 
 OLDEST: Final = (3, 11)
 FIRST_TOO_NEW: Final = (3, 15)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.config import Settings, openid_secret
 from goclaw_py.config.sign_in import GroupRules
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import SettingError
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.concurrency import in_import_thread
+from goclaw_py.core.errors import SettingError
 from goclaw_py.web.openid.client import OpenIdClient, OpenIdFailure
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Final
 from goclaw_py.cli.doctor.finding import DoctorFacts, Finding
 from goclaw_py.config import accounts, job_profile
 from goclaw_py.config.secrets import secret_files
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.messages import Target
+from goclaw_py.core.messages import Target
+from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.web.sockets import socket_path
 
 _NAMED: Final = 5

@@ -18,18 +18,23 @@ from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentOption
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Printer, plain, show_json
 from goclaw_py.cli.progress import tell
-from goclaw_py.common.formatting import cost
-from goclaw_py.heartbeat import status_texts as said
-from goclaw_py.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
-from goclaw_py.heartbeat.models import OPEN, Heartbeat, HeartbeatEvent, HeartbeatRun, Skip
-from goclaw_py.heartbeat.mute import mute_end
-from goclaw_py.heartbeat.status_texts import BY_SETTINGS, advice, dry_run_lines, outcome_words
-from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.text import cost
+from goclaw_py.operations.heartbeat import HeartbeatService, HeartbeatStarted, NoHeartbeat
+from goclaw_py.schedule.heartbeat import status_texts as said
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item, as_item, open_item
+from goclaw_py.schedule.heartbeat.models import OPEN, Heartbeat, HeartbeatEvent, HeartbeatRun, Skip
+from goclaw_py.schedule.heartbeat.mute import mute_end
+from goclaw_py.schedule.heartbeat.status_texts import (
+    BY_SETTINGS,
+    advice,
+    dry_run_lines,
+    outcome_words,
+)
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 app = typer.Typer(help="Manage heartbeats (regular checks of HEARTBEAT.md).", no_args_is_help=True)
 

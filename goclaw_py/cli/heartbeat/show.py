@@ -24,15 +24,20 @@ from goclaw_py.cli.heartbeat import texts as words
 from goclaw_py.cli.heartbeat.texts import AgentArgument, AgentsArgument
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, plain, show_facts, show_json, show_table
-from goclaw_py.common.formatting import cost
-from goclaw_py.heartbeat import status_texts as said
-from goclaw_py.heartbeat.checklist.checklist import Checklist
-from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun, HeartbeatRunStatus, Skip
-from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.text import cost
+from goclaw_py.schedule.heartbeat import status_texts as said
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist
+from goclaw_py.schedule.heartbeat.models import (
+    HeartbeatEvent,
+    HeartbeatRun,
+    HeartbeatRunStatus,
+    Skip,
+)
+from goclaw_py.schedule.heartbeat.views import HeartbeatView
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 _LAST_HEARTBEAT_RUNS = 5
 _COLUMNS = (

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goclaw_py.chat.outbound.ok_token import without_token
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import maybe_named
 from goclaw_py.cli.cron import texts
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, duration, one_line, show_table
-from goclaw_py.common.formatting import cost
-from goclaw_py.delivery.ok_token import without_token
-from goclaw_py.heartbeat.models import HeartbeatRun
-from goclaw_py.heartbeat.status_texts import is_undelivered, outcome_words
-from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.errors import HeartbeatError, UnknownAgent
-from goclaw_py.model.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.errors import HeartbeatError, UnknownAgent
+from goclaw_py.core.ids import MAIN_AGENT, AgentName
+from goclaw_py.core.text import cost
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun
+from goclaw_py.schedule.heartbeat.status_texts import is_undelivered, outcome_words
+from goclaw_py.schedule.heartbeat.views import HeartbeatView
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.heartbeat import HeartbeatService
+    from goclaw_py.operations.heartbeat import HeartbeatService
 
 _TEXT = 200
 NO_GATEWAY = "no gateway is running here; no heartbeat runs until you start one"

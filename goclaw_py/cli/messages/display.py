@@ -16,13 +16,13 @@ import typer
 from goclaw_py.cli.context import AsJson, Limit, OfChannel, cli
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import duration, one_line, plain, show_json
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import Sender, Target
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.messages import Sender, Target
+from goclaw_py.core.time.clocks import SystemClock
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control, PairingApplicant
-    from goclaw_py.ports.store import Chat, MessageFilter, Person
+    from goclaw_py.operations.control import Control, PairingApplicant
+    from goclaw_py.records import Chat, MessageFilter, Person
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class MessageOptions:
 
     def filter(self) -> MessageFilter:
         """Return the filter for these options."""
-        from goclaw_py.ports.store import MessageFilter  # noqa: PLC0415  (not needed for --help)
+        from goclaw_py.records import MessageFilter  # noqa: PLC0415  (not needed for --help)
 
         return MessageFilter(self.channel, text=self.search)
 

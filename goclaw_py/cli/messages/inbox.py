@@ -8,21 +8,14 @@ from typing import Annotated
 
 import typer
 
-from goclaw_py.cli.context import (
-    AsJson,
-    Watch,
-    answer,
-    look,
-    with_options,
-    with_wide,
-)
+from goclaw_py.cli.context import AsJson, Watch, answer, look, with_options, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, short_id, show_facts, show_table
-from goclaw_py.model.display_names import person_key
-from goclaw_py.model.messages import Attachment, InboundMessage
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import DeadLetter, Unanswered
+from goclaw_py.core.display_names import person_key
+from goclaw_py.core.messages import Attachment, InboundMessage
+from goclaw_py.operations.control import Control
+from goclaw_py.records import DeadLetter, Unanswered
 from goclaw_py.scheduler.texts import why
 
 app = typer.Typer(help="Manage incoming messages that failed.", no_args_is_help=True)

@@ -9,24 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goclaw_py.cli.context import (
-    AsJson,
-    Watch,
-    answer,
-    choice,
-    look,
-    with_options,
-    with_wide,
-)
+from goclaw_py.cli.context import AsJson, Watch, answer, choice, look, with_options, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, clock, one_line, show_facts, show_table
-from goclaw_py.model.display_names import address
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import OutboxRow, OutboxState
+from goclaw_py.core.display_names import address
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.records import OutboxRow, OutboxState
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 app = typer.Typer(help="Manage outgoing messages.", no_args_is_help=True)
 

@@ -19,12 +19,12 @@ from goclaw_py.cli.output import (
     show_table,
     since,
 )
-from goclaw_py.model.display_names import person_key
-from goclaw_py.ports.control import Control, QueueView
+from goclaw_py.core.display_names import person_key
+from goclaw_py.operations.control import Control, QueueView
 from goclaw_py.scheduler import texts as wording
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.store import Unanswered
+    from goclaw_py.records import Unanswered
 
 _RUNNING = (
     "RUN",

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.cli.context import (
     AsJson,
     Limit,
@@ -22,12 +23,11 @@ from goclaw_py.cli.context import (
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show_json, show_table
-from goclaw_py.delivery import approval_texts
+from goclaw_py.core.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
+from goclaw_py.core.display_names import address
+from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.gateway.queries import only
-from goclaw_py.model.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
-from goclaw_py.model.display_names import address
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.ports.control import Control
+from goclaw_py.operations.control import Control
 
 app = typer.Typer(
     help="Manage tool calls that need the approval of a person.", no_args_is_help=True

@@ -35,12 +35,12 @@ from goclaw_py.cli.output import (
     show_table,
     since,
 )
-from goclaw_py.common.text import count
-from goclaw_py.model.display_names import address
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import Control, RunRecord
-from goclaw_py.ports.store import OutboxRow, RunFilter, StoredRun, ToolCall
+from goclaw_py.core.display_names import address
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.text import count
+from goclaw_py.operations.control import Control, RunRecord
+from goclaw_py.records import OutboxRow, RunFilter, StoredRun, ToolCall
 from goclaw_py.runs.step_views import RunReplay, StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns

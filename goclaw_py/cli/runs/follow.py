@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, assert_never
 from goclaw_py.cli.context import connected
 from goclaw_py.cli.output import clock, duration, one_line
 from goclaw_py.cli.terminal import cut_without_a_reader, until_interrupted
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.run_events import Usage
-from goclaw_py.runs.live_events import (
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.run_events import Usage
+from goclaw_py.runs.events.live import (
     LiveAsked,
     LiveEnded,
     LiveEvent,

@@ -23,9 +23,9 @@ from goclaw_py.cli.output import (
     since,
     table_text,
 )
-from goclaw_py.common.histogram import HistogramView
-from goclaw_py.model.ids import CRON_LANE, LaneName
-from goclaw_py.ports.control import Control, Resized
+from goclaw_py.core.containers import HistogramView
+from goclaw_py.core.ids import CRON_LANE, LaneName
+from goclaw_py.operations.control import Control, Resized
 from goclaw_py.scheduler.texts import taken_text
 from goclaw_py.scheduler.views import MAX_LANE_SIZE, LanesView, LaneUse, LaneView, RunView
 

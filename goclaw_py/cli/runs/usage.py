@@ -11,8 +11,8 @@ import typer
 from goclaw_py.cli.context import AsJson, answer, with_options, with_wide
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import Column, Columns, one_line, show_table
-from goclaw_py.model.display_names import sender_words
-from goclaw_py.ports.control import Control
+from goclaw_py.core.display_names import sender_words
+from goclaw_py.operations.control import Control
 from goclaw_py.runs.usage_report import (
     Grouping,
     UsageQuery,

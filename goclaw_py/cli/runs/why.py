@@ -10,9 +10,9 @@ import typer
 from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, Cli, cli, maybe_named
 from goclaw_py.cli.output import Printer, clock, plain
-from goclaw_py.common.clock import SystemClock
-from goclaw_py.model.errors import SettingError, StoreUnavailable
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep
+from goclaw_py.core.errors import SettingError, StoreUnavailable
+from goclaw_py.core.time.clocks import SystemClock
+from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep
 
 _OLDER = "migrations"
 """Id of the check that finds a database with an older schema."""

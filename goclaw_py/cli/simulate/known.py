@@ -12,17 +12,17 @@ from goclaw_py.app.progress import ProgressStep
 from goclaw_py.app.simulation.heartbeats import KnownHeartbeat
 from goclaw_py.app.simulation.simulation import Assumed, SimulationInput
 from goclaw_py.cli.progress import say, tell
-from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRun
-from goclaw_py.jobs.models import Job
-from goclaw_py.model.errors import UnknownAgent, UnknownJob
-from goclaw_py.model.ids import AgentName, JobId
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.jobs import JobService, Requester
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.errors import UnknownAgent, UnknownJob
+from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.run_events import Usage
+from goclaw_py.operations.jobs import JobService, Requester
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun
+from goclaw_py.schedule.jobs.models import Job
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.heartbeat import HeartbeatService
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.heartbeat import HeartbeatService
 
 _PAST = timedelta(days=30)
 _MOST_JOBS = 1000

@@ -13,10 +13,10 @@ import typer
 from goclaw_py.cli.context import AsJson, Limit, answer, cli, with_options, with_wide
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
-from goclaw_py.ports.audit import audit_pages
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import AuditEntry, AuditFilter
-from goclaw_py.ports.store.audit import OK
+from goclaw_py.operations.audit import audit_pages
+from goclaw_py.operations.control import Control
+from goclaw_py.records import AuditEntry, AuditFilter
+from goclaw_py.records.audit import OK
 from goclaw_py.web.api.wire import dump
 
 app = typer.Typer(help="Show who has changed what.", invoke_without_command=True)

@@ -15,7 +15,7 @@ from goclaw_py.cli.context import AsJson, cli, waited_for, with_options
 from goclaw_py.cli.messages.display import Yes
 from goclaw_py.cli.output import clock, plain, show_facts, show_json
 from goclaw_py.cli.progress import progress
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
 
 if TYPE_CHECKING:
     from goclaw_py.app.backup.backup import Saved

@@ -13,11 +13,11 @@ from goclaw_py.cli import completion
 from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
-    from goclaw_py.ports.settings import Setting
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.settings import Setting
 
 app = typer.Typer(help="Show, change and check the settings.", no_args_is_help=True)
 
@@ -61,7 +61,7 @@ def show(
     found = _below(shown(cli(ctx).settings_in_effect()), section)
     found = [one for one in found if everything or _says_something(one)]
     if as_json:
-        from goclaw_py.ports.settings import Setting  # noqa: PLC0415
+        from goclaw_py.operations.settings import Setting  # noqa: PLC0415
 
         show_json(list[Setting], found)
         return
@@ -91,7 +91,7 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
 
 
 def _says_something(one: Setting) -> bool:
-    from goclaw_py.ports.settings import OriginKind  # noqa: PLC0415
+    from goclaw_py.operations.settings import OriginKind  # noqa: PLC0415
 
     return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
 
@@ -163,7 +163,7 @@ def reset(
 
 
 def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) -> None:
-    from goclaw_py.ports.settings import Setting, SettingChange  # noqa: PLC0415
+    from goclaw_py.operations.settings import Setting, SettingChange  # noqa: PLC0415
     from goclaw_py.web.api.error_json import NotAccepted  # noqa: PLC0415
 
     async def changed(control: Control) -> tuple[Setting | None, Setting | None]:
@@ -197,7 +197,7 @@ def history(
     as_json: AsJson = False,
 ) -> None:
     """List changes of settings at run time, the newest first."""
-    from goclaw_py.ports.store import SettingEdit  # noqa: PLC0415
+    from goclaw_py.records import SettingEdit  # noqa: PLC0415
 
     found = cli(ctx).ask(lambda control: control.settings.history(limit=limit))
     if as_json:

@@ -11,7 +11,7 @@ import typer
 from goclaw_py.cli.context import AsJson, cli
 from goclaw_py.cli.output import show_json
 from goclaw_py.config.web import Web
-from goclaw_py.model.errors import NoGateway
+from goclaw_py.core.errors import NoGateway
 
 _PAGES: Final = (
     *("now", "timeline", "sessions", "jobs", "heartbeats", "deliveries", "approvals", "chat"),

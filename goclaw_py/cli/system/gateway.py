@@ -31,12 +31,12 @@ from goclaw_py.cli.output import (
     show_table,
 )
 from goclaw_py.cli.progress import progress
-from goclaw_py.common.text import count
+from goclaw_py.core.text import count
 from goclaw_py.scheduler.texts import taken_text, waits_for
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, RunView, StopReport
 
 if TYPE_CHECKING:
-    from goclaw_py.ports.control import Control
+    from goclaw_py.operations.control import Control
 
 
 def run(

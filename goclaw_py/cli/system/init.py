@@ -15,8 +15,8 @@ from goclaw_py.cli.context import AsJson, cli, with_options
 from goclaw_py.cli.output import plain, show_json
 from goclaw_py.cli.qr_code import show_qr_code
 from goclaw_py.config import find_file, load
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.ids import MAIN_AGENT
 
 if TYPE_CHECKING:
     from goclaw_py.cli.system.questions import Given

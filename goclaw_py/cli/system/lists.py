@@ -14,8 +14,8 @@ from goclaw_py.cli.context import AsJson, cli, gateway_alone, waited_for, with_w
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, show_json, show_table
 from goclaw_py.cli.progress import progress
-from goclaw_py.model.errors import NoGateway
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import NoGateway
+from goclaw_py.core.ids import AgentName
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings

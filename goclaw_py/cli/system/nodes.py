@@ -21,8 +21,8 @@ from goclaw_py.cli.output import (
 )
 from goclaw_py.cluster.membership import other_sections
 from goclaw_py.gateway.queries import only
-from goclaw_py.ports.control import Control, NodesView
-from goclaw_py.ports.store import Node
+from goclaw_py.operations.control import Control, NodesView
+from goclaw_py.records import Node
 
 app = typer.Typer(no_args_is_help=True, help="Manage the gateways (nodes) that share the database.")
 

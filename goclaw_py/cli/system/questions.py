@@ -19,8 +19,8 @@ from goclaw_py.cli.output import plain
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.system.settings_file import Answers
 from goclaw_py.config import SettingErrors, Settings, load
-from goclaw_py.machine_zone import machine_zone
-from goclaw_py.model.errors import GoclawError, SettingError
+from goclaw_py.core.errors import GoclawError, SettingError
+from goclaw_py.core.time.machine_zone import machine_zone
 
 T = TypeVar("T")
 

@@ -29,7 +29,7 @@ from goclaw_py.cli.system.user_services import (
 )
 from goclaw_py.config import Settings
 from goclaw_py.config.sources import OWN_NAMES, PREFIX
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 from goclaw_py.web.sockets import is_answered, socket_path
 
 app = typer.Typer(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from goclaw_py.config import Settings
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 
 Words = tuple[str, ...]
 

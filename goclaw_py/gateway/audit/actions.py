@@ -10,14 +10,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from goclaw_py.core.actors import Actor, ActorKind
 from goclaw_py.gateway.audit.facts import digest
-from goclaw_py.jobs.job_json import plain
-from goclaw_py.jobs.models import FixedMessage, Job, Program, Prompt
-from goclaw_py.model.actors import Actor, ActorKind
-from goclaw_py.model.pairing_codes import AccessVerdict
-from goclaw_py.ports.jobs import RunNow
-from goclaw_py.ports.store import SignInMethod
-from goclaw_py.ports.store.audit import OK, Facts
+from goclaw_py.operations.jobs import RunNow
+from goclaw_py.records import SignInMethod
+from goclaw_py.records.audit import OK, Facts
+from goclaw_py.records.people import AccessVerdict
+from goclaw_py.schedule.jobs.job_json import plain
+from goclaw_py.schedule.jobs.models import FixedMessage, Job, Program, Prompt
 
 Arguments = Mapping[str, Any]
 

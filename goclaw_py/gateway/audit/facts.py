@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from goclaw_py.common.storable import storable_json
-from goclaw_py.common.text import cut_text, visible_line
-from goclaw_py.ports.store.audit import Facts
+from goclaw_py.core.storable import storable_json
+from goclaw_py.core.text import cut_text, visible_line
+from goclaw_py.records.audit import Facts
 
 MOST_CHARS: Final = 300
 """Of a text."""

@@ -11,25 +11,25 @@ from contextvars import ContextVar
 from datetime import timedelta
 from typing import Any, Final, TypeVar, cast
 
-from goclaw_py.common.text import error_text
-from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS, Actions, Change
-from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
-from goclaw_py.gateway.audit.repeats import APART, RepeatedEntries
-from goclaw_py.model.actors import Actor, ActorKind, acting
-from goclaw_py.model.errors import (
+from goclaw_py.core.actors import Actor, ActorKind, acting
+from goclaw_py.core.errors import (
     AgentError,
     ChannelError,
     GoclawError,
     NodeSilent,
     StoreUnavailable,
 )
-from goclaw_py.ports.audit import NoChange
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService
-from goclaw_py.ports.store import Store
-from goclaw_py.ports.store.audit import OK, AuditEntry, AuditWriter, Facts
+from goclaw_py.core.text import error_text
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS, Actions, Change
+from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
+from goclaw_py.gateway.audit.repeats import APART, RepeatedEntries
+from goclaw_py.operations.audit import NoChange
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService
+from goclaw_py.records import Store
+from goclaw_py.records.audit import OK, AuditEntry, AuditWriter, Facts
 
 log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.ports.store.audit import AuditEntry
+from goclaw_py.records.audit import AuditEntry
 
 APART: Final = timedelta(minutes=1)
 """The time between two rows of equal entries."""

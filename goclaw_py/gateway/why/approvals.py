@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from goclaw_py.delivery import approval_texts
+from goclaw_py.chat.outbound import approval_texts
+from goclaw_py.core.approvals import Approval
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
-from goclaw_py.model.approvals import Approval
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, ExplanationStep
-from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.operations.explanation import Cure, ExplanationStep
 
 
 async def questions(src: Sources, run: RunId, session: SessionKey) -> list[Approval]:

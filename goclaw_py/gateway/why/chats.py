@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
+from goclaw_py.core.targets import target_text
 from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import messages, runs, waits
 from goclaw_py.gateway.why.sources import (
@@ -17,13 +21,15 @@ from goclaw_py.gateway.why.sources import (
     uncapitalized,
     who,
 )
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.session_keys import AccessRules, DirectPolicy, GroupPolicy, peer_of
-from goclaw_py.model.targets import target_text
-from goclaw_py.ports.control import PairingApplicant
-from goclaw_py.ports.store import Chat, DeadLetter, Person, Session, Standing, StoredRun
+from goclaw_py.operations.control import PairingApplicant
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.records import Chat, DeadLetter, Person, Session, Standing, StoredRun
 from goclaw_py.runs.tool_services import sessions_of
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Final
 
-from goclaw_py.common.text import count
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.targets import target_text
+from goclaw_py.core.text import count
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.targets import target_text
-from goclaw_py.ports.store import OutboxRow, OutboxState
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.records import OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, GatewayStatus
 
 LATE: Final = timedelta(seconds=10)

@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from goclaw_py.common.formatting import sentence
-from goclaw_py.common.text import count
+from goclaw_py.core.text import count, sentence
 from goclaw_py.gateway.why.sources import Sources
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.records import OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView, GatewayStatus
 
 GATEWAY: Final = Subject(SubjectKind.GATEWAY, "gateway", "the gateway")

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.ids import AgentName
 from goclaw_py.gateway.why.sources import Sources
-from goclaw_py.heartbeat import status_texts as wording
-from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
-from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.ids import AgentName
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.schedule.heartbeat import status_texts as wording
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.views import HeartbeatView
 
 _SHOWN: Final = 5
 

@@ -5,16 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from goclaw_py.common.time_texts import at, friendly
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.texts import at, friendly
 from goclaw_py.gateway.why import approvals
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
-from goclaw_py.jobs.execution_models import ENDED_BADLY, LoggedOccurrence, OccurrenceStatus, Why
-from goclaw_py.jobs.models import Job, JobState, Notify
-from goclaw_py.jobs.view_texts import obstacle, plan, waits, why_words
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import Requester
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.operations.jobs import Requester
+from goclaw_py.schedule.jobs.execution_models import (
+    ENDED_BADLY,
+    LoggedOccurrence,
+    OccurrenceStatus,
+    Why,
+)
+from goclaw_py.schedule.jobs.models import Job, JobState, Notify
+from goclaw_py.schedule.jobs.view_texts import obstacle, plan, waits, why_words
 
 OPERATOR: Final = Requester(None, Maker.OPERATOR)
 

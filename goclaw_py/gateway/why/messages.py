@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from goclaw_py.common.formatting import sentence
+from goclaw_py.core.chat_commands import our_command_of
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.text import sentence
 from goclaw_py.gateway.why import approvals, outcomes, runs, waits
 from goclaw_py.gateway.why.sources import (
     Sources,
@@ -13,12 +17,14 @@ from goclaw_py.gateway.why.sources import (
     span,
     uncapitalized,
 )
-from goclaw_py.model.chat_commands import our_command_of
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import DeadLetter
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.records import DeadLetter
 from goclaw_py.runs.speakers import is_empty
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from goclaw_py.cluster.membership import differences
 from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.ports.control import NodesView
-from goclaw_py.ports.store import Node
+from goclaw_py.operations.control import NodesView
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.records import Node
 
 
 def subject(node: Node) -> Subject:

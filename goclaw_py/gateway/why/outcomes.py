@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.gateway.why.sources import brief
-from goclaw_py.model.explanation import Cure
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.operations.explanation import Cure
 from goclaw_py.scheduler import texts
 
 

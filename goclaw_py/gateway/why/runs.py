@@ -8,24 +8,22 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.common.text import count
+from goclaw_py.core.approvals import Approval
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.session_keys import job_of
+from goclaw_py.core.text import count
 from goclaw_py.gateway.why import approvals, deliveries, outcomes
-from goclaw_py.gateway.why.sources import (
-    Sources,
-    Verdict,
-    between,
-    conclude,
-    quoted,
-    span,
-    who,
+from goclaw_py.gateway.why.sources import Sources, Verdict, between, conclude, quoted, span, who
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
 )
-from goclaw_py.model.approvals import Approval
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_events import Usage
-from goclaw_py.model.session_keys import job_of
-from goclaw_py.ports.store import DeadLetter, OutboxRow, OutboxState, StoredRun
+from goclaw_py.records import DeadLetter, OutboxRow, OutboxState, StoredRun
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
 from goclaw_py.scheduler.views import RunState
 

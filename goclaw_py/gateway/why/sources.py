@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.common.text import first_words
-from goclaw_py.common.time_texts import lasting
+from goclaw_py.core.errors import NoGateway
+from goclaw_py.core.ids import LaneName, RunId
+from goclaw_py.core.messages import Sender, Target
+from goclaw_py.core.text import first_words
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.texts import lasting
 from goclaw_py.gateway.container import Container
-from goclaw_py.model.errors import NoGateway
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject
-from goclaw_py.model.ids import LaneName, RunId
-from goclaw_py.model.messages import Sender, Target
-from goclaw_py.ports.clock import Clock
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import DeadLetter, DroppedMessage, Place, Store
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.explanation import Cure, Explanation, ExplanationStep, Subject
+from goclaw_py.records import DeadLetter, DroppedMessage, Place, Store
+from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.views import GatewayStatus, RunView
 

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import Sender, Target
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, agent_of, is_direct_chat, peer_of
+from goclaw_py.core.targets import parse_target, target_text
 from goclaw_py.gateway.queries import SEARCHED
 from goclaw_py.gateway.why import (
     chats,
@@ -23,14 +28,9 @@ from goclaw_py.gateway.why import (
     waits,
 )
 from goclaw_py.gateway.why.sources import Sources
-from goclaw_py.jobs.models import SLUG, Job
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.explanation import Explanation, Subject, SubjectKind
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.messages import Sender, Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, agent_of, is_direct_chat, peer_of
-from goclaw_py.model.targets import parse_target, target_text
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.operations.explanation import Explanation, Subject, SubjectKind
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs.models import SLUG, Job
 
 MAX_CHARS: Final = 512
 """The longest name."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from goclaw_py.common.text import count
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.text import count
 from goclaw_py.gateway.why.sources import Sources, Verdict, conclude, span
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
 from goclaw_py.scheduler import texts
 from goclaw_py.scheduler.models import HOLDING
 from goclaw_py.scheduler.views import RunView, WaitsFor

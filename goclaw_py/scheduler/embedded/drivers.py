@@ -20,7 +20,7 @@ from time import monotonic
 from types import coroutine
 from typing import Any, Generic
 
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler.embedded.failures import RunFailure
 from goclaw_py.scheduler.embedded.run import M, R, Run
 from goclaw_py.scheduler.views import RunState

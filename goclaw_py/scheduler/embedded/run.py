@@ -8,8 +8,8 @@ from contextvars import Context
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypedDict, TypeVar, cast
 
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.embedded.failures import RunFailure
 from goclaw_py.scheduler.models import QueuePolicy, Request
 

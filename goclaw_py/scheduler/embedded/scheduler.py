@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, cast
 
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler import scheduler
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.dispatcher import tell_slow_wait

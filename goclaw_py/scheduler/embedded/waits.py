@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from goclaw_py.model.ids import RunId
+from goclaw_py.core.ids import RunId
 from goclaw_py.scheduler.embedded.run import Run, WouldDeadlock
 from goclaw_py.scheduler.models import Family
 

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from pydantic import AwareDatetime, StringConstraints, TypeAdapter
 
-from goclaw_py.model.errors import BackupError
+from goclaw_py.core.errors import BackupError
 
 FORMAT: Final = 1
 KIND: Final = "goclaw-backup"

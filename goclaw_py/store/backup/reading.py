@@ -17,8 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
 
-from goclaw_py.model.errors import BackupError
-from goclaw_py.model.workspace_paths import BadPath, split_file_path
+from goclaw_py.core.errors import BackupError
+from goclaw_py.core.workspace.paths import BadPath, split_file_path
 from goclaw_py.store.backup.manifest import (
     AGENT_NAME,
     FILES,

@@ -7,18 +7,10 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from goclaw_py.model.ids import NodeId
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.pairing_codes import AccessVerdict, about_request
-from goclaw_py.ports.store import (
-    Chat,
-    NewInbox,
-    Notice,
-    OutboxState,
-    PairingRequest,
-    Person,
-    Standing,
-)
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.records import Chat, NewInbox, Notice, OutboxState, PairingRequest, Person, Standing
+from goclaw_py.records.people import AccessVerdict, about_request
 from goclaw_py.store import rules
 from goclaw_py.store.memory.inbox import MemoryInbox
 from goclaw_py.store.memory.outbox import MemoryOutbox

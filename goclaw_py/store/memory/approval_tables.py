@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from goclaw_py.model.approvals import Approval, Decision, ToolGrant
-from goclaw_py.model.ids import AgentName, ApprovalId, RunId, SessionKey
+from goclaw_py.core.approvals import Approval, Decision, ToolGrant
+from goclaw_py.core.ids import AgentName, ApprovalId, RunId, SessionKey
 
 
 @dataclass(slots=True)

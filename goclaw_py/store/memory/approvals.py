@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from goclaw_py.jobs.execution_models import Why
-from goclaw_py.model.approvals import Approval, Decision, ToolGrant, about_approval
-from goclaw_py.model.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, stop_reason
-from goclaw_py.model.pagination import FOUND, Cursor
-from goclaw_py.model.run_steps import DecisionStep
-from goclaw_py.ports.store import Notice, RunEnd, StoredEntry
+from goclaw_py.core.approvals import Approval, Decision, ToolGrant, about_approval
+from goclaw_py.core.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, stop_reason
+from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.run_steps import DecisionStep
+from goclaw_py.records import Notice, RunEnd, StoredEntry
+from goclaw_py.schedule.jobs.execution_models import Why
 from goclaw_py.store import rules
 from goclaw_py.store.memory.access_requests import show
 from goclaw_py.store.memory.approval_tables import ApprovalRecord

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, external_id
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Unmentioned, UnmentionedRow
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, external_id
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import Unmentioned, UnmentionedRow
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 from goclaw_py.store.upkeep_rules import UNMENTIONED_KEPT

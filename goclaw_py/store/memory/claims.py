@@ -6,12 +6,16 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunEnd, HeartbeatRunStatus
-from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceEnd, OccurrenceStatus
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import HeartbeatRunId, JobId, NodeId
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import Notice
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import HeartbeatRunId, JobId, NodeId
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import Notice
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunEnd, HeartbeatRunStatus
+from goclaw_py.schedule.jobs.execution_models import (
+    LoggedOccurrence,
+    OccurrenceEnd,
+    OccurrenceStatus,
+)
 from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.memory.approvals import stop_questions
 from goclaw_py.store.memory.tables import MemoryDatabase

@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import (
-    ALL_MESSAGES,
-    DeadLetter,
-    InboxKind,
-    InboxRow,
-    MessageFilter,
-    Notice,
-)
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import ALL_MESSAGES, DeadLetter, InboxKind, InboxRow, MessageFilter, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import InboxRecord, MemoryPart
 from goclaw_py.store.text import storable

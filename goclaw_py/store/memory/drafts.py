@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
-from goclaw_py.model.errors import RunNotStarted
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import Draft, OutboxState
+from goclaw_py.core.errors import RunNotStarted
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.records import Draft, OutboxState
 from goclaw_py.store.memory.tables import DraftRecord, MemoryPart
 from goclaw_py.store.text import storable
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import SUBAGENT, OutboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import SUBAGENT, OutboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.records import (
     AcceptedMessages,
     DroppedMessage,
     InboxKind,
@@ -23,12 +23,7 @@ from goclaw_py.ports.store import (
     Unanswered,
 )
 from goclaw_py.store import rules
-from goclaw_py.store.memory.tables import (
-    ExternalKey,
-    InboxRecord,
-    MemoryPart,
-    SessionRecord,
-)
+from goclaw_py.store.memory.tables import ExternalKey, InboxRecord, MemoryPart, SessionRecord
 from goclaw_py.store.text import storable
 
 

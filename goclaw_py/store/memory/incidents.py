@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.store import Incident
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.records import Incident
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 

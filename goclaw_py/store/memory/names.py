@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.model.display_names import KnownNames, shown_name
-from goclaw_py.model.ids import JobId
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import NameKind, Notice, SeenName
+from goclaw_py.core.display_names import KnownNames, shown_name
+from goclaw_py.core.ids import JobId
+from goclaw_py.core.messages import Target
+from goclaw_py.records import NameKind, Notice, SeenName
 from goclaw_py.store.memory.tables import MemoryDatabase, MemoryPart
 from goclaw_py.store.text import storable
 

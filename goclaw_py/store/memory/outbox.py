@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.records import (
     ALL_MESSAGES,
     ChatsDue,
     MessageFilter,

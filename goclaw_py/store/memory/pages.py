@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Protocol, TypeVar
 
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.core.pagination import Cursor
 
 
 class _Placed(Protocol):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import AccessVerdict
-from goclaw_py.model.web_links import WEB_PLACE
-from goclaw_py.ports.store import Notice, PairingRequest, Person, Place, Standing
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.web_links import WEB_PLACE
+from goclaw_py.records import Notice, PairingRequest, Person, Place, Standing
+from goclaw_py.records.people import AccessVerdict
 from goclaw_py.store.memory import access_requests
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import MemoryPart

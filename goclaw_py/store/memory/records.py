@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import AgentName, JobId, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.pagination import FOUND, Cursor
-from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.session_keys import announcement_id, first_run, job_of
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, JobId, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.run_events import NO_USAGE, Usage
+from goclaw_py.core.session_keys import announcement_id, first_run, job_of
+from goclaw_py.records import (
     ALL_RUNS,
     ALL_SESSIONS,
     MOST_RUNS_COUNTED,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target, external_id
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.agent import Role
-from goclaw_py.ports.store import LastTurn, NameKind, RunBasis, StoredStep, ToolCall
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target, external_id
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import LastTurn, NameKind, RunBasis, StoredStep, ToolCall
+from goclaw_py.runs.agent_loop import Role
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import (
     HistoryRecord,

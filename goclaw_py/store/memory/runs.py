@@ -6,14 +6,13 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.errors import Fenced, LeaseExpired, RunNotStarted
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_steps import TakenStep
-from goclaw_py.model.session_keys import run_of_announcement
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced, LeaseExpired, RunNotStarted
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_steps import TakenStep
+from goclaw_py.core.session_keys import run_of_announcement
+from goclaw_py.records import (
     InboxKind,
     NewRun,
     RunEnd,
@@ -22,6 +21,7 @@ from goclaw_py.ports.store import (
     StoredEntry,
     Summary,
 )
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.memory.approvals import ask, stop_questions

@@ -8,9 +8,9 @@ from datetime import datetime
 
 import orjson
 
-from goclaw_py.common.storable import storable_json
-from goclaw_py.ports.store import NewSettingEdit, Notice, SettingEdit
-from goclaw_py.ports.store.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Facts
+from goclaw_py.core.storable import storable_json
+from goclaw_py.records import NewSettingEdit, Notice, SettingEdit
+from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Facts
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import folded, storable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.ports.store import Notice, SignIn, SignInMethod, Token
+from goclaw_py.records import Notice, SignIn, SignInMethod, Token
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from goclaw_py.model.outcomes import FAILURES
-from goclaw_py.ports.store import InboxKind, Notice, OutboxState
+from goclaw_py.core.outcomes import FAILURES
+from goclaw_py.records import InboxKind, Notice, OutboxState
 from goclaw_py.scheduler.views import Backlog
 from goclaw_py.store.memory.approvals import MemoryApprovals
 from goclaw_py.store.memory.background import MemoryBackground
@@ -63,7 +63,7 @@ class MemoryStore(
     MemoryAudit,
     MemoryUpkeep,
 ):
-    """Implements ``goclaw_py.ports.store.Store`` for tests in virtual time and for simulations.
+    """Implements ``goclaw_py.records.Store`` for tests in virtual time and for simulations.
 
     No method waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two processes on
     one database. Store a node with ``join`` first: a node that is not stored can own nothing.

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import reduce
 
-from goclaw_py.model.errors import Fenced
-from goclaw_py.model.ids import AgentName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.run_steps import RunStep
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import NO_USAGE, Usage
+from goclaw_py.core.run_steps import RunStep
+from goclaw_py.records import (
     AuditEntry,
     Chat,
     DroppedMessage,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store import NameKind, OutboxState
-from goclaw_py.ports.store.upkeep import RetentionReport
+from goclaw_py.records import NameKind, OutboxState
+from goclaw_py.records.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
 from goclaw_py.store.memory.outbox import end_message
 from goclaw_py.store.memory.tables import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from datetime import date, datetime
 
-from goclaw_py.model.ids import AgentName, JobId
-from goclaw_py.model.outcomes import FAILURES, Trigger
-from goclaw_py.model.session_keys import agent_of
-from goclaw_py.ports.store import NewRun, OutboxState, RunEnd
+from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.outcomes import FAILURES, Trigger
+from goclaw_py.core.session_keys import agent_of
+from goclaw_py.records import NewRun, OutboxState, RunEnd
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,

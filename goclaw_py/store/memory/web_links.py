@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.messages import Sender
-from goclaw_py.model.web_links import WEB_PLACE
-from goclaw_py.ports.store import Notice, Person, Standing, WebLink
+from goclaw_py.core.messages import Sender
+from goclaw_py.core.web_links import WEB_PLACE
+from goclaw_py.records import Notice, Person, Standing, WebLink
 from goclaw_py.store.memory.tables import MemoryPart
 
 

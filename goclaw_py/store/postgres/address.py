@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 import asyncpg
 
-from goclaw_py.common.database_url import parameters, split_hosts, url_problem
-from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.core.net.database_url import parameters, split_hosts, url_problem
 
 CONNECT_S: Final = 3.0
 """Seconds to get a connection, including the wait for a free one."""

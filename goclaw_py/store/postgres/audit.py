@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import orjson
 
-from goclaw_py.common.storable import storable_json
-from goclaw_py.ports.store.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Facts
+from goclaw_py.core.storable import storable_json
+from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, Facts
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Connection, Row

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from dataclasses import dataclass
 
-from goclaw_py.ports.clock import Clock
+from goclaw_py.core.time.clock import Clock
 from goclaw_py.store.migrate import SchemaStatus, own_tables, status
 from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.fitness import ServerFacts, bare, examine, shares_sessions

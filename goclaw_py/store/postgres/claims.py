@@ -10,12 +10,12 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import orjson
 
-from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
-from goclaw_py.jobs.execution_models import OccurrenceEnd, OccurrenceStatus
-from goclaw_py.model.errors import Fenced, StoreError
-from goclaw_py.model.ids import HeartbeatRunId, JobId, NodeId, OccurrenceId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.store import Notice, RunEnd
+from goclaw_py.core.errors import Fenced, StoreError
+from goclaw_py.core.ids import HeartbeatRunId, JobId, NodeId, OccurrenceId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.records import Notice, RunEnd
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
+from goclaw_py.schedule.jobs.execution_models import OccurrenceEnd, OccurrenceStatus
 from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.postgres.heartbeat import rows as heartbeat_run_rows
 from goclaw_py.store.postgres.jobs import rows as job_rows

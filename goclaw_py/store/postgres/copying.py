@@ -17,7 +17,7 @@ from datetime import datetime
 from graphlib import TopologicalSorter
 from typing import Final
 
-from goclaw_py.model.errors import BackupError
+from goclaw_py.core.errors import BackupError
 from goclaw_py.store import migrate
 from goclaw_py.store.migrate import Migration
 from goclaw_py.store.postgres.pool import Connection, DatabaseError

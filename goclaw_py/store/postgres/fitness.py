@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
 from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.pool import Connection, connect
 from goclaw_py.store.postgres.refusals import OLDEST, PRIMARY, RIGHTS, WRITABLE, too_old

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from goclaw_py.model.errors import StoreError, StoreUnavailable
+from goclaw_py.core.errors import StoreError, StoreUnavailable
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

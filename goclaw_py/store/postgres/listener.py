@@ -9,8 +9,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from goclaw_py.model.errors import StoreError, StoreUnavailable
-from goclaw_py.ports.store import Notice
+from goclaw_py.core.errors import StoreError, StoreUnavailable
+from goclaw_py.records import Notice
 from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.fitness import ensure_writable
 from goclaw_py.store.postgres.pool import Connection, connect

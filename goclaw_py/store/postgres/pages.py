@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from goclaw_py.model.pagination import NEWEST, Cursor
+from goclaw_py.core.pagination import NEWEST, Cursor
 from goclaw_py.store.text import storable
 
 OLDEST: Final = Cursor(datetime(1, 1, 2, tzinfo=UTC), ())

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from goclaw_py.model.ids import NodeId, SessionKey
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.store import MessageFilter, Notice, Place
+from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.records import MessageFilter, Notice, Place
 from goclaw_py.store.postgres.group import Group
 from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.pool import Connection, Pool

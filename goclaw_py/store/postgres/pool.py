@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from goclaw_py.model.errors import SessionShared, StoreError, StoreUnavailable
+from goclaw_py.core.errors import SessionShared, StoreError, StoreUnavailable
 from goclaw_py.store.postgres.address import COMMAND_S, CONNECT_S, Address, connecting
 from goclaw_py.store.postgres.refusals import (
     OLDEST,

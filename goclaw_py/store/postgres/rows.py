@@ -11,12 +11,11 @@ from typing import Any, TypeVar, get_args, get_type_hints
 
 import orjson
 
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Sender, Target, TopicState
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import RunNote, Usage
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Sender, Target, TopicState
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import RunNote, Usage
+from goclaw_py.records import (
     Chat,
     DeadLetter,
     Draft,
@@ -39,6 +38,7 @@ from goclaw_py.ports.store import (
     Topic,
     Unanswered,
 )
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store.postgres.messages.message_json import (
     files_json,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from goclaw_py.ports.store import NewSettingEdit, Notice, SettingEdit
+from goclaw_py.records import NewSettingEdit, Notice, SettingEdit
 from goclaw_py.store.postgres.pages import row_place
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store import SignIn, SignInMethod
+from goclaw_py.records import SignIn, SignInMethod
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Self
 
-from goclaw_py.ports.store import Notice
+from goclaw_py.records import Notice
 from goclaw_py.store.postgres.address import Address
 from goclaw_py.store.postgres.audit import PostgresAudit
 from goclaw_py.store.postgres.cluster.calls import PostgresNodeCalls
@@ -78,7 +78,7 @@ class PostgresStore(
     PostgresAudit,
     PostgresUpkeep,
 ):
-    """Implements ``goclaw_py.ports.store.Store``; the schema must be up to date."""
+    """Implements ``goclaw_py.records.Store``; the schema must be up to date."""
 
     def __init__(self, pool: Pool, listener: Listener) -> None:
         super().__init__(pool)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store import Notice, Token
+from goclaw_py.records import Notice, Token
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.ports.store.upkeep import RetentionReport
+from goclaw_py.records.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.sql import queries

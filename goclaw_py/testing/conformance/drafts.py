@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.model.errors import MaybeSent, NotSent, Undeliverable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import LostDraft, OutboundMessage, PeerKind
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted
+from goclaw_py.core.errors import MaybeSent, NotSent, Undeliverable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import LostDraft, OutboundMessage, PeerKind
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import RunEnded, RunStarted
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Trouble
 from goclaw_py.testing.conformance.scene import Scene, require

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from goclaw_py.model.errors import Undeliverable
-from goclaw_py.model.messages import Attachment, FileKind, OutboundMessage, OutFile
+from goclaw_py.core.errors import Undeliverable
+from goclaw_py.core.messages import Attachment, FileKind, OutboundMessage, OutFile
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Trouble
 from goclaw_py.testing.conformance.scene import HOLD_S, Scene, messages, require

@@ -9,11 +9,12 @@ import time
 from dataclasses import replace
 from itertools import permutations
 
-from goclaw_py.model.errors import MaybeSent, SettingError
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.chat.channel import WebRequest
+from goclaw_py.core.errors import MaybeSent, SettingError
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     RunEnded,
     RunSignal,
     RunStarted,
@@ -22,7 +23,6 @@ from goclaw_py.model.run_events import (
     RunWaiting,
     RunWaits,
 )
-from goclaw_py.ports.channel import WebRequest
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Rig

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-from goclaw_py.model.errors import ChannelRefused
-from goclaw_py.model.messages import Inbound, PeerKind
+from goclaw_py.core.errors import ChannelRefused
+from goclaw_py.core.messages import Inbound, PeerKind
 from goclaw_py.scheduler.views import HEALTHY, ChannelHealth
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import Offer, Trouble

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.channel import Channel, ChannelKind
+from goclaw_py.chat.channel import Channel, ChannelKind
+from goclaw_py.core.messages import PeerKind, Target
 
 
 class Offer(StrEnum):

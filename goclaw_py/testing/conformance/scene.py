@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from goclaw_py.model.errors import ChannelError, StoreUnavailable
-from goclaw_py.model.messages import Inbound, InboundMessage
+from goclaw_py.core.errors import ChannelError, StoreUnavailable
+from goclaw_py.core.messages import Inbound, InboundMessage
 from goclaw_py.testing.conformance.rig import Rig
 
 HOLD_S = 0.2

@@ -6,7 +6,7 @@ import asyncio
 import math
 from dataclasses import dataclass, replace
 
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
     ChatGone,
@@ -16,7 +16,7 @@ from goclaw_py.model.errors import (
     RateLimited,
     Undeliverable,
 )
-from goclaw_py.model.messages import Button, OutboundMessage, Target
+from goclaw_py.core.messages import Button, OutboundMessage, Target
 from goclaw_py.testing.conformance.check import check
 from goclaw_py.testing.conformance.rig import SeenMessage, Trouble
 from goclaw_py.testing.conformance.scene import HOLD_S, NotKept, Scene, require

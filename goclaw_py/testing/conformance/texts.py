@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from goclaw_py.common.text import is_blank
-from goclaw_py.model.messages import OutboundMessage
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.text import is_blank
 from goclaw_py.testing.conformance.check import Check, add, check
 from goclaw_py.testing.conformance.scene import Scene, require
 from goclaw_py.testing.conformance.sending import arrives, shown

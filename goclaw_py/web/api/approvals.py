@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from goclaw_py.model.approvals import Approval, ToolGrant
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.ports.control import Control
+from goclaw_py.core.approvals import Approval, ToolGrant
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.operations.control import Control
 from goclaw_py.web.api.paging import LINK, Before, Limit, Page
 from goclaw_py.web.api.wire import DecideBody, GrantBody
 

@@ -8,9 +8,9 @@ from typing import Annotated, Final
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 
-from goclaw_py.ports.audit import audit_pages
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import AuditEntry, AuditFilter
+from goclaw_py.operations.audit import audit_pages
+from goclaw_py.operations.control import Control
+from goclaw_py.records import AuditEntry, AuditFilter
 from goclaw_py.web.api.paging import LINK, Instant, Limit, Page, RowBefore, in_utc
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import dump

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from goclaw_py.model import errors
-from goclaw_py.model.errors import (
+from goclaw_py.core import errors
+from goclaw_py.core.errors import (
     AlreadyInvited,
     ApprovalClosed,
     BadUpload,
@@ -39,7 +39,7 @@ from goclaw_py.model.errors import (
     UploadTooLarge,
     WrongDecision,
 )
-from goclaw_py.model.tokens import BadToken, TokenExists
+from goclaw_py.records.tokens import BadToken, TokenExists
 from goclaw_py.web.api.wire import ApiError, Unreadable, dump, read
 from goclaw_py.web.roles import RoleTooLow
 

@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Path, Query
 
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import LaneName
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.control import Control, NodesView, Resized
-from goclaw_py.ports.store import Node, OutboxState
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import LaneName
+from goclaw_py.core.messages import Target
+from goclaw_py.operations.control import Control, NodesView, Resized
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.records import Node, OutboxState
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     DayTimes,

@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 from pydantic import AwareDatetime, ConfigDict, Field, StrictBool
 
-from goclaw_py.common.durations import read as read_interval
-from goclaw_py.heartbeat.checklist.checklist import Checklist, Item
-from goclaw_py.heartbeat.status_texts import state_words, why
-from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.errors import HeartbeatError
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.core.errors import HeartbeatError
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.time.durations import read as read_interval
+from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, Item
+from goclaw_py.schedule.heartbeat.status_texts import state_words, why
+from goclaw_py.schedule.heartbeat.views import HeartbeatView
 from goclaw_py.web.api.wire import Body, ShortText, Text
 
 # ---------------------------------------------------------------------------- bodies

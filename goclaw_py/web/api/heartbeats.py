@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Path, Query
 
-from goclaw_py.heartbeat.checklist.checklist import Checklist
-from goclaw_py.heartbeat.models import HeartbeatEvent, HeartbeatRun
-from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.ports.control import Control
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.operations.control import Control
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist
+from goclaw_py.schedule.heartbeat.models import HeartbeatEvent, HeartbeatRun
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.web.api.error_json import DetailedError
 from goclaw_py.web.api.heartbeat_json import (
     AgentView,

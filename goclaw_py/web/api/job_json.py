@@ -12,14 +12,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, StrictInt
 
-from goclaw_py.jobs.cron.parser import MAX_CHARS
-from goclaw_py.jobs.job_json import plain, read_fields
-from goclaw_py.jobs.models import MAX_NAME_CHARS, JobState, Notify, TargetKind
-from goclaw_py.jobs.policy import Profile
-from goclaw_py.model.ids import OccurrenceId, RunId
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.core.ids import OccurrenceId, RunId
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.targets import Maker
+from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, RunNow, StartedNow
+from goclaw_py.schedule.cron.parser import MAX_CHARS
+from goclaw_py.schedule.jobs.job_json import plain, read_fields
+from goclaw_py.schedule.jobs.models import MAX_NAME_CHARS, JobState, Notify, TargetKind
+from goclaw_py.schedule.jobs.policy import Profile
 from goclaw_py.web.api.wire import Body, ShortText, Text
 
 MAX_TIMES: Final = 100

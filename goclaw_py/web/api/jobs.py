@@ -15,17 +15,16 @@ from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
-from goclaw_py.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.job_json import job_json
-from goclaw_py.jobs.models import Job, JobState, Notify
-from goclaw_py.model.errors import BadJob
-from goclaw_py.model.ids import AgentName, OccurrenceId, Owner
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.jobs import Requester
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.errors import BadJob
+from goclaw_py.core.ids import AgentName, OccurrenceId, Owner
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.targets import TARGET_FORM, Maker, parse_target
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.jobs import Requester
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
+from goclaw_py.schedule.jobs.job_json import job_json
+from goclaw_py.schedule.jobs.models import Job, JobState, Notify
 from goclaw_py.web.api.error_json import DetailedError
 from goclaw_py.web.api.job_json import (
     MAX_TIMES,

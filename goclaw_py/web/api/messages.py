@@ -7,10 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.exceptions import RequestValidationError
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.control import Control, MessageCounts, PairingApplicant
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.targets import TARGET_FORM, parse_target
+from goclaw_py.operations.control import Control, MessageCounts, PairingApplicant
+from goclaw_py.operations.web_guests import WebGuest, WebInvitation
+from goclaw_py.records import (
     Chat,
     DeadLetter,
     LastActivity,
@@ -20,7 +21,6 @@ from goclaw_py.ports.store import (
     Person,
     SignIn,
 )
-from goclaw_py.ports.web_guests import WebGuest, WebInvitation
 from goclaw_py.web.api.paging import (
     LINK,
     ChatBefore,

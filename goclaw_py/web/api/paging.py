@@ -16,7 +16,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from pydantic import AwareDatetime
 
-from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID
 
 T = TypeVar("T")

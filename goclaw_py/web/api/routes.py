@@ -18,11 +18,11 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.health import Health
-from goclaw_py.ports.logs import Logs, NoLogs
-from goclaw_py.ports.terminals import Terminals
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.health import Health
+from goclaw_py.operations.logs import Logs, NoLogs
+from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
@@ -31,12 +31,7 @@ from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
-from goclaw_py.web.api.messages import (
-    guest_routes,
-    inbox_routes,
-    outbox_routes,
-    people_routes,
-)
+from goclaw_py.web.api.messages import guest_routes, inbox_routes, outbox_routes, people_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
 from goclaw_py.web.api.settings import settings_routes

@@ -11,10 +11,10 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import AfterValidator
 from starlette.exceptions import HTTPException
 
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import Control, QueueView, RunRecord, SessionFork
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.operations.control import Control, QueueView, RunRecord, SessionFork
+from goclaw_py.records import (
     RunDensity,
     RunFilter,
     RunSpan,
@@ -27,14 +27,7 @@ from goclaw_py.ports.store import (
 from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Instant, Limit, Page, in_utc
-from goclaw_py.web.api.wire import (
-    ForkBody,
-    Renamed,
-    ReplayBody,
-    RunCounts,
-    StopBody,
-    TitleBody,
-)
+from goclaw_py.web.api.wire import ForkBody, Renamed, ReplayBody, RunCounts, StopBody, TitleBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.settings import Setting, SettingChange, SettingsView
-from goclaw_py.ports.store import SettingEdit
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.settings import Setting, SettingChange, SettingsView
+from goclaw_py.records import SettingEdit
 from goclaw_py.web.api.paging import LINK, Limit, Page, RowBefore
 from goclaw_py.web.api.wire import SettingsBody, SettingWord
 

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Token
-from goclaw_py.ports.web_guests import NewToken
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.records import Token
 from goclaw_py.web.api.paging import in_utc
 from goclaw_py.web.api.wire import TokenBody
 

@@ -12,11 +12,10 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from goclaw_py.jobs.models import MAX_TEXT_CHARS
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.run_events import (
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -25,9 +24,10 @@ from goclaw_py.model.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.model.web_links import GUEST_NAME
-from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
-from goclaw_py.runs.live_events import LiveEvent
+from goclaw_py.core.web_links import GUEST_NAME
+from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
+from goclaw_py.runs.events.live import LiveEvent
+from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
 from goclaw_py.scheduler.views import MAX_LANE_SIZE
 
 T = TypeVar("T")

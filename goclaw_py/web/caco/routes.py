@@ -16,7 +16,23 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from goclaw_py.jobs.models import (
+from goclaw_py.core.errors import (
+    JobChanged,
+    JobError,
+    NotYours,
+    SlugTaken,
+    StoreUnavailable,
+    TooManyJobs,
+    UnknownJob,
+)
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.session_keys import job_of
+from goclaw_py.core.targets import TARGET_FORM, Maker, parse_target
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
+from goclaw_py.records import JobQuery, Session
+from goclaw_py.schedule.jobs.models import (
     OPERATOR,
     SLUG,
     Job,
@@ -26,25 +42,8 @@ from goclaw_py.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.jobs.policy import SessionKind
-from goclaw_py.jobs.view_texts import kind_and_text
-from goclaw_py.model.errors import (
-    JobChanged,
-    JobError,
-    NotYours,
-    SlugTaken,
-    StoreUnavailable,
-    TooManyJobs,
-    UnknownJob,
-)
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.session_keys import job_of
-from goclaw_py.model.targets import TARGET_FORM, parse_target
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, JobService, Keep, Requester, RunNow
-from goclaw_py.ports.store import JobQuery, Session
+from goclaw_py.schedule.jobs.policy import SessionKind
+from goclaw_py.schedule.jobs.view_texts import kind_and_text
 from goclaw_py.web.api.error_json import DISPATCH_FAILED
 from goclaw_py.web.api.wire import MAX_LIMIT
 from goclaw_py.web.caco.texts import PROMPT_REQUIRED, not_found, said_of, words

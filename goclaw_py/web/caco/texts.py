@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from goclaw_py.model.errors import (
-    BadCron,
-    BadJob,
-    BadSchedule,
-    JobError,
-    NeverFires,
-    TooFrequent,
-)
+from goclaw_py.core.errors import BadCron, BadJob, BadSchedule, JobError, NeverFires, TooFrequent
 
 PROMPT_REQUIRED: Final = "prompt is required"
 SCHEDULE_REQUIRED: Final = "schedule with type and expression/intervalMinutes is required"

@@ -21,9 +21,10 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from goclaw_py.jobs.cron.parser import MAX_CHARS
-from goclaw_py.jobs.execution_models import UNTOLD
-from goclaw_py.jobs.models import (
+from goclaw_py.core.targets import TARGET_FORM, target_text
+from goclaw_py.schedule.cron.parser import MAX_CHARS
+from goclaw_py.schedule.jobs.execution_models import UNTOLD
+from goclaw_py.schedule.jobs.models import (
     MAX_TEXT_CHARS,
     Job,
     JobState,
@@ -31,10 +32,9 @@ from goclaw_py.jobs.models import (
     TargetKind,
     session_for,
 )
-from goclaw_py.jobs.policy import Profile, SessionKind
-from goclaw_py.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
-from goclaw_py.jobs.view_texts import kind_and_text
-from goclaw_py.model.targets import TARGET_FORM, target_text
+from goclaw_py.schedule.jobs.policy import Profile, SessionKind
+from goclaw_py.schedule.jobs.schedule import MAX_INTERVAL, At, Cron, Every, Schedule, schedule_of
+from goclaw_py.schedule.jobs.view_texts import kind_and_text
 from goclaw_py.web.caco.texts import SCHEDULE_REQUIRED, least_interval
 
 _MILLISECOND: Final = timedelta(milliseconds=1)

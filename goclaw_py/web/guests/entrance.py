@@ -22,16 +22,10 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.model.actors import Actor, ActorKind, acts
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.web_links import (
-    SECRET_BYTES,
-    SIGN_IN_LASTS,
-    WEB_PLACE,
-    is_secret,
-    secret_hash,
-)
-from goclaw_py.ports.store import WebLink, WebLinkStore
+from goclaw_py.core.actors import Actor, ActorKind, acts
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.web_links import SECRET_BYTES, SIGN_IN_LASTS, WEB_PLACE, is_secret, secret_hash
+from goclaw_py.records import WebLink, WebLinkStore
 from goclaw_py.web.connections import address_of
 from goclaw_py.web.pages.services import PageServices
 from goclaw_py.web.signin import GUEST_COOKIE, JOIN, cookie_of

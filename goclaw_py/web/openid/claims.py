@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from goclaw_py.model.actors import Actor
+from goclaw_py.core.actors import Actor
 from goclaw_py.web.group_roles import is_name
 from goclaw_py.web.openid.client import OpenIdClient, OpenIdFailure
 

@@ -9,7 +9,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from goclaw_py.model.web_links import SECRET_BYTES, is_secret
+from goclaw_py.core.web_links import SECRET_BYTES, is_secret
 from goclaw_py.web.group_roles import GroupRoles
 
 START_PATH: Final = "/login/openid"

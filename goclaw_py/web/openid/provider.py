@@ -22,8 +22,8 @@ from joserfc import jwt
 from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
-from goclaw_py.common.proxies import is_loopback, proxy_for
-from goclaw_py.model.actors import Actor
+from goclaw_py.core.actors import Actor
+from goclaw_py.core.net.proxies import is_loopback, proxy_for
 from goclaw_py.web.openid.claims import Claims, joined, lacks, person_of
 from goclaw_py.web.openid.client import OpenIdClient, OpenIdFailure, SignInAttempt
 

@@ -11,11 +11,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.delivery import approval_texts
-from goclaw_py.model.approvals import ABOUT_APPROVAL, ABOUT_OUTCOME, Decision
-from goclaw_py.model.errors import ApprovalClosed, NotFound
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.ports.control import Control
+from goclaw_py.chat.outbound import approval_texts
+from goclaw_py.core.approvals import ABOUT_APPROVAL, ABOUT_OUTCOME, Decision
+from goclaw_py.core.errors import ApprovalClosed, NotFound
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.operations.control import Control
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50

@@ -9,8 +9,8 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from goclaw_py.ports.store import AuditEntry, AuditFilter
-from goclaw_py.ports.store.audit import OK
+from goclaw_py.records import AuditEntry, AuditFilter
+from goclaw_py.records.audit import OK
 from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import Field, ListFilters, params_of, time_range
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query

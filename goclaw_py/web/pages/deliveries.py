@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.display_names import address
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.targets import parse_target, target_text
-from goclaw_py.ports.control import Control, MessageCounts
-from goclaw_py.ports.store import MessageFilter, OutboxState
+from goclaw_py.core.display_names import address
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.targets import parse_target, target_text
+from goclaw_py.operations.control import Control, MessageCounts
+from goclaw_py.records import MessageFilter, OutboxState
 from goclaw_py.web.api.wire import MAX_ROW_ID
 from goclaw_py.web.pages.filters import (
     Field,

@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from goclaw_py.jobs.models import NOT_IN_NAMES, SLUG
-from goclaw_py.model.errors import NoGateway
+from goclaw_py.core.errors import NoGateway
+from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
 from goclaw_py.web.pages.services import PageServices, Query, back_to
 
 MAX_SEARCH: Final = 200

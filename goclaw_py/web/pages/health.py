@@ -7,10 +7,10 @@ from typing import Final
 
 from starlette.routing import Route
 
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.web_links import WEB
-from goclaw_py.ports.control import NodesView
-from goclaw_py.ports.health import Health
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.web_links import WEB
+from goclaw_py.operations.control import NodesView
+from goclaw_py.operations.health import Health
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
 _OWN: Final = ("console", WEB)

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from goclaw_py.common.durations import in_words
-from goclaw_py.common.formatting import cost
-from goclaw_py.common.time_texts import at
-from goclaw_py.delivery.ok_token import without_token
-from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
-from goclaw_py.heartbeat.status_texts import (
+from goclaw_py.chat.outbound.ok_token import without_token
+from goclaw_py.core.text import cost
+from goclaw_py.core.time.durations import in_words
+from goclaw_py.core.time.texts import at
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.status_texts import (
     advice,
     dry_run_lines,
     is_undelivered,
@@ -21,7 +21,7 @@ from goclaw_py.heartbeat.status_texts import (
     state_words,
     why,
 )
-from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 
 OUTCOMES: Final = (
     *(each.value for each in HeartbeatRunStatus if each is not HeartbeatRunStatus.SKIPPED),

@@ -17,13 +17,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.common.formatting import sentence
-from goclaw_py.heartbeat.checklist.checklist import marks, without
-from goclaw_py.heartbeat.models import HeartbeatRun
-from goclaw_py.heartbeat.mute import mute_end
-from goclaw_py.heartbeat.views import HeartbeatView
-from goclaw_py.model.display_names import address
-from goclaw_py.model.errors import (
+from goclaw_py.core.display_names import address
+from goclaw_py.core.errors import (
     BadChecklist,
     ChecklistChanged,
     HeartbeatError,
@@ -31,8 +26,13 @@ from goclaw_py.model.errors import (
     StoreUnavailable,
     UnknownAgent,
 )
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.ports.heartbeat import NoHeartbeat
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.text import sentence
+from goclaw_py.operations.heartbeat import NoHeartbeat
+from goclaw_py.schedule.heartbeat.checklist.checklist import marks, without
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun
+from goclaw_py.schedule.heartbeat.mute import mute_end
+from goclaw_py.schedule.heartbeat.views import HeartbeatView
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.filters import (
     Field,

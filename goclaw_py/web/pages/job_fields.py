@@ -10,9 +10,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from goclaw_py.common.datetimes import parse_moment
-from goclaw_py.common.time_texts import zone_or_utc
-from goclaw_py.jobs.models import (
+from goclaw_py.core.errors import BadJob, BadMoment
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.targets import TARGET_FORM, parse_target, target_text
+from goclaw_py.core.time.datetimes import parse_moment
+from goclaw_py.core.time.texts import zone_or_utc
+from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Keep
+from goclaw_py.records import Chat
+from goclaw_py.schedule.jobs.models import (
     FixedMessage,
     Job,
     JobTarget,
@@ -21,15 +27,16 @@ from goclaw_py.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.jobs.policy import SessionKind
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule, interval_text, parse_interval
-from goclaw_py.jobs.view_texts import kind_and_text
-from goclaw_py.model.errors import BadJob, BadMoment
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.targets import TARGET_FORM, parse_target, target_text
-from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Keep
-from goclaw_py.ports.store import Chat
+from goclaw_py.schedule.jobs.policy import SessionKind
+from goclaw_py.schedule.jobs.schedule import (
+    At,
+    Cron,
+    Every,
+    Schedule,
+    interval_text,
+    parse_interval,
+)
+from goclaw_py.schedule.jobs.view_texts import kind_and_text
 
 Typed = Mapping[str, str]
 

@@ -9,11 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.common.formatting import sentence
-from goclaw_py.common.time_texts import at
-from goclaw_py.jobs.models import Job
-from goclaw_py.jobs.schedule import describe
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     BadJob,
     BadSchedule,
     JobChanged,
@@ -24,8 +20,12 @@ from goclaw_py.model.errors import (
     UnknownJob,
     UnknownZone,
 )
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.targets import target_text
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.targets import target_text
+from goclaw_py.core.text import sentence
+from goclaw_py.core.time.texts import at
+from goclaw_py.schedule.jobs.models import Job
+from goclaw_py.schedule.jobs.schedule import describe
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages import job_fields
 from goclaw_py.web.pages.jobs import AHEAD, BY, found

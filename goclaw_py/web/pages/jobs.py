@@ -18,19 +18,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.common.formatting import cost, sentence
-from goclaw_py.common.text import first_words
-from goclaw_py.common.time_texts import at
-from goclaw_py.jobs import texts
-from goclaw_py.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
-from goclaw_py.jobs.models import (
-    SLUG,
-    Job,
-    JobState,
-    Payload,
-    TargetKind,
-)
-from goclaw_py.jobs.view_texts import (
+from goclaw_py.core.display_names import address
+from goclaw_py.core.errors import JobError, NotFound, UnknownJob
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.targets import Maker, chat_of, target_text
+from goclaw_py.core.text import cost, first_words, sentence
+from goclaw_py.core.time.texts import at
+from goclaw_py.operations.jobs import JobChange, JobService, Requester, RunNow, StartedNow
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs import texts
+from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
+from goclaw_py.schedule.jobs.models import SLUG, Job, JobState, Payload, TargetKind
+from goclaw_py.schedule.jobs.view_texts import (
     kind_and_text,
     obstacle,
     plan,
@@ -39,13 +38,6 @@ from goclaw_py.jobs.view_texts import (
     waits,
     why_words,
 )
-from goclaw_py.model.display_names import address
-from goclaw_py.model.errors import JobError, NotFound, UnknownJob
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.owners import Maker, chat_of
-from goclaw_py.model.targets import target_text
-from goclaw_py.ports.jobs import JobChange, JobService, Requester, RunNow, StartedNow
-from goclaw_py.ports.store import JobQuery
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.pages.filters import (
     Field,

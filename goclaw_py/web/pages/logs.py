@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.common.text import first_words
-from goclaw_py.model.display_names import KnownNames, display_name, short_id
-from goclaw_py.ports.logs import LogFilter, Logs, LogTail
+from goclaw_py.core.display_names import KnownNames, display_name, short_id
+from goclaw_py.core.text import first_words
+from goclaw_py.operations.logs import LogFilter, Logs, LogTail
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import PING

@@ -14,16 +14,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.scheduler.snapshots import in_line, lane_uses
 from goclaw_py.scheduler.views import LaneUse, RunView
-from goclaw_py.web.pages.filters import (
-    Field,
-    ListFilters,
-    back_to_rows,
-    one_of,
-    params_of,
-)
+from goclaw_py.web.pages.filters import Field, ListFilters, back_to_rows, one_of, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form
 
 SHOWN_SLOTS: Final = 40

@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.errors import AlreadyInvited, NotFound
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.web_links import WEB
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Chat, unapproved
+from goclaw_py.core.errors import AlreadyInvited, NotFound
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.web_links import WEB
+from goclaw_py.operations.control import Control
+from goclaw_py.records import Chat, unapproved
 from goclaw_py.web.guard import LOCAL_NAMES
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 

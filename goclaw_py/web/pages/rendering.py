@@ -17,12 +17,12 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from goclaw_py.common import formatting
-from goclaw_py.common.text import count, first_words
-from goclaw_py.model.actors import Actor, acting
-from goclaw_py.model.display_names import address, sender_words, short_id
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.settings import Setting
+from goclaw_py.core import text as formatting
+from goclaw_py.core.actors import Actor, acting
+from goclaw_py.core.display_names import address, sender_words, short_id
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.text import count, first_words
+from goclaw_py.operations.settings import Setting
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.roles import may
 

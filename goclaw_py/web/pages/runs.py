@@ -9,10 +9,10 @@ from typing import Final
 
 from starlette.routing import Route
 
-from goclaw_py.model.display_names import sender_words
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import MOST_RUNS_COUNTED, RunFilter
+from goclaw_py.core.display_names import sender_words
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import MOST_RUNS_COUNTED, RunFilter
 from goclaw_py.web.pages.filters import ListFilters, Tab, given, one_of, params_of, time_range
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
 

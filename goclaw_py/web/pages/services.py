@@ -21,10 +21,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.model.actors import acting
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.model.pagination import MAX_CURSOR_CHARS, Cursor
-from goclaw_py.ports.control import Control
+from goclaw_py.core.actors import acting
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
+from goclaw_py.operations.control import Control
 from goclaw_py.web.api.streams import ClosedStream
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, PING, PING_S
 from goclaw_py.web.pages.rendering import THEMES, Pages

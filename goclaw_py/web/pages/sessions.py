@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.display_names import address
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.ports.store import SessionFilter, SessionState
+from goclaw_py.core.display_names import address
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.records import SessionFilter, SessionState
 from goclaw_py.web.pages.filters import Field, ListFilters, Tab, channels, one_of, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 

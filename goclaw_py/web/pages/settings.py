@@ -14,14 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.errors import SettingChanged, SettingError, StoreUnavailable
-from goclaw_py.ports.settings import (
-    EditableSetting,
-    Setting,
-    SettingChange,
-    SettingsView,
-)
-from goclaw_py.ports.store import SettingEdit
+from goclaw_py.core.errors import SettingChanged, SettingError, StoreUnavailable
+from goclaw_py.operations.settings import EditableSetting, Setting, SettingChange, SettingsView
+from goclaw_py.records import SettingEdit
 from goclaw_py.web.pages.rendering import setting_value
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 

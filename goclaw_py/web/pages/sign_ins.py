@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.errors import NotFound
+from goclaw_py.core.errors import NotFound
 from goclaw_py.web.guard import sign_in_of
 from goclaw_py.web.pages.services import PageServices, back_to, form
 from goclaw_py.web.sign_ins import SignIns

@@ -16,9 +16,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.health import Health
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.health import Health
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump

@@ -13,9 +13,9 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from goclaw_py.model.ids import LaneName
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import RunDensity, RunSpan
+from goclaw_py.core.ids import LaneName
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import RunDensity, RunSpan
 from goclaw_py.web.pages.filters import Field, ListFilters, Tab, one_of, params_of
 from goclaw_py.web.pages.rendering import seconds
 from goclaw_py.web.pages.runs import run_filter

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.tokens import BadToken, TokenExists
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import NotFound
+from goclaw_py.records.tokens import BadToken, TokenExists
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 PAGE: Final = "/tokens", "Tokens"

@@ -10,7 +10,7 @@ from typing import Final
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
-from goclaw_py.model.errors import BadUsageQuery
+from goclaw_py.core.errors import BadUsageQuery
 from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery, UsageReport, UsageRow
 from goclaw_py.web.pages import charts
 from goclaw_py.web.pages.charts import Chart, Series

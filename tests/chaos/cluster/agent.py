@@ -15,8 +15,8 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from tests.chaos import agent as chat
 
 JOURNAL: Final = "CHAOS_JOURNAL"

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from goclaw_py.agents.models.replay import UNKNOWN_RESULT
-from goclaw_py.delivery import texts
+from goclaw_py.chat.outbound import texts
 from tests.chaos.breach import grouped
 from tests.chaos.kills.history import Asked, History, Start
 from tests.chaos.kills.records import Stored

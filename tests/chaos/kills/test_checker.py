@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from goclaw_py.agents.models.replay import UNKNOWN_RESULT
-from goclaw_py.delivery import texts
+from goclaw_py.chat.outbound import texts
 from tests.chaos.kills.checker import Facts, Rule, check
 from tests.chaos.kills.history import Asked, History
 from tests.chaos.kills.records import Stored

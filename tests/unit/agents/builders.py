@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from goclaw_py.model.budget import NO_BUDGET, Budget
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import (
+from goclaw_py.core.budget import NO_BUDGET, Budget
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import (
     HistoryEntry,
     LoopEvent,
     ModelStep,
@@ -18,7 +18,7 @@ from goclaw_py.ports.agent import (
     TextPart,
     no_messages,
 )
-from goclaw_py.ports.tools import NO_TOOLS, Toolbox
+from goclaw_py.runs.toolbox import NO_TOOLS, Toolbox
 
 
 class Events(list[LoopEvent]):

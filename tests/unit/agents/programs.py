@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.command import CommandAgent, CommandSpec
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import AgentResult, HistoryEntry, RunRequest, TextPart
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.runs.agent_loop import AgentResult, HistoryEntry, RunRequest, TextPart
 
 NAME = AgentName("main")
 

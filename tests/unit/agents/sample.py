@@ -7,8 +7,8 @@ import functools
 import threading
 from collections.abc import Coroutine
 
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 
 TRACE = contextvars.ContextVar("TRACE", default="")
 

@@ -11,8 +11,8 @@ from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.agents.command import CommandAgent
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.agents.offline import OfflineAgent
-from goclaw_py.model.errors import AgentError, SettingError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.core.ids import AgentName
 from tests.unit.agents.builders import Events, request
 
 MAIN = AgentName("main")

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
-from goclaw_py.model.errors import AgentError, SettingError
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.model.run_steps import MOST_STORED, ValueStep
-from goclaw_py.ports.agent import Emit, RunRequest, TextPart
+from goclaw_py.core.errors import AgentError, SettingError
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.core.run_steps import MOST_STORED, ValueStep
+from goclaw_py.runs.agent_loop import Emit, RunRequest, TextPart
 from tests.unit.agents import sample
 from tests.unit.agents.builders import Coming, Events, request
 

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.agents.command import CommandSpec, OutputKind
 from goclaw_py.agents.command import process as processes
 from goclaw_py.agents.command import talk as talks
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 from tests.unit.agents.programs import (
     NOTE,
     agent,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.command import CommandSpec, OutputKind
-from goclaw_py.model.errors import AgentError, NotContinued
-from goclaw_py.model.run_steps import RunStep, TakenStep, ValueStep
-from goclaw_py.ports.agent import AgentResult, LoopEvent, RunRequest
+from goclaw_py.core.errors import AgentError, NotContinued
+from goclaw_py.core.run_steps import RunStep, TakenStep, ValueStep
+from goclaw_py.runs.agent_loop import AgentResult, LoopEvent, RunRequest
 from goclaw_py.runs.run_journal import step_of
 from tests.unit.agents.programs import agent, python, request, until
 

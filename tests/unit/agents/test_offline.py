@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.offline import MAX_COUNT, PHRASES, OfflineAgent
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.messages import FileKind
-from goclaw_py.ports.agent import FilePart, HistoryEntry, Role, TextPart
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.messages import FileKind
+from goclaw_py.runs.agent_loop import FilePart, HistoryEntry, Role, TextPart
 from tests.unit.agents.builders import Coming, Events, request
 
 

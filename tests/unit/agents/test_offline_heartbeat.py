@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.agents.offline.phrases import needs_attention
-from goclaw_py.delivery.ok_token import HEARTBEAT_OK, AckPosition, judge
-from goclaw_py.heartbeat.checklist.checklist import parse, with_done, with_item
-from goclaw_py.heartbeat.models import HeartbeatEvent
-from goclaw_py.heartbeat.texts import heartbeat_prompt
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.outcomes import Trigger
+from goclaw_py.chat.outbound.ok_token import HEARTBEAT_OK, AckPosition, judge
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.schedule.heartbeat.checklist.checklist import parse, with_done, with_item
+from goclaw_py.schedule.heartbeat.models import HeartbeatEvent
+from goclaw_py.schedule.heartbeat.texts import heartbeat_prompt
 from tests.support.heartbeats import FakeHeartbeats
 from tests.support.tools import Desk
 from tests.unit.agents.builders import Events, request

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.offline import PHRASES, OfflineAgent
-from goclaw_py.jobs.models import Job, JobState, Prompt
-from goclaw_py.jobs.policy import PROFILES
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import ToolStarted
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.run_events import ToolStarted
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs.models import Job, JobState, Prompt
+from goclaw_py.schedule.jobs.policy import PROFILES
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.support.schedules import BOB, OPERATORS, Schedules, asker
 from tests.unit.agents.builders import Events, request
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.agents.offline import PHRASES, OfflineAgent
-from goclaw_py.delivery import texts as wording
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import FileKind, OutFile, Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.tools import Permissions
+from goclaw_py.agents.tools import Permissions
+from goclaw_py.chat.outbound import texts as wording
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import FileKind, OutFile, Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
 from tests.support.tools import Desk
 from tests.unit.agents.builders import Events, request
 

@@ -14,9 +14,9 @@ import uvloop
 
 from goclaw_py.agents import program_loop
 from goclaw_py.agents.command import once
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import NO_USAGE, TextDelta
-from goclaw_py.ports.agent import AgentLoop, AgentResult, LoopEvent, ModelStep
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import NO_USAGE, TextDelta
+from goclaw_py.runs.agent_loop import AgentLoop, AgentResult, LoopEvent, ModelStep
 from tests.unit.agents.programs import NOTE, python, request, survivors, until
 
 pytestmark = pytest.mark.real_time

@@ -4,12 +4,8 @@ import asyncio
 
 import pytest
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.testing.agents import (
-    Block,
-    Ignore,
-    ScriptedAgent,
-)
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.testing.agents import Block, Ignore, ScriptedAgent
 from tests.unit.agents.builders import Events, request
 
 

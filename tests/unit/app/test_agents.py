@@ -13,9 +13,9 @@ from goclaw_py.agents.command import CommandAgent
 from goclaw_py.agents.models import ModelAgent
 from goclaw_py.app.parts import build_agents
 from goclaw_py.config import load
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.agent import AgentLoop
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.runs.agent_loop import AgentLoop
 
 
 def agents_of(folder: Path, text: str) -> Mapping[AgentName, AgentLoop]:

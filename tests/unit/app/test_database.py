@@ -11,8 +11,8 @@ import pytest
 
 from goclaw_py.app.database import Database
 from goclaw_py.config import load
-from goclaw_py.model.errors import SessionShared, StoreUnavailable
-from goclaw_py.ports.store import Store
+from goclaw_py.core.errors import SessionShared, StoreUnavailable
+from goclaw_py.records import Store
 from goclaw_py.store.postgres import PostgresStore
 
 

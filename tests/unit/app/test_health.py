@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from goclaw_py.app.status import PATIENCE_S, GatewayHealth, Snapshots
-from goclaw_py.model.errors import ChannelRefused
-from goclaw_py.model.messages import InboundMessage, PeerKind
-from goclaw_py.model.run_events import RunNote, RunNoted, Usage
+from goclaw_py.core.errors import ChannelRefused
+from goclaw_py.core.messages import InboundMessage, PeerKind
+from goclaw_py.core.run_events import RunNote, RunNoted, Usage
 from goclaw_py.observability.readiness import Condition
-from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
+from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.views import ChannelState
 from goclaw_py.testing.agents import Block, Do, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

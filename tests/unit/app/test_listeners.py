@@ -9,11 +9,11 @@ import pytest
 from starlette.types import Scope
 
 from goclaw_py.app.listeners import listen_web
+from goclaw_py.chat.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.config import Settings
 from goclaw_py.config.web import Web
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import SettingError
-from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import SettingError
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.tcp import CannotListen, listen_tcp
 

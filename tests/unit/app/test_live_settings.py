@@ -12,22 +12,17 @@ import pytest
 
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.app.apply_settings import SettingsApplier
-from goclaw_py.app.gateway_config import (
-    gateway_dependencies,
-    heartbeat_setup,
-    job_setup,
-    scheduler,
-)
+from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
 from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.parts import CONSOLE, build_parts
 from goclaw_py.config import load
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import SettingChanged, SettingError, StoreUnavailable
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import Target
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import SettingChanged, SettingError, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.settings import EditableSetting, OriginKind, Setting, SettingChange
-from goclaw_py.ports.store import NewSettingEdit
+from goclaw_py.operations.settings import EditableSetting, OriginKind, Setting, SettingChange
+from goclaw_py.records import NewSettingEdit
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.scheduler.views import RunState, RunView
 from goclaw_py.store.memory import MemoryDatabase

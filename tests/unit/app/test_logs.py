@@ -25,13 +25,13 @@ from hypothesis import strategies as st
 from goclaw_py.app.log_values import LONGEST_TEXT
 from goclaw_py.app.logs import configure, mark_names
 from goclaw_py.app.uncaught import log_the_uncaught
-from goclaw_py.common.log_context import work_on
-from goclaw_py.common.redaction import HIDDEN
 from goclaw_py.config import Settings, load
 from goclaw_py.config.models import Log, LogFormat
 from goclaw_py.config.secrets import known_secrets
-from goclaw_py.model.ids import LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Ending
+from goclaw_py.core.concurrency import work_on
+from goclaw_py.core.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Ending
+from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler

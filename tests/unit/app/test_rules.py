@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from goclaw_py.app.parts import chat_rules
-from goclaw_py.chats.context_usage import ContextUsage
-from goclaw_py.chats.session_settings import ChatRules, SessionSettings
 from goclaw_py.config import load
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.runs.context_usage import ContextUsage
+from goclaw_py.runs.session_settings import ChatRules, SessionSettings
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.testing.channel import RecordingChannel
 

@@ -13,27 +13,27 @@ import httpx
 import orjson
 import pytest
 
+from goclaw_py.agents.tools import Registry
 from goclaw_py.app.logs import configure
 from goclaw_py.app.parts import Parts, build_parts, chat_rules
 from goclaw_py.app.service import Front, Service
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.common.redaction import HIDDEN
 from goclaw_py.config import LogFormat, load
-from goclaw_py.model.display_names import short_id
-from goclaw_py.model.errors import ChannelRefused
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.settings import SettingChange
-from goclaw_py.ports.store import NewSettingEdit, Store
-from goclaw_py.ports.terminals import Terminals
+from goclaw_py.core.display_names import short_id
+from goclaw_py.core.errors import ChannelRefused
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.redaction import HIDDEN
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.settings import SettingChange
+from goclaw_py.operations.terminals import Terminals
+from goclaw_py.records import NewSettingEdit, Store
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
-from goclaw_py.tools import Registry
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import message

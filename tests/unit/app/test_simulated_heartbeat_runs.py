@@ -23,17 +23,17 @@ from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
 from goclaw_py.app.simulation import simulation
 from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, KnownHeartbeat
 from goclaw_py.app.simulation.simulation import Assumed, Forecast, SimulationInput, simulate
-from goclaw_py.common.jitter import heartbeat_offset
 from goclaw_py.config import Settings, load
-from goclaw_py.heartbeat.models import Heartbeat, HeartbeatRunStatus, Skip
-from goclaw_py.heartbeat.preconditions import Checks
-from goclaw_py.jobs.creation import made
-from goclaw_py.jobs.models import Job, Prompt
-from goclaw_py.jobs.schedule import Cron
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId, JobId, NodeId
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.jobs import JobDraft, Requester
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId, JobId, NodeId
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.run_events import Usage
+from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.preconditions import Checks
+from goclaw_py.schedule.jitter import heartbeat_offset
+from goclaw_py.schedule.jobs.creation import made
+from goclaw_py.schedule.jobs.models import Job, Prompt
+from goclaw_py.schedule.jobs.schedule import Cron
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)

@@ -33,14 +33,14 @@ from goclaw_py.app.simulation.simulation import (
     simulate,
 )
 from goclaw_py.config import Settings, load
-from goclaw_py.jobs.creation import made
-from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
-from goclaw_py.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
-from goclaw_py.jobs.poller import JobPoller
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.model.ids import AgentName, JobId
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.jobs import JobDraft, Requester
+from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.messages import Target
+from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.schedule.jobs.creation import made
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
+from goclaw_py.schedule.jobs.poller import JobPoller
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
 from tests.support.guides import ROOT
 
 SINCE = datetime(2026, 3, 16, tzinfo=UTC)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from goclaw_py.agents.tools import SAFE
 from goclaw_py.app.parts import build_tools
 from goclaw_py.config import load
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.ports.tools import Toolbox
-from goclaw_py.tools import SAFE
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.runs.toolbox import Toolbox
 from tests.support.tools import AT_DESKS, Desk
 
 USUAL = SAFE - AT_DESKS

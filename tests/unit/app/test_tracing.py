@@ -24,9 +24,9 @@ from goclaw_py.app import tracing
 from goclaw_py.app.logs import configure
 from goclaw_py.config import Settings
 from goclaw_py.config.models import Log, LogFormat
-from goclaw_py.model.ids import MAIN_AGENT, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Ending, Outcome, Trigger
-from goclaw_py.ports.store import NewRun
+from goclaw_py.core.ids import MAIN_AGENT, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Ending, Outcome, Trigger
+from goclaw_py.records import NewRun
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
 from goclaw_py.testing.clock import START

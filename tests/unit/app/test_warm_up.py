@@ -7,12 +7,12 @@ import logging
 
 import pytest
 
+from goclaw_py.agents.tools import Registry
 from goclaw_py.app.parts import Parts
 from goclaw_py.app.warm_up import WarmUp
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
-from goclaw_py.tools import Registry
 
 
 class Channel(RecordingChannel):

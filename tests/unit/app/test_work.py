@@ -8,10 +8,10 @@ import pytest
 
 from goclaw_py.app.gateway_config import build_sources
 from goclaw_py.config import load
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store import NewWork
-from goclaw_py.sources.github import GitHubSource
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import JobId
+from goclaw_py.records import NewWork
+from goclaw_py.schedule.sources.github import GitHubSource
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 

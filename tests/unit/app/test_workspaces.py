@@ -20,8 +20,8 @@ from goclaw_py.app.backup.workspaces import (
     workspaces,
 )
 from goclaw_py.config import Settings, load, secret_files, secrets_in
-from goclaw_py.model.errors import BackupError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import BackupError
+from goclaw_py.core.ids import AgentName
 
 
 def settings_of(home: Path, text: str = "") -> Settings:

@@ -20,10 +20,10 @@ from bench.cluster.takeover import Waits
 from bench.cluster.throughput import Load
 from bench.cluster.watched import Statement, Watch, names
 from bench.scheduler.report import Report
-from goclaw_py.model.chat_commands import StopCommand, command_of
-from goclaw_py.model.ids import MAIN_AGENT, RunId
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.ports.agent import RunRequest, TextPart
+from goclaw_py.core.chat_commands import StopCommand, command_of
+from goclaw_py.core.ids import MAIN_AGENT, RunId
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.runs.agent_loop import RunRequest, TextPart
 from goclaw_py.testing.clock import START
 from tests.unit.bench.reports import wanted
 

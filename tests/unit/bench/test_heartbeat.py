@@ -10,7 +10,7 @@ from bench.heartbeat import measure, process
 from bench.heartbeat.leaks import count, leaks, replies
 from bench.heartbeat.measure import Cost, HeartbeatTimes
 from bench.heartbeat.process import Load, Stretch
-from goclaw_py.heartbeat.models import Skip
+from goclaw_py.schedule.heartbeat.models import Skip
 from tests.support.postgres import Server
 from tests.unit.bench.reports import no_server, wanted
 

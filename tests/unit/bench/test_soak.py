@@ -25,11 +25,11 @@ from bench.soak.retention import shortened
 from bench.soak.series import FEWEST, Fold, Point, Series, Trend, Verdict, trend, verdict
 from bench.soak.structures import sizes
 from bench.soak.townsfolk import Day, Town
-from goclaw_py.common import retention
-from goclaw_py.common.lru import LruCache
-from goclaw_py.delivery.rate_limit import RateLimit, TokenWindow
-from goclaw_py.model.ids import RunId
+from goclaw_py.chat.outbound.rate_limit import RateLimit, TokenWindow
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.ids import RunId
 from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.schedule import retention
 from goclaw_py.store import job_rules, upkeep_rules
 from goclaw_py.store.memory import upkeep as memory_upkeep
 from goclaw_py.testing.clock import LoopClock
@@ -202,7 +202,7 @@ def test_every_container_is_found_and_counted() -> None:
     assert held.items["TokenWindow._gaps"] == 0
     # What many hold counts once; what is apart is not looked into.
     assert sizes(outer, outer, [outer]).items == held.items
-    assert not sizes(outer, apart=("goclaw_py.delivery.",)).items
+    assert not sizes(outer, apart=("goclaw_py.chat.outbound.",)).items
 
 
 def test_things_are_kept_for_minutes_only_within_the_block() -> None:

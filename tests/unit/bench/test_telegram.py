@@ -25,8 +25,8 @@ from bench.telegram.processes import address_of, own_cpu_s, proportional_mb, ser
 from bench.telegram.rates import Load, Rates
 from bench.telegram.sampled import OTHER, Sampler, Stack, read, shares, write
 from channels.telegram.settings import Library
-from goclaw_py.delivery.texts import dropped
-from goclaw_py.model.outcomes import Reason
+from goclaw_py.chat.outbound.texts import dropped
+from goclaw_py.core.outcomes import Reason
 from goclaw_py.store.postgres import Address, connection
 from goclaw_py.store.postgres.pool import Row
 from tests.botapi import BotApi
@@ -203,7 +203,7 @@ def test_notices_that_come_too_often_break_the_queue_rule() -> None:
 
 
 def test_code_of_others_counts_for_its_caller() -> None:
-    ours, theirs = "/x/goclaw_py/messages/chat_run.py", "/x/site-packages/telegram/_bot.py"
+    ours, theirs = "/x/goclaw_py/chat/inbound/chat_run.py", "/x/site-packages/telegram/_bot.py"
     json, loop = "/usr/lib/python3/json/decoder.py", "/usr/lib/python3/asyncio/runners.py"
     stacks: Counter[Stack] = Counter()
     stacks[(loop, "run"), (ours, "work"), (json, "decode")] = 2

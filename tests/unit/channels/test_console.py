@@ -13,7 +13,8 @@ import pytest
 
 from channels import console
 from channels.console import ConsoleChannel, factory
-from goclaw_py.model.errors import (
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.errors import (
     BadUpload,
     MaybeSent,
     NotFound,
@@ -22,8 +23,8 @@ from goclaw_py.model.errors import (
     StoreUnavailable,
     Undeliverable,
 )
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.messages import (
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.messages import (
     Attachment,
     Button,
     FileKind,
@@ -34,8 +35,8 @@ from goclaw_py.model.messages import (
     Sender,
     Target,
 )
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -43,8 +44,7 @@ from goclaw_py.model.run_events import (
     RunStarted,
     RunText,
 )
-from goclaw_py.ports.channel import Channel
-from goclaw_py.ports.terminals import (
+from goclaw_py.operations.terminals import (
     ChatEvent,
     OpenButtons,
     TerminalMessage,

@@ -10,8 +10,8 @@ import pytest
 
 from channels import uploads
 from channels.uploads import KEPT_S, UploadFolder
-from goclaw_py.model.errors import BadUpload, NotFound, Undeliverable, UploadTooLarge
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import BadUpload, NotFound, Undeliverable, UploadTooLarge
+from goclaw_py.core.messages import FileKind
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)

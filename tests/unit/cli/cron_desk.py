@@ -7,24 +7,24 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from goclaw_py.common.clock import new_id
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.ids import NodeId, OccurrenceId, Owner, RunId
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.clocks import new_id
+from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.records import JobQuery, Node
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     OccurrenceClaim,
     OccurrenceEnd,
     OccurrenceStatus,
     Why,
 )
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.policy import PROFILES
-from goclaw_py.jobs.schedule import Cron
-from goclaw_py.jobs.service import GatewayJobService
-from goclaw_py.model.ids import NodeId, OccurrenceId, Owner, RunId
-from goclaw_py.model.owners import Maker
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.ports.store import JobQuery, Node
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.policy import PROFILES
+from goclaw_py.schedule.jobs.schedule import Cron
+from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.web.fakes import FakeControl
 

@@ -9,14 +9,14 @@ from decimal import Decimal
 from pathlib import Path
 
 from goclaw_py.app.gateway_config import heartbeat_setup
-from goclaw_py.common.clock import new_id
 from goclaw_py.config import load
-from goclaw_py.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
-from goclaw_py.heartbeat.module import service_of
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, HeartbeatRunId
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.store import Node
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.time.clocks import new_id
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.records import Node
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus
+from goclaw_py.schedule.heartbeat.module import service_of
 from tests.unit.cli.cron_desk import NODE, JobControl
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.model.approvals import Approval, Decision
+from goclaw_py.core.approvals import Approval, Decision
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway, lines
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE
 from tests.unit.web.fake_post import KEY

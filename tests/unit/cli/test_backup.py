@@ -14,7 +14,7 @@ from goclaw_py.app.backup.backup import Saved
 from goclaw_py.app.backup.restore import Backup, InTheWay, Restored
 from goclaw_py.app.progress import ProgressStep, Tell
 from goclaw_py.cli import composition
-from goclaw_py.model.errors import BackupError, StoreUnavailable
+from goclaw_py.core.errors import BackupError, StoreUnavailable
 from goclaw_py.store.backup.manifest import Applied, Manifest
 from tests.unit.cli.conftest import Done, Shell, lines
 

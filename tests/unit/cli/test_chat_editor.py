@@ -23,9 +23,9 @@ from goclaw_py.cli.chats.editor import (
     EditorTerminal,
     open_history,
 )
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted, RunText
-from goclaw_py.ports.terminals import ChatEvent, TerminalMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import RunEnded, RunStarted, RunText
+from goclaw_py.operations.terminals import ChatEvent, TerminalMessage
 from tests.unit.cli.conftest import ThreadGateway
 from tests.unit.cli.processes import PATIENCE_S, Viewer, viewer_at
 from tests.unit.web import fakes

@@ -16,13 +16,13 @@ import pytest
 from goclaw_py.cli import composition
 from goclaw_py.cli.system import gateway as gateway_command
 from goclaw_py.config import Settings
-from goclaw_py.model.actors import Actor, ActorKind, acting
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import AgentName, LaneName, NodeId
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import MessageFilter, SessionFilter, SessionState
-from goclaw_py.ports.terminals import Terminals
+from goclaw_py.core.actors import Actor, ActorKind, acting
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import AgentName, LaneName, NodeId
+from goclaw_py.core.run_events import Usage
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.terminals import Terminals
+from goclaw_py.records import MessageFilter, SessionFilter, SessionState
 from goclaw_py.scheduler.views import LaneView, PeerView, StopReport
 from goclaw_py.store.migrate import SchemaStatus as Schema
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway

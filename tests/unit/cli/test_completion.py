@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli import completion
-from goclaw_py.model.ids import SessionKey
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.processes import GOCLAW

@@ -14,20 +14,15 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.cli.chats.conversation import (
-    SEEN_ROWS,
-    TerminalConversation,
-    agent_for,
-    settled,
-)
+from goclaw_py.cli.chats.conversation import SEEN_ROWS, TerminalConversation, agent_for, settled
 from goclaw_py.cli.chats.markdown import MarkdownTranscript
 from goclaw_py.cli.chats.transcript import PROMPT, ChatDisplay, Transcript
 from goclaw_py.cli.client.control import STREAM_SILENCE_S, while_alive
-from goclaw_py.model.errors import NoGateway, NotFound, StoreUnavailable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Button, FileKind, OutboundMessage, OutFile, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.errors import NoGateway, NotFound, StoreUnavailable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -36,8 +31,8 @@ from goclaw_py.model.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.ports.store import OutboxState
-from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage
+from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
+from goclaw_py.records import OutboxState
 from goclaw_py.web.api.wire import MAX_LIMIT
 from tests.unit.web import fakes
 from tests.unit.web.fake_terminals import FakeTerminals

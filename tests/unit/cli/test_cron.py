@@ -13,12 +13,12 @@ import pytest
 
 from goclaw_py.cli.cron import show as cron_list
 from goclaw_py.cli.exits import ExitCode
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
-from goclaw_py.jobs.models import FixedMessage, JobState, Prompt
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.ids import OccurrenceId, Owner
-from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.core.ids import OccurrenceId, Owner
+from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Prompt
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.unit.cli.conftest import Confirmations, Done, Shell, lines
 from tests.unit.cli.cron_desk import ANN, NOW, JobControl
 from tests.unit.web import fakes

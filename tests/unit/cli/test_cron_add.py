@@ -13,10 +13,17 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.models import FixedMessage, JobState, Notify, Program, Prompt, TargetKind
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.messages import PeerKind, Target
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.models import (
+    FixedMessage,
+    JobState,
+    Notify,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from tests.unit.cli.conftest import Done, Shell
 from tests.unit.cli.cron_desk import NOW, OPERATOR, JobControl
 from tests.unit.web import fake_post

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import load
-from goclaw_py.jobs.policy import JobPolicy
+from goclaw_py.schedule.jobs.policy import JobPolicy
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import JobControl
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.cron import files as cron_files
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.models import FixedMessage, JobState, Program, Prompt, TargetKind
-from goclaw_py.jobs.policy import PROFILES
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.messages import Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.jobs import JobDraft
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.messages import Target
+from goclaw_py.core.targets import Maker
+from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Program, Prompt, TargetKind
+from goclaw_py.schedule.jobs.policy import PROFILES
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.cli.conftest import Done, Shell, lines
 from tests.unit.cli.cron_desk import ANN, NOW, OPERATOR, JobControl

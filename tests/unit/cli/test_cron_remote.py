@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.jobs.models import Prompt
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.ports.jobs import JobDraft, RunNow
+from goclaw_py.operations.jobs import JobDraft, RunNow
+from goclaw_py.schedule.jobs.models import Prompt
+from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.cron_desk import ANN, OPERATOR, JobControl

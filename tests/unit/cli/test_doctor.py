@@ -22,9 +22,7 @@ from goclaw_py.cli.doctor.database import check_database
 from goclaw_py.cli.doctor.finding import DatabaseFacts, DoctorFacts, Finding, Level
 from goclaw_py.cli.entry import run
 from goclaw_py.config import Settings, load
-from goclaw_py.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
     MigrationError,
@@ -32,11 +30,13 @@ from goclaw_py.model.errors import (
     StoreError,
     StoreUnavailable,
 )
-from goclaw_py.model.ids import AgentName, JobId
-from goclaw_py.model.messages import PeerKind, Sender, Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.control import PairingApplicant
-from goclaw_py.ports.store import Chat
+from goclaw_py.core.ids import AgentName, JobId
+from goclaw_py.core.messages import PeerKind, Sender, Target
+from goclaw_py.core.targets import Maker
+from goclaw_py.operations.control import PairingApplicant
+from goclaw_py.records import Chat
+from goclaw_py.schedule.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
+from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.store import embedded_files
 from goclaw_py.store.migrate import SchemaStatus as Schema

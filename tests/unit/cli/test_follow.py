@@ -11,9 +11,9 @@ import pytest
 
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.runs.follow import lines
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import Usage
-from goclaw_py.runs.live_events import LiveEnded, LiveEvent, LiveMissed, LiveNow
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import Usage
+from goclaw_py.runs.events.live import LiveEnded, LiveEvent, LiveMissed, LiveNow
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.cli.processes import person_at, piped
 from tests.unit.web import fakes

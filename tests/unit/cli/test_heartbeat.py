@@ -13,15 +13,15 @@ import pytest
 
 from goclaw_py.cli.heartbeat import commands as heartbeat_run
 from goclaw_py.cli.heartbeat import show
-from goclaw_py.heartbeat.chat_texts import mute_too_long, unknown_duration
-from goclaw_py.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
-from goclaw_py.heartbeat.mute import LONGEST_MUTE
-from goclaw_py.heartbeat.status_texts import BY_SETTINGS, why
-from goclaw_py.heartbeat.views import DryRunReport
-from goclaw_py.model.errors import HeartbeatError, StoreUnavailable
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.routes import Route
-from goclaw_py.ports.heartbeat import NoHeartbeat
+from goclaw_py.core.errors import HeartbeatError, StoreUnavailable
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.targets import Route
+from goclaw_py.operations.heartbeat import NoHeartbeat
+from goclaw_py.schedule.heartbeat.chat_texts import mute_too_long, unknown_duration
+from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.mute import LONGEST_MUTE
+from goclaw_py.schedule.heartbeat.status_texts import BY_SETTINGS, why
+from goclaw_py.schedule.heartbeat.views import DryRunReport
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway, lines
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK, RUNNING, FakeHeartbeats, view
 from tests.unit.web.fakes import FakeControl

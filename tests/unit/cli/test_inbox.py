@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from goclaw_py.model.messages import Sender
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.messages import Sender
+from goclaw_py.core.outcomes import Outcome
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fake_post
 from tests.unit.web.fakes import FakeControl

@@ -15,7 +15,7 @@ from goclaw_py.cli import composition
 from goclaw_py.cli.system.questions import Given, SetupQuestions
 from goclaw_py.cli.system.settings_file import Answers, replace_file, settings_text
 from goclaw_py.config import Settings, load
-from goclaw_py.model.errors import AgentError, ChannelRefused, SettingError
+from goclaw_py.core.errors import AgentError, ChannelRefused, SettingError
 from tests.unit.cli.conftest import Shell
 
 TOKEN = "123456789:AAbbCCddEEffGGhhIIjj"

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.errors import NodeSilent
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.store import NodeState
+from goclaw_py.core.errors import NodeSilent
+from goclaw_py.core.ids import NodeId
+from goclaw_py.records import NodeState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.web import fake_nodes
 

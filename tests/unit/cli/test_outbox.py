@@ -14,8 +14,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.cli.messages import display as post
-from goclaw_py.model.messages import FileKind, OutFile
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.records import OutboxState
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.cli.processes import person_at
 from tests.unit.web import fake_post, fakes

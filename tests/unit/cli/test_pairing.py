@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from goclaw_py.model.messages import Sender
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.control import PairingApplicant
-from goclaw_py.ports.store import Person, Standing
+from goclaw_py.core.messages import Sender
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.operations.control import PairingApplicant
+from goclaw_py.records import Person, Standing
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl

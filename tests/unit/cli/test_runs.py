@@ -13,10 +13,10 @@ import pytest
 
 from goclaw_py.cli.doctor.checks import DoctorReport
 from goclaw_py.cli.doctor.finding import Level
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import QueueView
-from goclaw_py.ports.store import ALL_RUNS, RunFilter
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.operations.control import QueueView
+from goclaw_py.records import ALL_RUNS, RunFilter
 from goclaw_py.scheduler.views import ActiveRuns
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fakes

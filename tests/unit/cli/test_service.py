@@ -15,7 +15,7 @@ import pytest
 from goclaw_py.cli.system import service as command
 from goclaw_py.cli.system.user_services import RunCommand, user_service
 from goclaw_py.config import load
-from goclaw_py.model.errors import GoclawError
+from goclaw_py.core.errors import GoclawError
 from tests.support.service_managers import ServiceManager, service_manager
 from tests.unit.cli.conftest import Shell, ThreadGateway
 

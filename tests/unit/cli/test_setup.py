@@ -19,10 +19,10 @@ from goclaw_py.cli.system import init as setup
 from goclaw_py.cli.system.settings_file import SETTINGS_EXAMPLE
 from goclaw_py.config import Settings, heartbeat_policy, job_profile, load
 from goclaw_py.config.lanes import DEFAULT_LANES
-from goclaw_py.heartbeat.decisions import A_HEARTBEAT_RUN, HeartbeatPolicy
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.errors import ChannelError, GoclawError, NotSent, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT
+from goclaw_py.core.errors import ChannelError, GoclawError, NotSent, StoreUnavailable
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.schedule.heartbeat.decisions import A_HEARTBEAT_RUN, HeartbeatPolicy
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.store.postgres.checkup import Checkup
 from tests.support.doctor import CHECKUP, Place
 from tests.unit.cli.conftest import Shell, give

@@ -19,10 +19,10 @@ from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
 from goclaw_py.app.simulation import simulation
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.simulate import known as command
-from goclaw_py.jobs.models import FixedMessage, Prompt
-from goclaw_py.jobs.schedule import Cron, Every
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.ports.jobs import JobDraft
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.schedule.jobs.models import FixedMessage, Prompt
+from goclaw_py.schedule.jobs.schedule import Cron, Every
 from tests.unit.cli.conftest import Shell, ThreadGateway, give, lines
 from tests.unit.cli.cron_desk import JobControl
 from tests.unit.cli.heart_control import HeartControl

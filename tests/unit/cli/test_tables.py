@@ -13,9 +13,9 @@ from rich.cells import cell_len
 
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, full_width, table_text
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.messages import Target
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.messages import Target
 from tests.unit.cli.conftest import Shell
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from goclaw_py.cli.top import screen
-from goclaw_py.model.ids import LaneName, RunId
+from goclaw_py.core.ids import LaneName, RunId
 from goclaw_py.scheduler.views import Backlog, GatewayStatus, LaneView, RunProgress, RunState
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.processes import PATIENCE_S, Viewer, viewer_at

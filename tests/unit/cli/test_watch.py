@@ -14,7 +14,7 @@ from goclaw_py.cli.entry import run
 from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import clock
 from goclaw_py.cli.watch import Display, JsonDocuments, Paper
-from goclaw_py.model.errors import NoGateway, NotFound
+from goclaw_py.core.errors import NoGateway, NotFound
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.processes import piped
 from tests.unit.web import fakes

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.cluster.membership import Membership, differences
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.store import Node, NodeState
+from goclaw_py.core.ids import NodeId
+from goclaw_py.records import Node, NodeState
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import until

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from goclaw_py.cluster.membership import LEASE, Membership, host_identity
-from goclaw_py.common.clock import SharedClock
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import NodeId
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.agent import RunRequest
-from goclaw_py.ports.store import Node
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import NodeId
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.time.clocks import SharedClock
+from goclaw_py.records import Node
+from goclaw_py.runs.agent_loop import RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step, Stream

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from goclaw_py.cluster.membership import Membership
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from goclaw_py.model.ids import MAIN_LANE
+from goclaw_py.core.ids import MAIN_LANE
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.store.memory import MemoryDatabase

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.testing.agents import Block, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, a_process, message, until
 from tests.unit.cluster.processes import AT_ONCE

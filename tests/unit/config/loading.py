@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import Settings, load
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
 
 
 def settings(folder: Path, text: str | None = None, **env: str) -> Settings:

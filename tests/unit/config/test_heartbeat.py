@@ -12,23 +12,23 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.common.jitter import heartbeat_offset
+from goclaw_py.chat.outbound.ok_token import AckPosition
 from goclaw_py.config import Settings, heartbeat_policy, plans, switched_off
 from goclaw_py.config.heartbeat import HeartbeatSettings
-from goclaw_py.delivery.ok_token import AckPosition
-from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.decisions import (
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName
+from goclaw_py.core.messages import Target
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
+from goclaw_py.schedule.heartbeat.decisions import (
     HeartbeatPolicy,
     HeartbeatTarget,
     LastChat,
     LastScope,
     NoTarget,
 )
-from goclaw_py.heartbeat.models import HeartbeatConfig
-from goclaw_py.heartbeat.target import heartbeat_target_text, parse_heartbeat_target
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, LaneName
-from goclaw_py.model.messages import Target
+from goclaw_py.schedule.heartbeat.models import HeartbeatConfig
+from goclaw_py.schedule.heartbeat.target import heartbeat_target_text, parse_heartbeat_target
+from goclaw_py.schedule.jitter import heartbeat_offset
 from tests.unit.config.loading import refused, settings
 
 TELEGRAM = """

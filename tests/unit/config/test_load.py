@@ -8,8 +8,8 @@ import pytest
 
 from goclaw_py.config import SettingErrors, Settings, api_key, find_file, load
 from goclaw_py.config.secrets import known_secrets
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import AgentName
 from goclaw_py.scheduler.models import Drop, Mode
 from tests.unit.config.loading import refused, settings
 

@@ -20,9 +20,9 @@ from goclaw_py.config import (
 )
 from goclaw_py.config.lanes import Queue
 from goclaw_py.config.types import parse_duration
-from goclaw_py.model.errors import SettingError
-from goclaw_py.model.ids import CRON_LANE, MAIN_LANE, AgentName, LaneName
-from goclaw_py.model.messages import PeerKind
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.ids import CRON_LANE, MAIN_LANE, AgentName, LaneName
+from goclaw_py.core.messages import PeerKind
 from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
 from tests.unit.config.loading import refused, settings
 

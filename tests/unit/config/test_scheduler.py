@@ -13,7 +13,8 @@ import pytest
 
 from goclaw_py.config import Settings, job_profile
 from goclaw_py.config.scheduler import SchedulerSettings
-from goclaw_py.jobs.policy import (
+from goclaw_py.core.time.machine_zone import machine_zone
+from goclaw_py.schedule.jobs.policy import (
     PROFILES,
     Anchor,
     Busy,
@@ -25,7 +26,6 @@ from goclaw_py.jobs.policy import (
     RetryOn,
     SessionKind,
 )
-from goclaw_py.machine_zone import machine_zone
 from tests.unit.config.loading import refused, settings
 
 

@@ -9,8 +9,8 @@ import pytest
 from goclaw_py.config import Settings, openid_secret, web_token
 from goclaw_py.config.secrets import known_secrets
 from goclaw_py.config.sources import SECTIONS
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import SettingError
 from tests.unit.config.loading import refused as refused_by
 from tests.unit.config.loading import settings
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.config import Settings, source_token
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
 from tests.unit.config.loading import refused as refused_by
 from tests.unit.config.loading import settings as settings_of
 

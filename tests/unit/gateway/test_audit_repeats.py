@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from goclaw_py.gateway.audit.repeats import APART, MOST_KINDS, RepeatedEntries
-from goclaw_py.ports.store import AuditEntry
+from goclaw_py.records import AuditEntry
 from tests.support.stores import T0
 
 SECOND = timedelta(seconds=1)

@@ -13,9 +13,9 @@ from itertools import pairwise
 import pytest
 
 from goclaw_py import Cron, Every, JobScheduler
-from goclaw_py.heartbeat.active_hours import read_hours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.model.errors import RateLimited
+from goclaw_py.core.errors import RateLimited
+from goclaw_py.schedule.heartbeat.active_hours import read_hours
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock
@@ -29,7 +29,7 @@ from tests.support.heartbeat_gateway import (
     until_ended,
 )
 from tests.support.jobs import Wanted, every, log_of, make
-from tests.unit.jobs.service_parts import Script, service
+from tests.unit.schedule.jobs.service_parts import Script, service
 
 BACK = timedelta(hours=1)
 

@@ -7,12 +7,12 @@ from datetime import datetime
 
 import pytest
 
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.control import Control, PairingApplicant
-from goclaw_py.ports.store import Notice, OutboxState, SeenChat
+from goclaw_py.operations.control import Control, PairingApplicant
+from goclaw_py.records import Notice, OutboxState, SeenChat
 from tests.support.stores import ANN, BOB, T0, A, Heard, World, at, inbox, pairing, say, until
 
 pytestmark = pytest.mark.real_time

@@ -8,10 +8,10 @@ from decimal import Decimal
 
 import pytest
 
+from goclaw_py.core.errors import BadUsageQuery
+from goclaw_py.core.run_events import Usage
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.errors import BadUsageQuery
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.runs.agent_loop import AgentResult
 from goclaw_py.runs.usage_report import Grouping, UsageQuery, Used
 from goclaw_py.testing.agents import Return, ScriptedAgent
 from goclaw_py.testing.clock import START

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from goclaw_py.core.errors import NotFound, NotRewindable
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.errors import NotFound, NotRewindable
-from goclaw_py.model.ids import SessionKey
-from goclaw_py.ports.control import SessionFork
+from goclaw_py.operations.control import SessionFork
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until

@@ -9,16 +9,16 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.ids import MAIN_LANE, LaneName, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.gateway.queries import session_named
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.errors import NoGateway, NotFound
-from goclaw_py.model.ids import MAIN_LANE, LaneName, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.operations.control import Control
+from goclaw_py.records import OutboxState
+from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryStore

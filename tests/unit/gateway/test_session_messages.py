@@ -10,15 +10,15 @@ from typing import Final
 
 import pytest
 
+from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
+from goclaw_py.core.ids import MAIN_AGENT, RunId
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.session_keys import child_session, job_session
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.jobs.models import Prompt
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
-from goclaw_py.model.ids import MAIN_AGENT, RunId
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.session_keys import child_session, job_session
-from goclaw_py.ports.agent import Role
-from goclaw_py.ports.jobs import JobDraft, Requester
+from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.runs.agent_loop import Role
+from goclaw_py.schedule.jobs.models import Prompt
+from goclaw_py.schedule.jobs.schedule import Every
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, echo
 from goclaw_py.testing.channel import RecordingChannel

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.tokens import BadToken, TokenExists, is_token
-from goclaw_py.model.web_links import secret_hash
+from goclaw_py.records.tokens import BadToken, TokenExists, is_token
 from goclaw_py.store.memory import MemoryStore
 from tests.unit.gateway.test_control_post import StoppedClock
 from tests.unit.web.fakes import NOW

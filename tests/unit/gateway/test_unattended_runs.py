@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.gateway.unattended_runs import LOOK_S
-from goclaw_py.jobs.execution_models import OccurrenceStatus
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.ports.agent import RunRequest
+from goclaw_py.runs.agent_loop import RunRequest
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.testing.agents import Block, Do, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 from tests.support.heartbeat_gateway import beating, until_ended

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
+from goclaw_py.core.errors import AlreadyInvited, NotFound
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.session_keys import chat_session
+from goclaw_py.core.web_links import LINK_LASTS, secret_hash
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.heartbeat.alert_targets import AlertTargetResolver
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat
-from goclaw_py.jobs.models import OPERATOR
-from goclaw_py.jobs.targets import owners_chat
-from goclaw_py.model.errors import AlreadyInvited, NotFound
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.session_keys import chat_session
-from goclaw_py.model.web_links import LINK_LASTS, secret_hash
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.web_guests import WebGuest
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.web_guests import WebGuest
+from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat
+from goclaw_py.schedule.jobs.models import OPERATOR
+from goclaw_py.schedule.jobs.targets import owners_chat
 from tests.support.stores import ANN, A, World, at, inbox
 from tests.unit.gateway.test_control_post import StoppedClock
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.chats.session_settings import ChatRules
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.messages import ChatReached, InboundMessage, PeerKind, Target
-from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.core.messages import ChatReached, InboundMessage, PeerKind, Target
+from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message
 from tests.support.why import Case, Cases, ask, check
-from tests.unit.chats.test_pairing import code_in
+from tests.unit.chat.access.test_pairing import code_in
 
 AT_ONCE = Ways(QueuePolicy(), QueuePolicy())
 GROUP = "-100200"

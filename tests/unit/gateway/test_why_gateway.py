@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.errors import AgentError, NotSent, Undeliverable
-from goclaw_py.model.explanation import Explanation
+from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
+from goclaw_py.operations.explanation import Explanation
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent

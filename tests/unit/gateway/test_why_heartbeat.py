@@ -9,14 +9,14 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.run_events import Usage
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.runs.agent_loop import AgentResult
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.testing.agents import Block, Fail, Return, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, a_process
 from tests.support.heartbeat_gateway import (

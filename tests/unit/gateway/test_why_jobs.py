@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.models import Job, JobState, Notify, TargetKind
-from goclaw_py.jobs.module import JobSetup
-from goclaw_py.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.model.errors import AgentError, ChatGone
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.ports.jobs import JobChange
+from goclaw_py.core.errors import AgentError, ChatGone
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.operations.jobs import JobChange
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.models import Job, JobState, Notify, TargetKind
+from goclaw_py.schedule.jobs.module import JobSetup
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.approvals import ApprovalRequest, Decision
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import (
+from goclaw_py.core.approvals import ApprovalRequest, Decision
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import (
     AgentError,
     ApprovalNeeded,
     ChatGone,
@@ -17,11 +17,11 @@ from goclaw_py.model.errors import (
     NotSent,
     RateLimited,
 )
-from goclaw_py.model.explanation import Explanation
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Trigger
-from goclaw_py.model.run_events import ToolStarted
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.run_events import ToolStarted
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase

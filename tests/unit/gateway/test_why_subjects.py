@@ -8,16 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.messages import PeerKind
-from goclaw_py.model.session_keys import DirectPolicy, GroupPolicy
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.session_keys import DirectPolicy, GroupPolicy
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of
 from tests.support.heartbeat_gateway import heartbeat_gateway
 from tests.support.jobs import IN_CHAT, Wanted, every, make
 from tests.support.why import ask
-from tests.unit.chats.test_pairing import code_in
+from tests.unit.chat.access.test_pairing import code_in
 
 QUIET = heartbeat_gateway(interval=None).heartbeats
 WAYS = Ways(QueuePolicy(), QueuePolicy(), groups=GroupPolicy.OPEN, heartbeats=QUIET)

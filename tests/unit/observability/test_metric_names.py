@@ -11,13 +11,13 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_families
 from prometheus_client.parser import text_string_to_metric_families as families
 
-from goclaw_py.heartbeat.models import HeartbeatRunStatus
-from goclaw_py.jobs.execution_models import OccurrenceStatus as JobStatus
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE
-from goclaw_py.model.metrics_port import Delivery
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import Usage
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE
+from goclaw_py.core.metrics import Delivery
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import Usage
 from goclaw_py.observability.prometheus import Metrics
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus as JobStatus
 from goclaw_py.scheduler.views import Backlog
 from tests.support.guides import ROOT
 from tests.unit.web.fakes import STATUS

@@ -10,12 +10,12 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import AgentError, NotSent, StoreUnavailable, Undeliverable
-from goclaw_py.model.ids import MAIN_AGENT
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.agent import AgentResult, Emit, ModelStep, RunRequest
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.core.errors import AgentError, NotSent, StoreUnavailable, Undeliverable
+from goclaw_py.core.ids import MAIN_AGENT
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import OutboxState
+from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel

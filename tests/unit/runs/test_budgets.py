@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
-from goclaw_py.model.errors import BudgetReached
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import NO_USAGE, TextDelta, Usage
-from goclaw_py.ports.agent import AgentResult, Emit, HistoryEntry, Role, RunRequest
-from goclaw_py.ports.agent import ModelStep as LoopStep
-from goclaw_py.ports.store import RunStore
+from goclaw_py.core.budget import NO_BUDGET, Budget, BudgetScope, Limit, Spent
+from goclaw_py.core.errors import BudgetReached
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import NO_USAGE, TextDelta, Usage
+from goclaw_py.records import RunStore
+from goclaw_py.runs.agent_loop import AgentResult, Emit, HistoryEntry, Role, RunRequest
+from goclaw_py.runs.agent_loop import ModelStep as LoopStep
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from goclaw_py.model.errors import AgentError, ToolFailed
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.agent import Emit, RunRequest
+from goclaw_py.core.errors import AgentError, ToolFailed
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.agents import Block, Do, Fail, Ignore, Say, ScriptedAgent, Step
 from tests.support.harness import a_process, here, session_of, until
 

@@ -12,10 +12,10 @@ from functools import partial
 import pytest
 
 from goclaw_py.agents.callable import CallableAgent
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.model.run_events import ToolEnded, ToolStarted
-from goclaw_py.ports.agent import Emit, RunRequest
-from goclaw_py.ports.store import StoredRun
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.run_events import ToolEnded, ToolStarted
+from goclaw_py.records import StoredRun
+from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, here, session_of, until

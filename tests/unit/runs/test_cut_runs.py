@@ -7,17 +7,17 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.delivery import texts
-from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
-from goclaw_py.jobs.models import Notify
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.errors import NotContinued
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import MOST_STORED
-from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.errors import NotContinued
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import MOST_STORED
+from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import Notify
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
 from tests.support.harness import Ways, a_process, here, message, until

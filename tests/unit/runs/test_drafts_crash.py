@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.delivery import texts
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import TextDelta
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import TextDelta
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream

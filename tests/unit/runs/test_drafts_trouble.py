@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     ChannelError,
     MaybeSent,
     MigrationError,
@@ -14,10 +14,10 @@ from goclaw_py.model.errors import (
     RateLimited,
     Undeliverable,
 )
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import TextDelta
-from goclaw_py.ports.store import Draft
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import TextDelta
+from goclaw_py.records import Draft
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream

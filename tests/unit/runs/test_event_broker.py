@@ -12,16 +12,16 @@ from typing import TypeVar
 
 import pytest
 
+from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.ids import MAIN_AGENT, MAIN_LANE, RunId
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.model.errors import NoGateway, NotFound
-from goclaw_py.model.ids import MAIN_AGENT, MAIN_LANE, RunId
-from goclaw_py.model.outcomes import Ending, Outcome, Reason, Trigger
-from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import Emit, ModelStep, RunRequest
-from goclaw_py.ports.store import NewRun
-from goclaw_py.runs.event_broker import KEPT_S, RunEventBroker
-from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
-from goclaw_py.runs.live_events import (
+from goclaw_py.records import NewRun
+from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
+from goclaw_py.runs.events.broker import KEPT_S, RunEventBroker
+from goclaw_py.runs.events.buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S
+from goclaw_py.runs.events.live import (
     LiveAsked,
     LiveEnded,
     LiveEvent,

@@ -1,4 +1,4 @@
-"""``goclaw_py.runs.event_buffer``: what is kept of the events of runs, and what goes."""
+"""``goclaw_py.runs.events.buffer``: what is kept of the events of runs, and what goes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.runs import event_buffer as live_ring
-from goclaw_py.runs.event_buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S, EventBuffer
-from goclaw_py.runs.live_events import LiveEnded, LiveRun, LiveStarted, LiveText, LiveTool, RunEvent
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.runs.events import buffer as live_ring
+from goclaw_py.runs.events.buffer import MOST_CHARS, MOST_EVENTS, PIECE_CHARS, TEXT_S, EventBuffer
+from goclaw_py.runs.events.live import LiveEnded, LiveRun, LiveStarted, LiveText, LiveTool, RunEvent
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.common.text import is_blank
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import (
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import (
     SELF,
     Attachment,
     FileKind,
@@ -24,6 +23,7 @@ from goclaw_py.model.messages import (
     Sender,
     Target,
 )
+from goclaw_py.core.text import is_blank
 from goclaw_py.runs import speakers
 from goclaw_py.runs.instructions import Instructions
 

@@ -9,10 +9,10 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Return, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until

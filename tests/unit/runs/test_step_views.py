@@ -12,8 +12,8 @@ from pydantic_ai.messages import (
     ToolCallPart,
 )
 
-from goclaw_py.model.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep, RunStep, TakenStep, ValueStep
 from goclaw_py.runs.step_views import StepKind, StepView, step_view
 
 USED = Usage(1, 10, 5)

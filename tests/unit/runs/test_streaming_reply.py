@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from goclaw_py.delivery import texts
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.messages import FileKind, OutFile, PeerKind
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.run_events import TextDelta, ToolEnded, ToolStarted
-from goclaw_py.ports.agent import AgentResult, Emit, RunRequest
-from goclaw_py.runs.streaming_reply import EDIT_EVERY_S, FIRST_AFTER_S
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.messages import FileKind, OutFile, PeerKind
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
+from goclaw_py.runs.replies.streaming import EDIT_EVERY_S, FIRST_AFTER_S
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import (
     Block,

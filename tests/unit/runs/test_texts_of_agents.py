@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunText, ToolEnded, ToolStarted
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import RunText, ToolEnded, ToolStarted
 from goclaw_py.testing.agents import Emitting, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, until

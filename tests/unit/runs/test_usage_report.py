@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from goclaw_py.model.errors import BadUsageQuery
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.run_events import Usage
+from goclaw_py.core.errors import BadUsageQuery
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.run_events import Usage
 from goclaw_py.runs.usage_report import (
     MAX_DAYS,
     NOTHING_USED,

@@ -7,15 +7,9 @@ from itertools import groupby
 
 import pytest
 
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import (
-    RunWaiting,
-    TextDelta,
-    ToolEnded,
-    ToolStarted,
-    Waiting,
-)
-from goclaw_py.ports.agent import AgentResult, Emit, LoopEvent, RequestSent, RunRequest
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import RunWaiting, TextDelta, ToolEnded, ToolStarted, Waiting
+from goclaw_py.runs.agent_loop import AgentResult, Emit, LoopEvent, RequestSent, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent, Step

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
-from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.effects import (
     Cancel,

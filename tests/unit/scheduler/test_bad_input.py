@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.ids import AgentName, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler.child_runs import NestingLimits
 from goclaw_py.scheduler.models import MAX_DEBOUNCE_S, Drop, LaneState, Mode, QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import DuplicateRequest, RunScheduler, UnknownLane

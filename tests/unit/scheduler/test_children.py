@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.child_runs import DEFAULT_NESTING, NestingLimits
 from goclaw_py.scheduler.views import RunState, WaitsFor
 from tests.unit.scheduler.shell import Shell, ask, one_slot, told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler.models import Mode, QueuePolicy
 from goclaw_py.scheduler.scheduler import DuplicateRequest
 from goclaw_py.scheduler.views import RunState

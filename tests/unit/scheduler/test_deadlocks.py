@@ -9,7 +9,7 @@ import random
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import Shell, ask, told

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.ids import RunId, SessionKey
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.scheduler.debounce import CUT_WINDOW_S, MAX_WINDOWS, Debouncer
 from goclaw_py.scheduler.models import Mode, QueuePolicy, Request
 from goclaw_py.scheduler.views import RunState

@@ -12,8 +12,8 @@ import pytest
 import uvloop
 
 from goclaw_py import Run, Scheduler
-from goclaw_py.model.ids import MAIN_LANE, RunId, SessionKey
-from goclaw_py.model.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.ids import MAIN_LANE, RunId, SessionKey
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.scheduler.dispatcher import Dispatcher, RunExited
 from goclaw_py.scheduler.models import Request
 from goclaw_py.scheduler.scheduler import RunScheduler

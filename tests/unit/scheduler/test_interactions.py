@@ -5,7 +5,7 @@ SPEC AGENT-3, LANE-4, QUEUE-5, QUEUE-8, QUEUE-10.
 
 from __future__ import annotations
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, INTERRUPT, INTERRUPT_GROUP, TYPING, Shell, told

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell, told

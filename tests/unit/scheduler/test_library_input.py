@@ -96,9 +96,9 @@ def test_the_scheduler_imports_nothing_else() -> None:
     assert {name.split(".")[1] for name in ours} == {"common", "model", "scheduler"}
     assert (
         not {
-            "goclaw_py.jobs.cron.expression",
-            "goclaw_py.jobs.models",
-            "goclaw_py.common.timezones",
+            "goclaw_py.schedule.cron.expression",
+            "goclaw_py.schedule.jobs.models",
+            "goclaw_py.core.time.zones",
         }
         & ours
     )

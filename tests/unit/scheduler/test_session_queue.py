@@ -7,15 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop
 from goclaw_py.scheduler.views import RunState
-from tests.unit.scheduler.shell import (
-    INTERRUPT,
-    Shell,
-    small,
-    told,
-)
+from tests.unit.scheduler.shell import INTERRUPT, Shell, small, told
 
 DROPPED = (Outcome.DROPPED, Reason.NEWER_MESSAGE)
 

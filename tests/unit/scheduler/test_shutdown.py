@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.outcomes import Outcome, Reason
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell, told
 
 INTERRUPTED = (Outcome.INTERRUPTED, Reason.SHUTDOWN)

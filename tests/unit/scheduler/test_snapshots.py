@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.common.histogram import BOUNDS_S
-from goclaw_py.model.ids import MAIN_LANE, LaneName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.containers import BOUNDS_S
+from goclaw_py.core.ids import MAIN_LANE, LaneName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.scheduler.models import QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.snapshots import MAX_NAMED, MAX_WARNINGS, in_line, lane_uses, slow_waits

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.debounce import RestartLimit
 from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy, Request
 from goclaw_py.scheduler.views import RunState

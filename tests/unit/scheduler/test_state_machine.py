@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.ids import LaneName, RunId, SessionKey
+from goclaw_py.core.ids import LaneName, RunId, SessionKey
 from goclaw_py.scheduler.models import LaneState, Request
 from goclaw_py.scheduler.state_machine import RequestStateMachine
 from goclaw_py.scheduler.states import TRANSITIONS, IllegalTransition

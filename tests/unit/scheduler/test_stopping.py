@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.model.ids import LaneName
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.ids import LaneName
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell

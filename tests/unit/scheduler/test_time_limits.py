@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.timer_heap import Timers
 from goclaw_py.scheduler.views import RunState
 from tests.unit.scheduler.shell import GROUP, TYPING, Shell

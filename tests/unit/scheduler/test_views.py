@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.scheduler.models import Drop, QueuePolicy
 from goclaw_py.scheduler.texts import policy, waits_for, why
 from goclaw_py.scheduler.views import WaitsFor

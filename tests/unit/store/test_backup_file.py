@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goclaw_py.model.errors import BackupError
+from goclaw_py.core.errors import BackupError
 from goclaw_py.store.backup import writing
 from goclaw_py.store.backup.manifest import HEADER, MANIFEST, Applied, Manifest, read_manifest
 from goclaw_py.store.backup.reading import ArchiveReader, MemberKind, open_archive

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.store.postgres.pool import Pool
 
 

@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
-from goclaw_py.delivery.rate_limit import RateLimit
-from goclaw_py.model.errors import ChannelRefused, MaybeSent, NotSent, StoreUnavailable
-from goclaw_py.model.messages import (
+from goclaw_py.chat.channel import Channel, Hook, InboundHandler, WebAnswer, WebRequest
+from goclaw_py.chat.outbound.rate_limit import RateLimit
+from goclaw_py.core.errors import ChannelRefused, MaybeSent, NotSent, StoreUnavailable
+from goclaw_py.core.messages import (
     Attachment,
     Inbound,
     InboundMessage,
@@ -19,8 +20,7 @@ from goclaw_py.model.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.model.run_events import RunSignal, RunStarted
-from goclaw_py.ports.channel import Channel, Hook, InboundHandler, WebAnswer, WebRequest
+from goclaw_py.core.run_events import RunSignal, RunStarted
 from goclaw_py.testing.channel import RecordingChannel
 
 Change = Callable[[InboundMessage], InboundMessage]

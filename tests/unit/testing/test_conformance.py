@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.errors import NotSent
-from goclaw_py.model.messages import OutboundMessage, Target
+from goclaw_py.core.errors import NotSent
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.conformance import CHECKS, Check, NotKept, Rig, SeenMessage, checks_for
 from goclaw_py.testing.conformance.check import add, check

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
-from goclaw_py.model.approvals import (
+from goclaw_py.core.approvals import (
     Approval,
     ApprovalContext,
     ApprovalRequest,
@@ -16,9 +16,9 @@ from goclaw_py.model.approvals import (
     Decision,
     ToolGrant,
 )
-from goclaw_py.model.errors import ApprovalClosed, NotFound, WrongDecision
-from goclaw_py.model.ids import AgentName, ApprovalId, SessionKey
-from goclaw_py.model.pagination import Cursor
+from goclaw_py.core.errors import ApprovalClosed, NotFound, WrongDecision
+from goclaw_py.core.ids import AgentName, ApprovalId, SessionKey
+from goclaw_py.core.pagination import Cursor
 from tests.unit.web.fake_post import AT, FOOL, KEY, RUN, TOPIC, behind
 from tests.unit.web.fake_usage import FakeUsage
 

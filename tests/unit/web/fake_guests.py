@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import AlreadyInvited, NotFound
-from goclaw_py.model.tokens import BadToken, TokenExists, is_token_name
-from goclaw_py.model.web_links import NAME_RULE, is_guest_name
-from goclaw_py.ports.store import ALL_ENTRIES, AuditEntry, AuditFilter, SignIn, Token
-from goclaw_py.ports.web_guests import NewToken, WebGuest, WebInvitation
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import AlreadyInvited, NotFound
+from goclaw_py.core.web_links import NAME_RULE, is_guest_name
+from goclaw_py.operations.web_guests import NewToken, WebGuest, WebInvitation
+from goclaw_py.records import ALL_ENTRIES, AuditEntry, AuditFilter, SignIn, Token
+from goclaw_py.records.tokens import BadToken, TokenExists, is_token_name
 from tests.unit.web.fake_approvals import FakeApprovals
 from tests.unit.web.fake_post import AT
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from goclaw_py.observability.readiness import Readiness, Vitals, judge
-from goclaw_py.ports.health import Exposition
+from goclaw_py.operations.health import Exposition
 
 
 class FakeHealth:

@@ -9,10 +9,24 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from goclaw_py.heartbeat.active_hours import ActiveHours
-from goclaw_py.heartbeat.checklist.checklist import Checklist, parse
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.errors import (
+    BadChecklist,
+    ChecklistChanged,
+    HeartbeatError,
+    TooManyEvents,
+    UnknownAgent,
+)
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId, RunId
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_events import Usage
+from goclaw_py.core.targets import Route
+from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.models import (
     EVENT_CHARS,
     MAX_EVENTS,
     Heartbeat,
@@ -21,21 +35,7 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.model.errors import (
-    BadChecklist,
-    ChecklistChanged,
-    HeartbeatError,
-    TooManyEvents,
-    UnknownAgent,
-)
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.routes import Route
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 from tests.unit.web.fake_post import behind
 
 AT = datetime(2026, 3, 3, 8, 0, tzinfo=UTC)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from goclaw_py.jobs.creation import JobCreationRules
-from goclaw_py.jobs.models import Job
-from goclaw_py.jobs.policy import DEFAULT_PROFILE, Profile
-from goclaw_py.jobs.service import GatewayJobService
-from goclaw_py.model.ids import OccurrenceId, RunId
-from goclaw_py.ports.jobs import RunNow, StartedNow
+from goclaw_py.core.ids import OccurrenceId, RunId
+from goclaw_py.operations.jobs import RunNow, StartedNow
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.models import Job
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile
+from goclaw_py.schedule.jobs.service import GatewayJobService
 from goclaw_py.store.memory import MemoryStore
 
 FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)

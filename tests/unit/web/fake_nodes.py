@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from goclaw_py.core.ids import NodeId
 from goclaw_py.gateway.queries import only
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.control import NodesView
-from goclaw_py.ports.store import Node, NodeState
+from goclaw_py.operations.control import NodesView
+from goclaw_py.records import Node, NodeState
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SETTINGS = {"lanes": "0a1b2c3d4e5f"}

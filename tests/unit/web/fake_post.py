@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Protocol, TypeVar
 
-from goclaw_py.model.display_names import KnownNames, display_name
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.messages import (
+from goclaw_py.core.display_names import KnownNames, display_name
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.messages import (
     Attachment,
     Button,
     FileKind,
@@ -25,10 +25,10 @@ from goclaw_py.model.messages import (
     Sender,
     Target,
 )
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.control import MessageCounts
-from goclaw_py.ports.store import (
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.operations.control import MessageCounts
+from goclaw_py.records import (
     ALL_MESSAGES,
     Chat,
     DeadLetter,

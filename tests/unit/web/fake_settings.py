@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from goclaw_py.model.errors import GoclawError
-from goclaw_py.ports.settings import (
+from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.settings import (
     MASK,
     EditableSetting,
     OriginKind,
@@ -14,7 +14,7 @@ from goclaw_py.ports.settings import (
     SettingChange,
     SettingsView,
 )
-from goclaw_py.ports.store import SettingEdit
+from goclaw_py.records import SettingEdit
 from tests.unit.web.fake_post import AT
 
 EVIL = "<img src=x onerror='window.__hit=7'>\x1b[2J"

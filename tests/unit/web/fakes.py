@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from goclaw_py.common.histogram import Histogram, HistogramView
-from goclaw_py.model.errors import (
+from goclaw_py import records as store
+from goclaw_py.core.containers import Histogram, HistogramView
+from goclaw_py.core.errors import (
     NoGateway,
     NotAChat,
     NotFound,
@@ -17,15 +18,12 @@ from goclaw_py.model.errors import (
     SessionBusy,
     StoreUnavailable,
 )
-from goclaw_py.model.explanation import Cure, Explanation, ExplanationStep, Subject, SubjectKind
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
-from goclaw_py.model.outcomes import Outcome, Reason, Trigger
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports import store
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import (
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.outcomes import Outcome, Reason, Trigger
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_events import Usage
+from goclaw_py.operations.control import (
     NodesView,
     PairingApplicant,
     QueueView,
@@ -34,9 +32,17 @@ from goclaw_py.ports.control import (
     SessionFork,
     Submitted,
 )
-from goclaw_py.ports.heartbeat import HeartbeatService
-from goclaw_py.ports.jobs import JobService
-from goclaw_py.runs import live_events as live
+from goclaw_py.operations.explanation import (
+    Cure,
+    Explanation,
+    ExplanationStep,
+    Subject,
+    SubjectKind,
+)
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
+from goclaw_py.runs.events import live
 from goclaw_py.runs.step_views import RunReplay, StepKind, StepView
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy

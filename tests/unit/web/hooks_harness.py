@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
+from goclaw_py.chat.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web.hooks import HookApp
 from goclaw_py.web.server import HttpServer
 from goclaw_py.web.sockets import listen_unix, short_path

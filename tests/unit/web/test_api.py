@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     GoclawError,
     NodeSilent,
     NoGateway,
@@ -18,10 +18,10 @@ from goclaw_py.model.errors import (
     NotRewindable,
     StoreUnavailable,
 )
-from goclaw_py.model.ids import AgentName, LaneName, SessionKey
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.control import NodesView, SessionFork
-from goclaw_py.ports.store import ALL_RUNS, OutboxState, RunFilter, Standing
+from goclaw_py.core.ids import AgentName, LaneName, SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.operations.control import NodesView, SessionFork
+from goclaw_py.records import ALL_RUNS, OutboxState, RunFilter, Standing
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, Refused

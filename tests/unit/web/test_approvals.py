@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.errors import ApprovalClosed, NotFound
-from goclaw_py.model.ids import AgentName
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.errors import ApprovalClosed, NotFound
+from goclaw_py.core.ids import AgentName
 from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_approvals import ANSWERED, GRANT, IN_SESSION, PAY, WIPE
 from tests.unit.web.fake_post import KEY

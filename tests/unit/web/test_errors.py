@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model import errors
+from goclaw_py.core import errors
 from goclaw_py.web.api.error_json import Refused, error_json, error_of
 from goclaw_py.web.api.wire import dump
 

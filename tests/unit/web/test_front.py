@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, closing
 import httpx
 import pytest
 
-from goclaw_py.ports.channel import Hook, WebAnswer, WebRequest
+from goclaw_py.chat.channel import Hook, WebAnswer, WebRequest
 from goclaw_py.web.api.routes import closing_of
 from goclaw_py.web.front import WebAccess, tcp_server
 from goclaw_py.web.tcp import listen_tcp, url_of

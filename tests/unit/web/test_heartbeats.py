@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 
 from goclaw_py.cli.client.calls import Params
 from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
-from goclaw_py.heartbeat.decisions import HeartbeatPolicy, LastChat, NoTarget
-from goclaw_py.heartbeat.models import HeartbeatRunStatus, Skip
-from goclaw_py.heartbeat.status_texts import why
-from goclaw_py.heartbeat.views import DryRunReport, HeartbeatView
-from goclaw_py.model import errors
-from goclaw_py.model.budget import Budget
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.model.routes import Route
-from goclaw_py.ports.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.core import errors
+from goclaw_py.core.budget import Budget
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.targets import Route
+from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, NoTarget
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.status_texts import why
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
 from goclaw_py.web.api.heartbeat_json import HeartbeatAnswer, answer_of
 from goclaw_py.web.api.wire import dump, read
 from tests.unit.web import fake_heartbeats as fake

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.ports.channel import Hook, PlainChannel, WebAnswer, WebRequest
+from goclaw_py.chat.channel import Hook, PlainChannel, WebAnswer, WebRequest
 from goclaw_py.web import server as web_server
 from goclaw_py.web.hooks import HookConflict, collect_hooks
 from tests.unit.web.hooks_harness import GOOD, Client, Server, Sink, hook, serving, until

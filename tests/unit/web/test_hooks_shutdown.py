@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.ports.channel import Hook
+from goclaw_py.chat.channel import Hook
 from goclaw_py.web.hooks import BODY_S
 from goclaw_py.web.server import GRACE_S
 from tests.unit.web.hooks_harness import GOOD, Server, Sink, hook, until

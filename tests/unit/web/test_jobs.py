@@ -16,16 +16,23 @@ from hypothesis import strategies as st
 from goclaw_py.cli.client.calls import asker_params
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.cli.client.jobs import RemoteJobService
-from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
-from goclaw_py.jobs.models import FixedMessage, JobState, Notify, Program, Prompt, TargetKind
-from goclaw_py.jobs.policy import PROFILES
-from goclaw_py.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.model import errors
-from goclaw_py.model.ids import AgentName, Owner
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.model.owners import Maker, owner_of
-from goclaw_py.ports.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core import errors
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.targets import Maker, owner_of
+from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Requester, RunNow
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import (
+    FixedMessage,
+    JobState,
+    Notify,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.schedule.jobs.policy import PROFILES
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.web.api.job_json import (
     ChangeBody,
     DraftBody,

@@ -9,8 +9,8 @@ from typing import Any, get_args
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import NoGateway, NotFound
-from goclaw_py.runs.live_events import LiveEvent, LiveText
+from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.runs.events.live import LiveEvent, LiveText
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import Refused
 from tests.support.apps import lend_api

@@ -9,14 +9,14 @@ from urllib.parse import quote
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.jobs.models import Prompt
-from goclaw_py.jobs.schedule import Every
-from goclaw_py.model.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
-from goclaw_py.model.ids import JobId, SessionKey
-from goclaw_py.model.session_keys import job_session
-from goclaw_py.ports.control import Submitted
-from goclaw_py.ports.jobs import JobDraft, Requester
-from goclaw_py.ports.store import Session
+from goclaw_py.core.errors import NoGateway, NotAChat, NotFound, SessionBusy, StoreUnavailable
+from goclaw_py.core.ids import JobId, SessionKey
+from goclaw_py.core.session_keys import job_session
+from goclaw_py.operations.control import Submitted
+from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.records import Session
+from goclaw_py.schedule.jobs.models import Prompt
+from goclaw_py.schedule.jobs.schedule import Every
 from tests.unit.web import fakes
 from tests.unit.web.harness import Api, Gateway
 

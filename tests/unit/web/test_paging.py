@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.records import OutboxState
 from tests.unit.web import fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api, Gateway

@@ -11,7 +11,10 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.jobs.models import (
+from goclaw_py.core.ids import Owner
+from goclaw_py.core.messages import Target
+from goclaw_py.operations.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.schedule.jobs.models import (
     FixedMessage,
     Job,
     JobState,
@@ -21,11 +24,8 @@ from goclaw_py.jobs.models import (
     Prompt,
     TargetKind,
 )
-from goclaw_py.jobs.policy import PROFILES
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.ids import Owner
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.jobs import JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.schedule.jobs.policy import PROFILES
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from goclaw_py.web.caco.texts import least_interval
 from goclaw_py.web.caco.wire import view_of
 from tests.support.apps import lend_api

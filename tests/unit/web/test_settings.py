@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from goclaw_py.model.errors import GoclawError, SettingChanged, SettingError
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.settings import MASK, OriginKind, Setting, SettingsView
-from goclaw_py.ports.store import LastActivity, OutboxRow, OutboxState
+from goclaw_py.core.errors import GoclawError, SettingChanged, SettingError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.operations.settings import MASK, OriginKind, Setting, SettingsView
+from goclaw_py.records import LastActivity, OutboxRow, OutboxState
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from tests.support.apps import lend_api
 from tests.unit.web import fakes

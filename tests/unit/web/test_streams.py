@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import NoGateway, StoreUnavailable, UnknownAgent
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import Button, FileKind, OutFile
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.errors import NoGateway, StoreUnavailable, UnknownAgent
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import Button, FileKind, OutFile
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,
@@ -21,7 +21,7 @@ from goclaw_py.model.run_events import (
     RunText,
     RunWaiting,
 )
-from goclaw_py.ports.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
+from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage, UploadedFile
 from goclaw_py.web.api import streams, wire
 from goclaw_py.web.api.error_json import Refused
 from goclaw_py.web.sockets import listen_unix, short_path

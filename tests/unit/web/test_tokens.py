@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.actors import AccessRole
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.tokens import BadToken, TokenExists
+from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.errors import NotFound
+from goclaw_py.records.tokens import BadToken, TokenExists
 from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_guests import EXPIRED, GRAFANA, SECRET
 from tests.unit.web.harness import Api

@@ -8,7 +8,7 @@ from datetime import date
 import pytest
 
 from goclaw_py.cli.client.control import RemoteControl
-from goclaw_py.model.errors import BadUsageQuery
+from goclaw_py.core.errors import BadUsageQuery
 from goclaw_py.runs.usage_report import MAX_DAYS, Grouping, UsageQuery, UsageReport, UsageRow, Used
 from goclaw_py.web.api import wire
 from tests.unit.web import fake_usage

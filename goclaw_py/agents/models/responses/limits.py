@@ -14,7 +14,7 @@ from typing import Final
 
 import httpx2
 
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 
 MOST_BYTES: Final = 128 * 2**20
 """The size of a streamed response: some servers need 400 bytes for each token."""

@@ -40,7 +40,7 @@ from goclaw_py.agents.models.responses.limits import (
     decoded,
 )
 from goclaw_py.agents.models.scrub import scrub
-from goclaw_py.common.storable import storable_json
+from goclaw_py.core.storable import storable_json
 
 _log = logging.getLogger(__name__)
 

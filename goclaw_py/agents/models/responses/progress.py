@@ -19,7 +19,7 @@ from pydantic_ai.messages import (
 )
 
 from goclaw_py.agents.models.responses.limits import ResponseTooLong
-from goclaw_py.model.errors import AgentError
+from goclaw_py.core.errors import AgentError
 
 MOST_CHARS: Final = 1_000_000
 """The length of a response: its text, its thoughts and the arguments of its calls together."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.store import LaneGrant, LaneShare, Notice
+from goclaw_py.core.ids import NodeId
+from goclaw_py.records import LaneGrant, LaneShare, Notice
 from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import MemoryPart
 

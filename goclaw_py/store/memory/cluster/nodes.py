@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
-from goclaw_py.model.ids import NodeId, OccurrenceId, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
+from goclaw_py.core.ids import NodeId, OccurrenceId, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.store import rules
 from goclaw_py.store.memory.claims import release_claims
 from goclaw_py.store.memory.cluster.tables import LeaseRecord

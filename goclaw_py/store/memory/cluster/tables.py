@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from goclaw_py.model.ids import LaneName, NodeId
-from goclaw_py.ports.store import NodeCall
+from goclaw_py.core.ids import LaneName, NodeId
+from goclaw_py.records import NodeCall
 
 
 @dataclass(slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import RunEnd
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import RunEnd
 from goclaw_py.store import job_rules, rules
 from goclaw_py.store.memory.tables import MemoryDatabase, RunRow, SessionRecord
 

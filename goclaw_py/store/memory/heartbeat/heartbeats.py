@@ -7,7 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.errors import Fenced, TooManyEvents, UnknownAgent
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import InboxKind, Notice, OutboxState
+from goclaw_py.schedule.heartbeat.models import (
     MAX_EVENTS,
     Heartbeat,
     HeartbeatClaim,
@@ -19,13 +26,6 @@ from goclaw_py.heartbeat.models import (
     PreconditionQuery,
     Undelivered,
 )
-from goclaw_py.model.errors import Fenced, TooManyEvents, UnknownAgent
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import InboxKind, Notice, OutboxState
 from goclaw_py.store import heartbeat_rules, rules
 from goclaw_py.store.memory.claims import check_holder, end_heartbeat_run, give_back
 from goclaw_py.store.memory.heartbeat.tables import manual

@@ -8,7 +8,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import NewRun
+from goclaw_py.schedule.heartbeat.models import (
     Heartbeat,
     HeartbeatClaim,
     HeartbeatEvent,
@@ -16,11 +21,6 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRunEnd,
     HeartbeatRunStatus,
 )
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import NewRun
 from goclaw_py.store import heartbeat_rules
 
 Key = TypeVar("Key")

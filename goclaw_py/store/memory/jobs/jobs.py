@@ -10,7 +10,14 @@ from decimal import Decimal
 from itertools import islice
 from math import ceil
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.run_steps import ResponseStep
+from goclaw_py.records import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
+from goclaw_py.schedule.jobs.execution_models import (
     ENDED_BADLY,
     UNTOLD,
     JobStats,
@@ -21,22 +28,8 @@ from goclaw_py.jobs.execution_models import (
     UnreportedOccurrence,
     Why,
 )
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.jobs.schedule import At, Every, schedule_json
-from goclaw_py.model.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
-from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.pagination import FOUND, Cursor
-from goclaw_py.model.run_steps import ResponseStep
-from goclaw_py.ports.store import (
-    AHEAD_AT_ONCE,
-    MOST_COUNTED,
-    JobPage,
-    JobQuery,
-    Notice,
-    OutboxState,
-)
+from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.schedule import At, Every, schedule_json
 from goclaw_py.store import job_reading, job_rules, rules
 from goclaw_py.store.memory.approvals import stop_questions
 from goclaw_py.store.memory.claims import check_holder, end_left, end_occurrence, let_go

@@ -8,7 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.records import NewRun
+from goclaw_py.schedule.jobs.execution_models import (
     UNTOLD,
     LoggedOccurrence,
     OccurrenceClaim,
@@ -16,10 +18,8 @@ from goclaw_py.jobs.execution_models import (
     OccurrenceStatus,
     Why,
 )
-from goclaw_py.jobs.job_json import job_json
-from goclaw_py.jobs.models import FixedMessage, Job, JobState
-from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.ports.store import NewRun
+from goclaw_py.schedule.jobs.job_json import job_json
+from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState
 from goclaw_py.store import job_rules
 
 _Moment = tuple[JobId, datetime]

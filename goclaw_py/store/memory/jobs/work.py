@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState
+from goclaw_py.core.ids import JobId
+from goclaw_py.records.work import NewWork, StoredWorkItem, WorkState
 from goclaw_py.store.memory.tables import MemoryPart
 from goclaw_py.store.text import storable
 

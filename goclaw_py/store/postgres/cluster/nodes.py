@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import InterruptedRun, Node, NodeState, Notice, RecoveryReport, Renewed
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.claims import release_claims

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.model.ids import AgentName, NodeId, SessionKey
-from goclaw_py.model.messages import Target
+from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.messages import Target
 from goclaw_py.store import job_rules, rules
 from goclaw_py.store.postgres.jobs import rows
 from goclaw_py.store.postgres.pool import Connection, Row

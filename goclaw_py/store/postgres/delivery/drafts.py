@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.errors import RunNotStarted
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.messages import LostDraft, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import Draft
+from goclaw_py.core.errors import RunNotStarted
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.messages import LostDraft, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import Draft
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart, enqueue

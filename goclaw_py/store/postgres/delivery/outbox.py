@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import NamedTuple
 
-from goclaw_py.model.errors import Fenced, StoreError
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.store import (
+from goclaw_py.core.errors import Fenced, StoreError
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.records import (
     ALL_MESSAGES,
     ChatsDue,
     MessageFilter,

@@ -6,7 +6,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.errors import Fenced, StoreError, TooManyEvents, UnknownAgent
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import Notice, OutboxState
+from goclaw_py.schedule.heartbeat.models import (
     MAX_EVENTS,
     WAKES_APART,
     Heartbeat,
@@ -18,13 +25,6 @@ from goclaw_py.heartbeat.models import (
     PreconditionQuery,
     Undelivered,
 )
-from goclaw_py.model.errors import Fenced, StoreError, TooManyEvents, UnknownAgent
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import Notice, OutboxState
 from goclaw_py.store import heartbeat_rules, rules
 from goclaw_py.store.postgres.claims import (
     ClaimEnding,

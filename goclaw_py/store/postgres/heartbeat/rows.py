@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId, RunId
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import OutboxState
+from goclaw_py.schedule.heartbeat.models import (
     Heartbeat,
     HeartbeatClaim,
     HeartbeatEvent,
@@ -16,10 +20,6 @@ from goclaw_py.heartbeat.models import (
     Skip,
     Undelivered,
 )
-from goclaw_py.model.ids import AgentName, HeartbeatRunId, NodeId, RunId
-from goclaw_py.model.outcomes import HeartbeatRunKind
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import OutboxState
 from goclaw_py.store import heartbeat_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages.message_json import outbound

@@ -6,7 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.errors import Fenced, SlugTaken, StoreError, TooManyJobs, UnknownJob
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.records import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, Notice
+from goclaw_py.schedule.jobs.execution_models import (
     JobStats,
     LoggedOccurrence,
     OccurrenceClaim,
@@ -14,12 +19,7 @@ from goclaw_py.jobs.execution_models import (
     OccurrenceStatus,
     UnreportedOccurrence,
 )
-from goclaw_py.jobs.models import Job, JobState
-from goclaw_py.model.errors import Fenced, SlugTaken, StoreError, TooManyJobs, UnknownJob
-from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.ports.store import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, Notice
+from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.store import job_rules, rules
 from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres.claims import (

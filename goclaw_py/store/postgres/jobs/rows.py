@@ -8,7 +8,12 @@ from datetime import datetime
 
 import orjson
 
-from goclaw_py.jobs.execution_models import (
+from goclaw_py.core.errors import BadJob
+from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.targets import Maker
+from goclaw_py.records import OutboxState
+from goclaw_py.schedule.jobs.execution_models import (
     JobStats,
     LoggedOccurrence,
     OccurrenceClaim,
@@ -17,14 +22,9 @@ from goclaw_py.jobs.execution_models import (
     UnreportedOccurrence,
     Why,
 )
-from goclaw_py.jobs.job_json import chained_in, job_json, stored_spec
-from goclaw_py.jobs.models import Job, JobSpec, JobState
-from goclaw_py.jobs.schedule import schedule_json
-from goclaw_py.model.errors import BadJob
-from goclaw_py.model.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.owners import Maker
-from goclaw_py.ports.store import OutboxState
+from goclaw_py.schedule.jobs.job_json import chained_in, job_json, stored_spec
+from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState
+from goclaw_py.schedule.jobs.schedule import schedule_json
 from goclaw_py.store import job_reading, job_rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages import message_json

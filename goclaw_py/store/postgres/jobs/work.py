@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.ids import JobId
-from goclaw_py.ports.store.work import NewWork, StoredWorkItem, WorkState
+from goclaw_py.core.ids import JobId
+from goclaw_py.records.work import NewWork, StoredWorkItem, WorkState
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.sql import queries

@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import orjson
 
-from goclaw_py.model.ids import NodeId, SessionKey
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import NodeId, SessionKey
+from goclaw_py.records import (
     AcceptedMessages,
     InboxKind,
     InboxRow,

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.pairing_codes import AccessVerdict, about_request
-from goclaw_py.ports.store import Notice, Person
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.records import Notice, Person
+from goclaw_py.records.people import AccessVerdict, about_request
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages.accept import enter

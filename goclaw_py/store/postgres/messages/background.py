@@ -8,9 +8,9 @@ from datetime import datetime
 
 import orjson
 
-from goclaw_py.model.ids import RunId, SessionKey
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.ports.store import Unmentioned, UnmentionedRow
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.records import Unmentioned, UnmentionedRow
 from goclaw_py.store.postgres.messages.message_json import amendment, inbound, prepared
 from goclaw_py.store.postgres.part import PostgresPart
 from goclaw_py.store.postgres.pool import Row

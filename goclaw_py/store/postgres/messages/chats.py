@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import OutboundMessage, PeerKind, Target, TopicState
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import AccessVerdict
-from goclaw_py.ports.store import Chat, LastActivity, Notice, Place, SeenChat, Topic
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.records import Chat, LastActivity, Notice, Place, SeenChat, Topic
+from goclaw_py.records.people import AccessVerdict
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.cluster.transfers import move
 from goclaw_py.store.postgres.messages import access_requests

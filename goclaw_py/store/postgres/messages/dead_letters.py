@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import InboundMessage
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import (
     ALL_MESSAGES,
     DeadLetter,
     InboxKind,

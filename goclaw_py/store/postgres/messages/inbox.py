@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from functools import partial
 from operator import attrgetter
 
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.records import (
     AcceptedMessages,
     InboxRow,
     NewInbox,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from goclaw_py.model.messages import OutboundMessage
-from goclaw_py.ports.store import Incident
+from goclaw_py.core.messages import OutboundMessage
+from goclaw_py.records import Incident
 from goclaw_py.store.postgres.part import PostgresPart, enqueue
 from goclaw_py.store.sql import queries
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from goclaw_py.model.actors import AccessRole, Actor, ActorKind
-from goclaw_py.model.ids import HeartbeatRunId, OccurrenceId, RunId
-from goclaw_py.model.messages import (
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.ids import HeartbeatRunId, OccurrenceId, RunId
+from goclaw_py.core.messages import (
     AMENDED,
     Attachment,
     Button,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import JobId
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import Notice, SeenName
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import JobId
+from goclaw_py.core.messages import Target
+from goclaw_py.records import Notice, SeenName
 from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries
 from goclaw_py.store.text import storable

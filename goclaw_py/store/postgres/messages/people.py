@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.pairing_codes import AccessVerdict
-from goclaw_py.ports.store import Notice, PairingRequest, Person, Place
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.records import Notice, PairingRequest, Person, Place
+from goclaw_py.records.people import AccessVerdict
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages import access_requests
 from goclaw_py.store.postgres.pages import place

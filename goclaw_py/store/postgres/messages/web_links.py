@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.web_links import WEB_PLACE
-from goclaw_py.ports.store import Notice, WebLink
+from goclaw_py.core.web_links import WEB_PLACE
+from goclaw_py.records import Notice, WebLink
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart, notify
 from goclaw_py.store.sql import queries

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import orjson
 
-from goclaw_py.model.approvals import (
+from goclaw_py.core.approvals import (
     NO_CONTEXT,
     Approval,
     ApprovalContext,
@@ -19,12 +19,12 @@ from goclaw_py.model.approvals import (
     ToolGrant,
     about_approval,
 )
-from goclaw_py.model.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import stop_reason
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_steps import DecisionStep
-from goclaw_py.ports.store import Notice, RunEnd
+from goclaw_py.core.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import stop_reason
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_steps import DecisionStep
+from goclaw_py.records import Notice, RunEnd
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken

@@ -8,12 +8,12 @@ from functools import reduce
 
 import orjson
 
-from goclaw_py.model.errors import Fenced, LeaseExpired, StoreUnavailable
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import LostDraft
-from goclaw_py.model.run_events import NO_USAGE, Usage
-from goclaw_py.model.run_steps import RunStep
-from goclaw_py.ports.store import NewRun, RunStartResult, ToolCall
+from goclaw_py.core.errors import Fenced, LeaseExpired, StoreUnavailable
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import LostDraft
+from goclaw_py.core.run_events import NO_USAGE, Usage
+from goclaw_py.core.run_steps import RunStep
+from goclaw_py.records import NewRun, RunStartResult, ToolCall
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import claim

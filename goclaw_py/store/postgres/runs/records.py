@@ -6,11 +6,11 @@ from datetime import datetime
 
 import orjson
 
-from goclaw_py.model.ids import AgentName, RunId, SessionKey
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import (
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import (
     ALL_RUNS,
     ALL_SESSIONS,
     MOST_RUNS_COUNTED,

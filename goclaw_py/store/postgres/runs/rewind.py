@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from goclaw_py.model.ids import NodeId, RunId, SessionKey
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.ports.store import LastTurn, RunBasis, StoredStep
+from goclaw_py.core.ids import NodeId, RunId, SessionKey
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import LastTurn, RunBasis, StoredStep
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart, enqueue

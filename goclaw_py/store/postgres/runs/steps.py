@@ -8,11 +8,11 @@ from typing import Any
 
 import orjson
 
-from goclaw_py.common.storable import storable_json
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.run_events import ToolEnded, ToolStarted, Usage
-from goclaw_py.model.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
+from goclaw_py.core.storable import storable_json
 from goclaw_py.store.postgres.pool import Row
 from goclaw_py.store.text import storable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import date, timedelta
 
-from goclaw_py.model.outcomes import FAILURES
+from goclaw_py.core.outcomes import FAILURES
 from goclaw_py.runs.usage_report import (
     MAX_GROUPS,
     NOTHING_USED,

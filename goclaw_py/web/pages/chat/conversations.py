@@ -17,20 +17,20 @@ from typing import Final
 
 from starlette.exceptions import HTTPException
 
-from goclaw_py.model.errors import NotFound
-from goclaw_py.model.ids import MAIN_AGENT, AgentName, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
-from goclaw_py.model.web_links import (
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.ids import MAIN_AGENT, AgentName, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import DEFAULT_ACCOUNT, FIRST_CHAT, chat_of, is_chat_name
+from goclaw_py.core.web_links import (
     FIRST_CONVERSATION,
     WEB,
     WEB_PLACE,
     chat_of_guest,
     conversation_of,
 )
-from goclaw_py.ports.control import Control
-from goclaw_py.ports.store import Session
-from goclaw_py.ports.terminals import Uploads
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.terminals import Uploads
+from goclaw_py.records import Session
 from goclaw_py.web.pages.rendering import Read
 
 LISTED: Final = 100

@@ -15,13 +15,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from goclaw_py.common.rasters import HEAD_BYTES, raster_type
-from goclaw_py.model.errors import BadUpload, NotFound, UploadTooLarge
-from goclaw_py.model.messages import FileKind, OutFile
-from goclaw_py.ports.control import RunRecord
+from goclaw_py.chat.rasters import HEAD_BYTES, raster_type
+from goclaw_py.core.errors import BadUpload, NotFound, UploadTooLarge
+from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.workspace.files import Workspace, WorkspaceError
+from goclaw_py.operations.control import RunRecord
 from goclaw_py.web.pages.chat.conversations import Conversations
 from goclaw_py.web.pages.services import PageServices
-from goclaw_py.workspace import Workspace, WorkspaceError
 
 MAX_NAME_CHARS: Final = 1024
 """The longest name of an upload; it is shortened when it is stored."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from goclaw_py.common.text import first_words
-from goclaw_py.delivery import texts
-from goclaw_py.model.messages import Attachment
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import QueueView
-from goclaw_py.ports.store import StoredEntry, StoredRun, Unanswered
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.messages import Attachment
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.text import first_words
+from goclaw_py.operations.control import QueueView
+from goclaw_py.records import StoredEntry, StoredRun, Unanswered
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 
 _ANSWERED: Final = (None, Outcome.COMPLETED)
 _QUESTION_CHARS: Final = 160

@@ -10,7 +10,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from goclaw_py.common.markdown import Token, make_parser, parse
+from goclaw_py.core.markdown import Token, make_parser, parse
 from goclaw_py.web.pages.chat.highlighting import highlighted
 
 log = logging.getLogger(__name__)

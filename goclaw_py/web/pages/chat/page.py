@@ -13,15 +13,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.delivery import approval_texts, texts
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.errors import ApprovalClosed, NotFound
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Attachment
-from goclaw_py.model.session_keys import MAX_TITLE_CHARS
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import QueueView
-from goclaw_py.ports.store import StoredEntry, Unanswered
+from goclaw_py.chat.outbound import approval_texts, texts
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.errors import ApprovalClosed, NotFound
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Attachment
+from goclaw_py.core.session_keys import MAX_TITLE_CHARS
+from goclaw_py.operations.control import QueueView
+from goclaw_py.records import StoredEntry, Unanswered
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.pages.approvals import LABELS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
 from goclaw_py.web.pages.chat.files import file_address, is_picture

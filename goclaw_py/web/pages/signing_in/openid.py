@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.model.actors import Actor
-from goclaw_py.ports.store import SignInMethod
-from goclaw_py.threads import in_import_thread
+from goclaw_py.core.actors import Actor
+from goclaw_py.core.concurrency import in_import_thread
+from goclaw_py.records import SignInMethod
 from goclaw_py.web.attempts import Attempts
 from goclaw_py.web.connections import address_of, peer_of
 from goclaw_py.web.openid.client import (

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from goclaw_py.model.actors import acting
-from goclaw_py.ports.store import SignInMethod
+from goclaw_py.core.actors import acting
+from goclaw_py.records import SignInMethod
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import SIGN_IN_PATH, is_by_proxy
 from goclaw_py.web.openid.client import START_PATH

@@ -33,8 +33,8 @@ from channels.telegram.client import (
 from channels.telegram.polling import Poller
 from channels.telegram.settings import TelegramSettings
 from channels.telegram.updates import Updates
-from goclaw_py.model.errors import ChannelError, StoreUnavailable
-from goclaw_py.model.messages import Inbound, InboundMessage
+from goclaw_py.core.errors import ChannelError, StoreUnavailable
+from goclaw_py.core.messages import Inbound, InboundMessage
 
 Answer = ChannelError | list[object]
 

@@ -12,10 +12,11 @@ from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
 from channels.telegram.client import WebhookState as SetWebhook
 from channels.telegram.settings import Streaming, TelegramSettings
-from goclaw_py.delivery.rate_limit import RateLimit
-from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import (
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.outbound.rate_limit import RateLimit
+from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import (
     Attachment,
     FileKind,
     InboundMessage,
@@ -23,9 +24,8 @@ from goclaw_py.model.messages import (
     PeerKind,
     Target,
 )
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import RunEnded, RunStarted
-from goclaw_py.ports.channel import Channel
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import RunEnded, RunStarted
 from goclaw_py.scheduler.views import ChannelHealth, ChannelState
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,

@@ -10,11 +10,11 @@ import pytest
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import ChatPlace
 from channels.telegram.settings import Streaming, TelegramSettings
-from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import (
+from goclaw_py.core.errors import ChannelError, MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import (
     ButtonsUsed,
     PressAnswered,
     RunEnded,

@@ -14,7 +14,7 @@ from channels.telegram import _connect, client_class
 from channels.telegram.http import FormFile, HttpPool
 from channels.telegram.settings import Library, TelegramSettings
 from channels.telegram.via_ptb import _Failure, _Transport
-from goclaw_py.model.errors import MaybeSent, NotSent
+from goclaw_py.core.errors import MaybeSent, NotSent
 
 SETTINGS = TelegramSettings("4242:AAsecret-of_this")
 CLIENTS = [

@@ -25,7 +25,7 @@ from channels.telegram.client import (
     PollConflict,
     TextTooLong,
 )
-from goclaw_py.model.errors import (
+from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
     ChatGone,

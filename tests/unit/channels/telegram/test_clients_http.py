@@ -22,8 +22,8 @@ from channels.telegram.http import (
     save,
     send_opened,
 )
-from goclaw_py.model.errors import ChannelError, MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.model.messages import FileKind
+from goclaw_py.core.errors import ChannelError, MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.messages import FileKind
 
 MB = 1_000_000
 

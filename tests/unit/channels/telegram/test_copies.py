@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from channels.telegram.client import Buttons, ChatPlace, MessageGone, Text
-from goclaw_py.model.errors import ChatGone, MaybeSent, NotSent, RateLimited, Undeliverable
-from goclaw_py.model.messages import Button, FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.core.errors import ChatGone, MaybeSent, NotSent, RateLimited, Undeliverable
+from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, Target
 from tests.support.again import SENT_AGAIN
 from tests.support.outbox import an_outbox
 from tests.unit.channels.telegram.scripted import ScriptedClient, Sent, over

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from channels.telegram.format import plain, render
 from channels.telegram.formatting.cleaning import cleaned
-from goclaw_py.common.text import is_blank, split_text, utf16_len, well_formed
+from goclaw_py.core.text import is_blank, split_text, utf16_len, well_formed
 from tests.botapi import markup
 
 # A loaded machine is slow now and then; that is no property of the code.

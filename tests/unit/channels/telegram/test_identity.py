@@ -11,10 +11,10 @@ import pytest
 from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import Bot
 from channels.telegram.updates import Updates
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import InboundMessage, LostDraft, OutboundMessage, Target
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.run_events import ButtonsUsed, PressAnswered, RunEnded, RunWaits
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.run_events import ButtonsUsed, PressAnswered, RunEnded, RunWaits
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,
     TEXT_AT,

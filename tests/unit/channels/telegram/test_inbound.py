@@ -8,8 +8,8 @@ import pytest
 
 from channels.telegram.client import Bot
 from channels.telegram.inbound.reader import CHANNEL, KINDS, Malformed, update_id
-from goclaw_py.model.chat_commands import StopCommand, parse_command
-from goclaw_py.model.messages import InboundMessage, PeerKind, Sender, Target
+from goclaw_py.core.chat_commands import StopCommand, parse_command
+from goclaw_py.core.messages import InboundMessage, PeerKind, Sender, Target
 from tests.unit.channels.telegram.updates import (
     ANN,
     BEN,

@@ -8,7 +8,7 @@ import time
 import pytest
 
 from channels.telegram.client import Bot
-from goclaw_py.common.text import utf16_len
+from goclaw_py.core.text import utf16_len
 from tests.unit.channels.telegram.updates import (
     BEN,
     OTHER_BOT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from channels.telegram.fields import NAME_LIMIT
-from goclaw_py.model.messages import Attachment, FileKind
+from goclaw_py.core.messages import Attachment, FileKind
 from tests.unit.channels.telegram.updates import (
     ANN,
     DOCUMENT,

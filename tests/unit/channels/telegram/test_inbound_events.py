@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from channels.telegram.inbound.reader import Malformed, press_of
-from goclaw_py.model.chat_commands import StopCommand, parse_command
-from goclaw_py.model.messages import (
+from goclaw_py.core.chat_commands import StopCommand, parse_command
+from goclaw_py.core.messages import (
     ChatMigrated,
     ChatReached,
     InboundMessage,

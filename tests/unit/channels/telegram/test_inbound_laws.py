@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from channels.telegram.inbound.content import SERVICE
 from channels.telegram.inbound.reader import KINDS, Malformed, press_of, update_id
-from goclaw_py.model.messages import Inbound, InboundMessage
+from goclaw_py.core.messages import Inbound, InboundMessage
 from tests.unit.channels.telegram.updates import (
     ANN,
     BEN,

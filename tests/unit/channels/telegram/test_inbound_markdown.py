@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.telegram.inbound.markdown import marked
-from goclaw_py.common.text import utf16_len
-from goclaw_py.model.chat_commands import command_of, is_stop_word
+from goclaw_py.core.chat_commands import command_of, is_stop_word
+from goclaw_py.core.text import utf16_len
 from tests.unit.channels.telegram.updates import (
     BEN,
     BOT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goclaw_py.model.messages import SELF, Sender, TopicChanged
+from goclaw_py.core.messages import SELF, Sender, TopicChanged
 from tests.unit.channels.telegram.updates import (
     DOCUMENT,
     FORUM,

@@ -10,9 +10,9 @@ from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient
 from channels.telegram.lost_drafts import LOOKED_AT, numbers_between
 from channels.telegram.settings import TelegramSettings
-from goclaw_py.model.errors import NotSent
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.core.errors import NotSent
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
 from tests.unit.channels.telegram.scripted import SETTINGS, ScriptedClient, over
 
 ANN = Target("telegram", "default", "7")

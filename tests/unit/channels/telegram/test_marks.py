@@ -10,8 +10,8 @@ import pytest
 
 from channels.telegram.client import ChatPlace
 from channels.telegram.marks import AFTER_S, FAILED, WAITS, Marks
-from goclaw_py.model.errors import NotSent, RateLimited, Undeliverable
-from goclaw_py.model.outcomes import Outcome
+from goclaw_py.core.errors import NotSent, RateLimited, Undeliverable
+from goclaw_py.core.outcomes import Outcome
 from tests.unit.channels.telegram.scripted import ScriptedClient
 
 HERE = ChatPlace(7)

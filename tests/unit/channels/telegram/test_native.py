@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from channels.telegram.client import ChatPlace
 from channels.telegram.native import NativeDrafts
-from goclaw_py.model.errors import NotSent, RateLimited, Undeliverable
-from goclaw_py.model.ids import RunId
+from goclaw_py.core.errors import NotSent, RateLimited, Undeliverable
+from goclaw_py.core.ids import RunId
 from tests.unit.channels.telegram.scripted import ScriptedClient
 
 HERE = ChatPlace(7)

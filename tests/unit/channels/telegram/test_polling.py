@@ -7,9 +7,7 @@ import asyncio
 import pytest
 
 from channels.telegram.inbound.reader import KINDS
-from goclaw_py.model.errors import (
-    NotSent,
-)
+from goclaw_py.core.errors import NotSent
 from tests.unit.channels.telegram.scripted import (
     Answer,
     Notebook,

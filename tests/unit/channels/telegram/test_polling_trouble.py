@@ -7,12 +7,7 @@ import asyncio
 import pytest
 
 from channels.telegram.client import PollConflict, WebhookState
-from goclaw_py.model.errors import (
-    ChannelRefused,
-    MaybeSent,
-    NotSent,
-    RateLimited,
-)
+from goclaw_py.core.errors import ChannelRefused, MaybeSent, NotSent, RateLimited
 from goclaw_py.scheduler.views import ChannelState
 from tests.unit.channels.telegram.scripted import (
     Answer,

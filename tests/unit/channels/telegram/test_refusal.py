@@ -13,9 +13,9 @@ from channels.telegram.adapter import TelegramChannel
 from channels.telegram.client import BotClient, PollConflict, WebhookState
 from channels.telegram.settings import TelegramSettings
 from channels.telegram.webhook import SECRET_HEADER, secret_of
-from goclaw_py.model.errors import ChannelError, ChannelRefused, NotSent, SettingError
-from goclaw_py.model.messages import OutboundMessage, Target
-from goclaw_py.ports.channel import WebRequest
+from goclaw_py.chat.channel import WebRequest
+from goclaw_py.core.errors import ChannelError, ChannelRefused, NotSent, SettingError
+from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.scheduler.views import HEALTHY, ChannelState
 from tests.unit.channels.telegram.scripted import (
     SETTINGS,

@@ -19,11 +19,11 @@ from channels.telegram.client import (
 )
 from channels.telegram.format import render
 from channels.telegram.sending import MessageSender, draft_text, number_of, place_of
-from goclaw_py.common.text import utf16_len
-from goclaw_py.model.chat_commands import stop_data
-from goclaw_py.model.errors import NotSent, Undeliverable
-from goclaw_py.model.ids import RunId
-from goclaw_py.model.messages import Button, FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.core.chat_commands import stop_data
+from goclaw_py.core.errors import NotSent, Undeliverable
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import Button, FileKind, OutboundMessage, OutFile, Target
+from goclaw_py.core.text import utf16_len
 from tests.unit.channels.telegram.scripted import ScriptedClient, Sent
 
 ANN = Target("telegram", "default", "7")

@@ -11,8 +11,8 @@ import pytest
 
 from channels.telegram import factory
 from channels.telegram.settings import Library, Streaming, TelegramSettings, read_settings
-from goclaw_py.common.proxies import Proxy
-from goclaw_py.model.errors import SettingError
+from goclaw_py.core.errors import SettingError
+from goclaw_py.core.net.proxies import Proxy
 
 TOKEN = "4242:AAtest-token_for-tests-only-12345"
 

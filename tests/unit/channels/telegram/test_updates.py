@@ -8,8 +8,8 @@ import logging
 import pytest
 
 from channels.telegram.updates import Updates
-from goclaw_py.model.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
-from goclaw_py.model.messages import ChatMigrated, ChatReached, InboundMessage
+from goclaw_py.core.errors import NotSent, RateLimited, StoreUnavailable, Undeliverable
+from goclaw_py.core.messages import ChatMigrated, ChatReached, InboundMessage
 from tests.unit.channels.telegram.scripted import (
     BOT,
     Notebook,

@@ -16,8 +16,8 @@ from channels.telegram.client import WebhookState as SetWebhook
 from channels.telegram.inbound.reader import KINDS
 from channels.telegram.updates import Updates
 from channels.telegram.webhook import MOST_BYTES, SECRET_HEADER, WebhookReceiver, secret_of
-from goclaw_py.model.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
-from goclaw_py.ports.channel import WebAnswer, WebRequest
+from goclaw_py.chat.channel import WebAnswer, WebRequest
+from goclaw_py.core.errors import ChannelRefused, NotSent, RateLimited, Undeliverable
 from goclaw_py.scheduler.views import HEALTHY, ChannelState
 from tests.unit.channels.telegram.scripted import (
     BOT,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from channels.telegram.client import Bot
 from channels.telegram.inbound.reader import parse_update
-from goclaw_py.model.messages import ChatMigrated, ChatReached, Inbound, InboundMessage
+from goclaw_py.core.messages import ChatMigrated, ChatReached, Inbound, InboundMessage
 
 Json = dict[str, object]
 

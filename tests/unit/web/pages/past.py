@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from decimal import Decimal
 
-from goclaw_py.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus, Why
-from goclaw_py.jobs.models import Job
-from goclaw_py.model.ids import NodeId, OccurrenceId
-from goclaw_py.model.run_events import Usage
-from goclaw_py.ports.store import Node
+from goclaw_py.core.ids import NodeId, OccurrenceId
+from goclaw_py.core.run_events import Usage
+from goclaw_py.records import Node
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import Job
 from tests.unit.web.fake_jobs import Jobs
 
 NODE = NodeId("node-1")

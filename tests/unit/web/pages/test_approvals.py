@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from goclaw_py.model.approvals import Decision
+from goclaw_py.core.approvals import Decision
 from goclaw_py.scheduler.views import Backlog
 from tests.unit.web import fakes
 from tests.unit.web.fake_approvals import ANSWERED, PAY, WIPE

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from goclaw_py.model.approvals import Decision
-from goclaw_py.model.ids import AgentName, RunId
-from goclaw_py.model.messages import FileKind, OutFile
-from goclaw_py.model.outcomes import Outcome, Reason
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import RunRecord
-from goclaw_py.ports.store import StoredEntry, Unanswered
+from goclaw_py.core.approvals import Decision
+from goclaw_py.core.ids import AgentName, RunId
+from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.operations.control import RunRecord
+from goclaw_py.records import StoredEntry, Unanswered
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.lines import lines_of

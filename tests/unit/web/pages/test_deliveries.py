@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.messages import Target
-from goclaw_py.ports.store import ALL_MESSAGES, MessageFilter, OutboxState
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.messages import Target
+from goclaw_py.records import ALL_MESSAGES, MessageFilter, OutboxState
 from tests.unit.web import fakes
 from tests.unit.web.fake_post import PENDING, SENT, TOPIC
 from tests.unit.web.fakes import FakeControl

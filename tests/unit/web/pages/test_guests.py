@@ -17,23 +17,17 @@ from fastapi import FastAPI
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from goclaw_py.model.approvals import Approval
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.messages import FileKind, OutFile
-from goclaw_py.model.outcomes import Outcome
-from goclaw_py.model.pagination import Cursor
-from goclaw_py.model.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
-from goclaw_py.ports.agent import HistoryEntry, Role
-from goclaw_py.ports.control import QueueView, RunRecord
-from goclaw_py.ports.store import (
-    ALL_SESSIONS,
-    Session,
-    SessionFilter,
-    StoredEntry,
-    StoredRun,
-)
-from goclaw_py.ports.terminals import TerminalMessage
+from goclaw_py.core.approvals import Approval
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import FileKind, OutFile
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.core.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
+from goclaw_py.operations.control import QueueView, RunRecord
+from goclaw_py.operations.terminals import TerminalMessage
+from goclaw_py.records import ALL_SESSIONS, Session, SessionFilter, StoredEntry, StoredRun
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess

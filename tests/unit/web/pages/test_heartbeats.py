@@ -8,8 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.heartbeat.checklist.checklist import parse
-from goclaw_py.heartbeat.models import (
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.errors import BadChecklist
+from goclaw_py.core.ids import AgentName, HeartbeatRunId
+from goclaw_py.core.targets import Route
+from goclaw_py.operations.heartbeat import NoHeartbeat
+from goclaw_py.schedule.heartbeat.checklist.checklist import parse
+from goclaw_py.schedule.heartbeat.models import (
     EVENT_CHARS,
     MAX_EVENTS,
     HeartbeatEvent,
@@ -17,12 +22,7 @@ from goclaw_py.heartbeat.models import (
     HeartbeatRunStatus,
     Skip,
 )
-from goclaw_py.heartbeat.views import DryRunReport
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.errors import BadChecklist
-from goclaw_py.model.ids import AgentName, HeartbeatRunId
-from goclaw_py.model.routes import Route
-from goclaw_py.ports.heartbeat import NoHeartbeat
+from goclaw_py.schedule.heartbeat.views import DryRunReport
 from goclaw_py.web.pages import heartbeats as page
 from tests.unit.web.fake_heartbeats import AT, CHAT, HELPER, MAIN, OK
 from tests.unit.web.fake_heartbeats import FakeHeartbeats as Hearts

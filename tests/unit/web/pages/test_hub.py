@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.exceptions import HTTPException
 
-from goclaw_py.model.errors import StoreUnavailable
+from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.web.api.wire import PING, PING_S
 from goclaw_py.web.pages.services import Hub, LivePart
 

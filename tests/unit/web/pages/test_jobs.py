@@ -9,14 +9,22 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.jobs.execution_models import OccurrenceStatus, Why
-from goclaw_py.jobs.models import FixedMessage, Job, JobState, Notify, Program, Prompt, TargetKind
-from goclaw_py.jobs.schedule import At, Cron, Every
-from goclaw_py.model.errors import UnknownJob
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import PeerKind, Target
-from goclaw_py.ports.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.ports.store import JobQuery
+from goclaw_py.core.errors import UnknownJob
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.operations.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
+from goclaw_py.records import JobQuery
+from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.models import (
+    FixedMessage,
+    Job,
+    JobState,
+    Notify,
+    Program,
+    Prompt,
+    TargetKind,
+)
+from goclaw_py.schedule.jobs.schedule import At, Cron, Every
 from goclaw_py.web.pages import jobs as page
 from goclaw_py.web.pages.jobs import SHOWN
 from tests.unit.web.fake_jobs import FRIDAY, STARTED, Jobs

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from goclaw_py.app.log_ring import LogRing
-from goclaw_py.model.ids import NodeId
-from goclaw_py.ports.logs import LogFilter
+from goclaw_py.core.ids import NodeId
+from goclaw_py.operations.logs import LogFilter
 from goclaw_py.scheduler.views import PeerView
 from goclaw_py.web.api.logs import follow
 from goclaw_py.web.api.routes import closing_of

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.scheduler.views import LaneView, PeerView, RunProgress
 from goclaw_py.web.pages.rendering import page_of
 from tests.unit.web import fake_nodes, fakes

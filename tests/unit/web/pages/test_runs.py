@@ -6,11 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import AgentName, SessionKey
-from goclaw_py.model.messages import Target
-from goclaw_py.model.outcomes import Outcome, Trigger
-from goclaw_py.ports.store import ALL_SESSIONS, RunFilter, SessionFilter, SessionState
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import ALL_SESSIONS, RunFilter, SessionFilter, SessionState
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import Browser

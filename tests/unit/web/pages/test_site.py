@@ -15,10 +15,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.ids import AgentName
-from goclaw_py.model.messages import OutboundMessage, Sender, Target
-from goclaw_py.ports.store import OutboxState, Person, RunFilter, RunSpan, Standing
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, Sender, Target
+from goclaw_py.records import OutboxState, Person, RunFilter, RunSpan, Standing
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site

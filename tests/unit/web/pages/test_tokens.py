@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from goclaw_py.model.actors import AccessRole
+from goclaw_py.core.actors import AccessRole
 from goclaw_py.web.signin import COOKIE
 from tests.unit.web.fake_guests import SECRET
 from tests.unit.web.fakes import NOW

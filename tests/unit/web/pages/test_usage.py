@@ -8,9 +8,9 @@ import re
 
 import pytest
 
-from goclaw_py.model.display_names import KnownNames
-from goclaw_py.model.errors import StoreUnavailable
-from goclaw_py.model.messages import Target
+from goclaw_py.core.display_names import KnownNames
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.messages import Target
 from goclaw_py.runs.usage_report import DayTimes, Grouping, UsageQuery
 from goclaw_py.web.pages.charts import HEIGHT, WIDTH, Series, bar_chart
 from goclaw_py.web.pages.services import KEPT

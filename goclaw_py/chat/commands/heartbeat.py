@@ -1,0 +1,240 @@
+"""Chat commands for the heartbeat of an agent: ``/heartbeat``, ``/mute`` (CMD-5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import Final
+
+from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.core.chat_commands import TypedCommand, our_command
+from goclaw_py.core.containers import LruCache
+from goclaw_py.core.errors import HeartbeatError
+from goclaw_py.core.ids import AgentName, Owner
+from goclaw_py.core.messages import InboundMessage, Target
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.targets import owner_of
+from goclaw_py.core.text import is_blank
+from goclaw_py.operations.heartbeat import HeartbeatService, NoHeartbeat
+from goclaw_py.records import InboxRow
+from goclaw_py.runs.session_settings import SessionSettings
+from goclaw_py.schedule.heartbeat import chat_texts as words
+from goclaw_py.schedule.heartbeat.checklist.checklist import as_item, open_item
+from goclaw_py.schedule.heartbeat.mute import mute_end
+from goclaw_py.schedule.heartbeat.status_texts import status_lines, why
+from goclaw_py.schedule.heartbeat.views import HeartbeatView
+
+log = logging.getLogger(__name__)
+
+_LOOKS: Final = frozenset({"", "why", "show"})
+"""Actions for everybody with access; the others are for owners."""
+
+_LISTS: Final = 1000
+"""The number of chats whose last list is stored."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The open items that a chat saw last, and the numbers checked off since."""
+
+    items: tuple[str, ...]
+    ticked: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A command, with the service and the agent; ``zone``: the time zone chosen in its chat."""
+
+    service: HeartbeatService
+    agent: AgentName
+    row: InboxRow
+    text: str
+    zone: str | None
+
+    def here(self, view: HeartbeatView) -> HeartbeatView:
+        """Return the view with times in the time zone of the chat."""
+        if self.zone is None:
+            return view
+        return replace(view, policy=replace(view.policy, zone=self.zone))
+
+    async def view(self) -> HeartbeatView:
+        """Return the state of the heartbeat. Raises ``StoreUnavailable``."""
+        return self.here(await self.service.view(self.agent))
+
+
+_Act = Callable[[_Asked], Awaitable[str]]
+
+
+class HeartbeatCommands:
+    """Executes the commands: everyone with access may look, owners may change.
+
+    A command is executed again after a crash or an outage before its end was stored, so each is
+    idempotent. Every method may raise ``StoreUnavailable``.
+    """
+
+    def __init__(
+        self,
+        service: HeartbeatService | None,
+        policies: SessionSettings,
+        access_control: AccessControl,
+        zone_of: Callable[[Owner], Awaitable[str | None]],
+    ) -> None:
+        """``zone_of`` returns the time zone that a chat has chosen."""
+        self._service = service
+        self._zone_of = zone_of
+        self._policies = policies
+        self._access_control = access_control
+        self._lists: LruCache[tuple[Target, AgentName], _Seen] = LruCache(_LISTS)
+        """The lists that chats saw last, because items may have been added or removed since."""
+        self._acts: Mapping[str, _Act] = {
+            "": self._status,
+            "why": self._why,
+            "show": self._show,
+            "on": partial(self._switch, on=True),
+            "off": partial(self._switch, on=False),
+            "now": self._now,
+            "add": self._add,
+            "done": self._done,
+        }
+
+    async def answer(self, row: InboxRow, command: TypedCommand) -> str:
+        """Execute ``/heartbeat`` or ``/mute``; return the answer."""
+        if self._service is None:
+            return words.NONE
+        act: _Act | None
+        if command.name == "mute":
+            text, act = command.line.lower(), self._mute if command.line else self._tell_mute
+        else:
+            act = self._acts.get(command.action)
+            if act is None:
+                return words.unknown_action(command.action)
+            # An item of several lines is still one item.
+            said = _item(command, row.message) if command.action == "add" else command.line
+            text = said.partition(" ")[2]
+        message, rules = row.message, self._policies.rules(row.message.target)
+        looks = command.action in _LOOKS and (command.name == "heartbeat" or not command.line)
+        if not looks and not self._access_control.is_owner(
+            message.target, message.sender.id, rules.access
+        ):
+            return words.NOT_AN_OWNER
+        zone = await self._zone_of(owner_of(message.target, message.peer))
+        try:
+            return await act(_Asked(self._service, row.agent, row, text, zone))
+        except HeartbeatError as error:
+            return words.refused(error)
+
+    # ------------------------------------------------------------------ heartbeat runs
+
+    async def _status(self, asked: _Asked) -> str:
+        return "\n".join([*status_lines(await asked.view()), words.HOW])
+
+    async def _why(self, asked: _Asked) -> str:
+        return "\n".join(why(await asked.view()))
+
+    async def _switch(self, asked: _Asked, *, on: bool) -> str:
+        view = await asked.service.switch(asked.agent, on=on)
+        log.info("heartbeat_switched_in_chat", extra=_facts(asked) | {"on": on})
+        return words.switched(asked.here(view))
+
+    async def _now(self, asked: _Asked) -> str:
+        view = await asked.view()
+        if _has_begun(view, since=asked.row.received_at):
+            return words.begun(view)
+        if not view.heartbeat.is_on:
+            return words.off(view)
+        match await asked.service.run_now(asked.agent):
+            case NoHeartbeat.ALREADY_RUNNING:
+                return words.ALREADY_RUNNING
+            case NoHeartbeat.OFF:
+                return words.NOT_CARRIED_OUT
+            case _:
+                log.info("heartbeat_run_in_chat", extra=_facts(asked))
+                return words.begun(view)
+
+    # ------------------------------------------------------------------ mute
+
+    async def _tell_mute(self, asked: _Asked) -> str:
+        return words.muted(await asked.view())
+
+    async def _mute(self, asked: _Asked) -> str:
+        view = await asked.view()
+        # From when it was asked for: a second time must not make it longer.
+        asked_at = asked.row.received_at
+        until = mute_end(asked.text, asked_at=asked_at, zone=view.policy.zone)
+        if until is None:
+            await asked.service.mute(asked.agent, None)
+            log.info("heartbeat_unmuted_in_chat", extra=_facts(asked))
+            return words.UNMUTED
+        if until <= view.now:
+            return words.MUTE_IS_OVER
+        view = asked.here(await asked.service.mute(asked.agent, until))
+        log.info("heartbeat_muted_in_chat", extra=_facts(asked) | {"until": until.isoformat()})
+        return words.muted(view)
+
+    # ------------------------------------------------------------------ checklist
+
+    async def _show(self, asked: _Asked) -> str:
+        checklist = await asked.service.checklist(asked.agent)
+        items = tuple(item.text for item in checklist.items)
+        self._lists[asked.row.message.target, asked.agent] = _Seen(items)
+        return words.checklist(checklist, asked.agent)
+
+    async def _add(self, asked: _Asked) -> str:
+        if is_blank(asked.text):
+            return words.HOW_ADD
+        item = as_item(asked.text)
+        if open_item(await asked.service.checklist(asked.agent), item) is None:
+            await asked.service.add_item(asked.agent, asked.text)
+            log.info("checklist_item_added_in_chat", extra=_facts(asked))
+        return words.added(item)
+
+    async def _done(self, asked: _Asked) -> str:
+        """Check off the item that the number meant when the chat saw it.
+
+        Items may have gone since, also by this very command.
+        """
+        given = asked.text.split(maxsplit=1)[0] if asked.text else ""
+        if not (given.isascii() and given.isdigit()):
+            return words.HOW_DONE
+        seen = self._lists.get((asked.row.message.target, asked.agent))
+        if seen is None:
+            return words.look_again(await self._show(asked))
+        number = int(given[:9])
+        if len(given) > 9 or not 1 <= number <= len(seen.items):
+            return words.unknown_number(given)
+        text = seen.items[number - 1]
+        if number in seen.ticked:
+            return words.done(text)
+        now = await asked.service.checklist(asked.agent)
+        same = open_item(now, text)
+        if same is None:
+            return words.not_open(text)
+        await asked.service.complete_item(asked.agent, same.number, expected=now.version)
+        seen.ticked.add(number)
+        log.info("checklist_item_completed_in_chat", extra=_facts(asked))
+        return words.done(text)
+
+
+def _item(command: TypedCommand, message: InboundMessage) -> str:
+    """Return the words of ``/heartbeat add``, with the addresses behind them."""
+    formatted = our_command(message.formatted)
+    if isinstance(formatted, TypedCommand) and formatted.action == command.action:
+        return formatted.message
+    return command.message
+
+
+def _has_begun(view: HeartbeatView, *, since: datetime) -> bool:
+    """Return whether a manual run has started since: this command was executed before."""
+    return any(
+        heartbeat_run is not None
+        and heartbeat_run.kind is HeartbeatRunKind.MANUAL
+        and heartbeat_run.claimed_at >= since
+        for heartbeat_run in (view.current, view.last)
+    )
+
+
+def _facts(asked: _Asked) -> dict[str, object]:
+    return {"session": asked.row.session, "agent": asked.agent}

@@ -1,0 +1,500 @@
+"""Executes chat turns, from the start of a run to its stored outcome.
+
+The task of a run calls the agent loop and stores nothing at its end, because it may be cancelled at
+any moment. Its owner then stores the outcome in one transaction (SPEC CMD-4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.inbound.attachments import AttachmentDownloader
+from goclaw_py.chat.inbound.chained_turns import ChainLimit
+from goclaw_py.chat.inbound.drop_notices import DropNotices
+from goclaw_py.chat.inbound.mailbox import Mailboxes
+from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.core.errors import ApprovalNeeded, Fenced
+from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
+from goclaw_py.core.messages import PeerKind
+from goclaw_py.core.outcomes import Ending, Outcome, Reason, Trigger
+from goclaw_py.core.retry import retry_until_available, until_stored
+from goclaw_py.core.run_events import (
+    RunSignal,
+    RunStarted,
+    RunText,
+    RunTool,
+    RunWaiting,
+    RunWaits,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+)
+from goclaw_py.core.run_steps import TakenStep, ValueStep
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.jobs import JobService
+from goclaw_py.records import NewRun, Place, RunEnd, Store
+from goclaw_py.runs import speakers
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.agent_loop import AgentResult, MessagePart
+from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.context_usage import ContextUsage
+from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.replies.replies import Replies, TurnEnd, log_failure, signal_of
+from goclaw_py.runs.replies.streaming import OrphanedReply, StreamingReplies
+from goclaw_py.runs.replies.wait_line import HeardEvent
+from goclaw_py.runs.run_persistence import Abandoned, store_run
+from goclaw_py.runs.run_recorder import RunRecorder, without_success
+from goclaw_py.runs.subagents import ChildRuns, ParentRun
+from goclaw_py.runs.turn import Turn, maker_in
+from goclaw_py.scheduler.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
+
+_RUNS_AGAIN = (Reason.SHUTDOWN, Reason.MERGED)
+"""Why a run is cancelled whose messages another run will answer."""
+
+_STOP_SHOWN_S = 1.0
+"""How long the answer to a stop waits until the draft shows the stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRunDeps:
+    """The dependencies of chat runs."""
+
+    chains: ChainLimit
+    children: ChildRuns
+    contexts: ContextUsage
+    drafts: StreamingReplies
+    feed: RunEventBroker
+    budget_tracker: BudgetTracker
+    received: AttachmentDownloader
+    replies: Replies
+    jobs: JobService | None = None
+    """The job service for agents; None: they have none."""
+
+
+class ChatRunExecutor:
+    """The run handler for chat turns.
+
+    Args:
+        node: Returns the present id of this node.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        channels: Mapping[Place, Channel],
+        clock: Clock,
+        node: Callable[[], NodeId],
+        tools: ChatRunDeps,
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._channels = channels
+        self._clock = clock
+        self._turns: dict[RunId, Turn] = {}
+        self._children, self._contexts = tools.children, tools.contexts
+        self._drafts, self._feed = tools.drafts, tools.feed
+        self._budget_tracker = tools.budget_tracker
+        self._received, self._replies = tools.received, tools.replies
+        self._jobs = tools.jobs
+        self.chains = tools.chains
+        self._drafts.shows_first = self._had_effect
+        self._drafts.shows_wait = self._show_wait
+        self.mailboxes = Mailboxes()
+        self._abandoned = Abandoned()
+        self._told: dict[RunId, asyncio.Event] = {}
+        """Stopped runs whose draft is about to show it."""
+        self.notices = DropNotices(store, clock, node)
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        outages: ProviderOutageBuffer,
+        ask: Ask,
+    ) -> None:
+        """Set the dependencies. Call it once, before anything runs."""
+        self._dispatcher, self._agent_executor = dispatcher, agent_executor
+        self._outages, self._ask = outages, ask
+
+    def owns(self, run_id: RunId) -> bool:
+        """Return whether it is a chat turn without a stored end."""
+        return run_id in self._turns
+
+    def progress(self, run_id: RunId) -> RunRecorder | None:
+        """Return the recorder of a turn's run."""
+        turn = self._turns.get(run_id)
+        return None if turn is None else turn.progress
+
+    def add(self, turn: Turn) -> None:
+        """Add a turn, before it is submitted."""
+        self._turns[turn.id] = turn
+        self._feed.asked(turn)
+        self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
+
+    def turn_of(self, row_id: int) -> Turn | None:
+        """Return the turn that answers a row and has no stored end."""
+        turns = self._turns.values()
+        return next((turn for turn in turns if any(r.id == row_id for r in turn.rows)), None)
+
+    def answers(self, run_id: RunId, message_id: str) -> bool:
+        """Return whether a turn answers this message, or this is its draft (SPEC CMD-2)."""
+        turn = self._turns.get(run_id)
+        if turn is None:
+            return False
+        return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
+
+    async def shows_stop(self, run_id: RunId) -> bool:
+        """Wait a moment; return whether the draft of a stopped run shows the stop."""
+        if self._drafts.of(run_id) is None:
+            return False
+        told = self._told.setdefault(run_id, asyncio.Event())
+        try:
+            async with asyncio.timeout(_STOP_SHOWN_S):
+                await told.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._told.pop(run_id, None)
+        return True
+
+    def turns(self, requests: Collection[RunId]) -> list[Turn]:
+        """Return the turns of some requests without a stored end."""
+        return [self._turns[run_id] for run_id in requests if run_id in self._turns]
+
+    def rows_in_hand(self) -> set[int]:
+        """Return the inbox rows of all turns without a stored end."""
+        rows = {row.id for turn in self._turns.values() for row in turn.rows}
+        return rows | self.notices.rows() | self._outages.rows()
+
+    def drop(self, turn: Turn, ended: Ending) -> None:
+        """Notify the sender that a turn was dropped before it ran."""
+        rows = [row.id for row in turn.rows]
+        self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Merge two turns into one; the older one answers both."""
+        younger = self._turns.pop(request_id)
+        self._turns[into].rows += younger.rows
+        self._outages.lost(request_id, self._turns[into])
+        self._feed.joined(younger, into)
+
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """Let a waiting turn answer the messages of a run that ends without an effect."""
+        before, turn = self._turns[run_id], self._turns[into]
+        self._drafts.stop(run_id)
+        turn.rows[:0] = before.rows
+        turn.after = before.ended
+        self.mailboxes.assign(before.rows, turn)
+        self._feed.joined(before, into)
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Offer a message to a run."""
+        # Files are downloaded at the begin of a run, so a message with files needs its own.
+        if not self._turns[request_id].has_files:
+            self._turns[run_id].offers.append(request_id)
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        turn = self._turns[run_id]
+        self._outages.check(turn)
+        await self._abandoned.until_stored(turn.session)
+        if turn.after is not None:
+            await turn.after.wait()
+        self._signal(turn, RunStarted(run_id, turn.target, turn.message_ids))
+        self._feed.started(turn)
+        run = NewRun(
+            id=run_id,
+            session=turn.session,
+            agent=turn.agent,
+            trigger=Trigger.CHAT,
+            lane=MAIN_LANE,
+            inbox=tuple(row.id for row in turn.own_rows),
+            target=turn.chat,
+            started_at=self._clock.now(),
+            submitted_at=turn.rows[0].received_at,
+            dropped=self.notices.dropped(turn.session),
+            durable=turn.starts_durably,
+        )
+        # However long that takes: as another node this process has nothing of what it had.
+        node = self._node()
+        # Known before it is stored: a cancellation can hit between the commit and the answer.
+        turn.begun = run, node
+        begun = await retry_until_available(lambda: self._store.begin_run(run, node=node))
+        turn.progress.begun = begun
+        # Stopped in the meantime by its owner, or a reload has found it before that.
+        turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
+        chained = await self.chains.check(turn)
+        self._drafts.begin(turn, begun, node)
+        await self._tell_background(turn)
+        steps = [step.rows for step in begun.steps or () if isinstance(step, TakenStep)]
+        rows = [row for row in turn.rows if not any(row.id in replayed for replayed in steps)]
+        files = turn.progress.take_files(await self._received.fetch(rows))
+        chat, sender, asks = turn.chat, turn.rows[0].message.of_whom, _asked_chat(turn)
+        asker = ParentRun(run_id, turn.agent, turn.session, chat, sender, asks if chat else None)
+        job = AgentTask(
+            run=run,
+            parts=(*turn.context, *turn.parts(rows, files)),
+            children=self._children.of(asker),
+            target=chat,
+            system=(speakers.GUIDE,) if turn.peer is PeerKind.GROUP else (),
+            # Jobs created here would belong to no chat, and could not be delivered.
+            jobs=None if chat is None else self._jobs,
+            asker=replace(maker_in(turn), chained=chained),
+            take_messages=partial(self._take_messages, turn),
+            can_ask=True,
+        )
+        result = await self._agent_executor.work(job, turn.progress, partial(self._hear, turn))
+        self._note_context(turn, result)
+
+    async def _tell_background(self, turn: Turn) -> None:
+        """Give a turn the messages of its group since the last one (SPEC CHAN-12)."""
+        if not turn.context_messages:
+            return
+        until, now = max(row.message.sent_at for row in turn.rows), self._clock.now()
+        said = await retry_until_available(
+            lambda: self._store.take_unmentioned(turn.session, turn.id, until=until, now=now)
+        )
+        # A message whose edit addresses the agent is not its own context.
+        mine = {row.message.edits for row in turn.rows}
+        turn.put_before([message for message in said if message.external_id not in mine])
+
+    def _take_messages(self, turn: Turn) -> tuple[MessagePart, ...]:
+        """Return the waiting messages that were offered to a run (SPEC QUEUE-4)."""
+        if turn.progress.result is not None:
+            # Something that the agent has left behind asks; nothing could answer a message now.
+            return ()
+        known, offers, turn.offers = len(turn.rows), turn.offers, []
+        for request_id in offers:
+            self._dispatcher.take_in(request_id, turn.id)
+        return turn.parts(turn.rows[known:], {})
+
+    def _note_context(self, turn: Turn, result: AgentResult) -> None:
+        """Reduce or restore a session's concurrency by the size of its context (SPEC QUEUE-7)."""
+        tokens = result.context_tokens
+        # One that was stopped may belong to a conversation that is no more.
+        if tokens is None or not self._dispatcher.is_running(turn.id):
+            return
+        if self._contexts.note(turn.session, turn.agent, tokens):
+            policy = self._contexts.throttled(turn.session, turn.policy)
+            self._dispatcher.set_concurrency(turn.session, policy.concurrency)
+
+    def record(self, ended: Ending, error: BaseException | None) -> Coroutine[None, None, None]:
+        """Store the end of a turn, with its reply, when awaited.
+
+        That returns when it is done, or another node owns the session. An end that cannot be stored
+        because of a bug is stored as a failure; otherwise its messages would never end.
+        """
+        turn = self._turns[ended.run_id]
+        if ended.is_dropped:
+            self.drop(turn, ended)  # immediately: a stop in the same batch must know of it
+        return self._record_in_order(turn, ended, error)
+
+    # ------------------------------------------------------------------ inside
+
+    async def _record_in_order(
+        self, turn: Turn, ended: Ending, error: BaseException | None
+    ) -> None:
+        try:
+            with self._abandoned.storing(ended, turn.session) as stored:
+                await self._record(turn, ended, error, stored)
+        finally:
+            turn.ended.set()
+
+    async def _record(
+        self, turn: Turn, ended: Ending, error: BaseException | None, stored: Callable[[], None]
+    ) -> None:
+        """Store the end of a turn; call ``stored`` when that is done or will never be."""
+        end = TurnEnd(turn, ended, error, OrphanedReply())
+        try:
+            await self._write(end)
+        except Exception as bug:
+            # A boundary: the bug may be the channel's or lie in what the agent gave back.
+            log.exception("reply_failed", extra=turn.facts)
+            end.ended, end.error = without_success(end.ended), bug
+            end.say = self._replies.bare(end)
+        self._signal(turn, signal_of(end))
+        if turn.id in self._told:
+            self._told[turn.id].set()
+        log_failure(turn, end.error)
+        facts, told = turn.facts, end.ended
+        if turn.stop_tried is not None:
+            # Should this node die in between, the stop acts again: on this turn, not the next one.
+            await turn.stop_tried.wait()
+        try:
+            told = await self._store_end(end, facts)
+        except Fenced:
+            stored()
+            log.warning("session_taken_over", extra=facts)
+            told = taken_over(turn.id)
+            self._outages.lost(turn.id)
+            self._give_back(turn)
+        else:
+            stored()
+            self._outages.recorded(turn, end.ended, end.error)
+        finally:
+            self._feed.ended(turn, told, turn.progress)
+            self._agent_executor.ended(turn, told, turn.progress, end.error)
+            await self._leave_draft(end, told)
+            self._budget_tracker.close(turn.id)
+            del self._turns[ended.run_id]
+
+    async def _write(self, end: TurnEnd) -> None:
+        """Decide how a turn has ended, take over its draft, and create the outgoing messages."""
+        turn, ended, error = end.turn, end.ended, end.error
+        if ended.outcome is Outcome.ABANDONED and ended.reason in _RUNS_AGAIN:
+            # It ignores its cancellation, but its messages run again.
+            ended = Ending(ended.run_id, Outcome.INTERRUPTED, ended.reason)
+        if turn.after is not None:
+            await turn.after.wait()
+        ended, error = turn.progress.judge(ended, error)
+        end.ended, end.error = self._outages.judge(turn, ended, error), error
+        if isinstance(error, ApprovalNeeded) and end.ended.reason is Reason.APPROVAL:
+            end.questions = await self._ask(error, turn.agent, _asked_chat(turn))
+            end.error = None
+        end.left = self._drafts.stop(turn.id)
+        if not end.is_silent:
+            end.left = await self._drafts.end(turn.id)
+        end.say = await self._replies.messages(end)
+
+    def _give_back(self, fenced: Turn) -> None:
+        """Return a turn to its mailbox, so that a reload reads its messages in order."""
+        if fenced.epoch != self.mailboxes.epoch or self._dispatcher.draining:
+            return  # it has nothing here any more, or stays as it is until the restart
+        there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
+        self.mailboxes.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
+
+    async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
+        """Hand over a draft, or close one that was posted while its run stopped.
+
+        The end is stored before, so that typing and the next message do not wait for the request.
+        """
+        if told.reason is Reason.CRASHED:
+            await self._drafts.hand_over(end.turn.id)
+        elif end.is_silent:  # else that was waited for before
+            late = await self._drafts.end(end.turn.id)
+            if end.left.id is None and late.id is not None:
+                self._signal(end.turn, signal_of(replace(end, left=late)))
+            elif end.left.lost is None and late.lost is not None:
+                await self._drafts.remove_lost(end.turn.id)
+        self._drafts.forget(end.turn.id)
+
+    async def _store_end(self, end: TurnEnd, facts: Mapping[str, object]) -> Ending:
+        """Store the end; return it as stored. Raises ``Fenced``."""
+        if isinstance(end.error, Fenced):
+            # It could not even begin; as another node this process would be let in.
+            raise end.error
+        try:
+            if end.turn.begun is not None:
+                await store_run(self._store, end.turn.begun, self._end_of(end), self._node)
+            else:
+                await self._record_unbegun(end)
+        except Fenced:
+            raise
+        except Exception as bug:
+            # A boundary: the bug may lie in what the agent gave back.
+            log.exception("run_end_not_stored", extra=facts)
+            end = replace(end, ended=without_success(end.ended))
+            await until_stored(self._bare_ends(end, bug), facts)
+        return end.ended
+
+    def _bare_ends(self, end: TurnEnd, bug: Exception) -> Callable[[], Awaitable[None]]:
+        """Return what stores an end without any external content; again, without its prompt."""
+        turn, ended, node = end.turn, end.ended, self._node
+        say, now = self._replies.bare(end), self._clock.now()
+        bare = turn.progress.bare_end(ended, bug, now, prompt=turn.prompt())
+        bare = replace(bare, say=say, taken_in=turn.taken_in)
+
+        async def store() -> None:
+            nonlocal bare
+            if turn.begun is None:
+                rows = [row.id for row in turn.rows]
+                await self._store.settle(
+                    rows, ended.outcome, now=now, reason=ended.reason, say=say, node=node()
+                )
+                return
+            this, bare = bare, replace(bare, history=())
+            await store_run(self._store, turn.begun, this, node)
+
+        return store
+
+    async def _record_unbegun(self, end: TurnEnd) -> None:
+        """Store the end of a turn whose run has not started. Raises ``Fenced``."""
+        turn, ended = end.turn, end.ended
+        if ended.outcome is Outcome.INTERRUPTED or ended.reason is Reason.DRAINING:
+            return  # its rows stay as they are and run after the restart
+        if ended.is_dropped:
+            return  # its rows end with their notice
+        rows, say, now = [row.id for row in turn.rows], end.say, self._clock.now()
+
+        async def settle() -> None:
+            if turn.epoch != self.mailboxes.epoch:
+                # Stored by the next node of this process, it would end a message that waits again.
+                raise Fenced(f"the node that claimed the messages of {turn.id} has expired")
+            await self._store.settle(
+                rows, ended.outcome, now=now, reason=ended.reason, say=say, node=self._node()
+            )
+
+        await retry_until_available(settle)
+
+    def _end_of(self, end: TurnEnd) -> RunEnd:
+        turn, questions = end.turn, end.questions
+        return turn.progress.run_end(
+            end.ended,
+            end.error,
+            self._clock.now(),
+            prompt=turn.prompt(),
+            asks=Questions(questions.approvals, (*end.say, *questions.say)),
+            taken_in=turn.taken_in,
+        )
+
+    def _hear(self, turn: Turn, event: HeardEvent) -> None:
+        """Show an event of an agent."""
+        match event:
+            case TextDelta(text):
+                if not self._drafts.add(turn.id, text):
+                    self._had_effect(turn.id)  # a channel without drafts may show it at once
+                self._signal(turn, RunText(turn.id, turn.target, text))
+            case ToolStarted():
+                self._had_effect(turn.id)
+                self._signal(turn, RunTool(turn.id, turn.target, event.name))
+            case ToolEnded():
+                self._signal(turn, RunTool(turn.id, turn.target, event.name, event.ok))
+            case ValueStep():
+                self._had_effect(turn.id)
+            case _:
+                pass  # what concerns the history, and what the run waits for
+        self._drafts.hear(turn.id, event)
+
+    def _had_effect(self, run_id: RunId) -> None:
+        """Note that a further message must not cancel this run (SPEC QUEUE-6)."""
+        self._dispatcher.had_effect(run_id)
+
+    def _show_wait(self, run_id: RunId, line: str) -> None:
+        turn = self._turns[run_id]
+        self._signal(turn, RunWaiting(run_id, turn.target, line))
+
+    def _signal(self, turn: Turn, signal: RunSignal) -> None:
+        channel = self._channels.get((signal.target.channel, signal.target.account))
+        if channel is None:
+            return
+        try:
+            channel.signal(signal)
+        except Exception:
+            # A channel is a boundary: what it fails to show must not cost the answer.
+            log.exception("channel_signal_failed", extra=turn.facts)
+
+
+def _asked_chat(turn: Turn) -> AskedChat:
+    """Return the chat in which people are asked about the tool calls of a turn."""
+    sender = turn.rows[0].message.of_whom
+    return AskedChat(turn.chat, turn.peer, sender, turn.session, rows=turn.rows)

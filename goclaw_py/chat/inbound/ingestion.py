@@ -1,0 +1,500 @@
+"""Ingestion: messages become inbox rows, rows become requests.
+
+Channels call ``accept``. Commands that stop something are executed before the commit, in the order
+of the batch; everything else only after it (SPEC IO-1, CMD-1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final
+
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.commands.handlers import CommandHandlers
+from goclaw_py.chat.inbound.chat_run import ChatRunExecutor
+from goclaw_py.chat.inbound.ingress_filter import IngressFilter, with_new_apart
+from goclaw_py.chat.inbound.mailbox import Mailboxes
+from goclaw_py.chat.inbound.mailbox_entry import MailboxEntry, MessageState
+from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.chat.stop.cancellation import RunCanceller
+from goclaw_py.chat.stop.commands import StopCommands
+from goclaw_py.core.chat_commands import (
+    StopCommand,
+    addresses_another_bot,
+    command_of,
+    is_stop_word,
+    our_command_of,
+)
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import (
+    ExternalId,
+    Inbound,
+    InboundMessage,
+    PeerKind,
+    Target,
+    external_id,
+)
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.session_keys import chat_session
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_run_id
+from goclaw_py.records import AcceptedMessages, InboxKind, InboxRow, NewInbox, Place, Store
+from goclaw_py.runs import speakers
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
+from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
+from goclaw_py.runs.turn import Turn, as_they_ran, goes_on
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import QueuePolicy, Request
+
+log = logging.getLogger(__name__)
+
+_REST: Final = 50.0
+_LONGEST_REST_S: Final = 30.0
+"""A periodic reload waits for so many times as long as the last one took, at most so long."""
+
+
+class MessageIngestor:
+    """Stores incoming messages and submits them to the dispatcher."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        policies: SessionSettings,
+        channels: Mapping[Place, Channel],
+        ingress: IngressFilter,
+        node: Callable[[], NodeId],
+    ) -> None:
+        self._node = node
+        self._store = store
+        self._clock = clock
+        self._policies = policies
+        self._channels = channels
+        self._ingress = ingress
+        self._reloading = asyncio.Lock()
+        self._rest_until = 0.0
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        runner: ChatRunExecutor,
+        commands: CommandHandlers,
+        canceller: RunCanceller,
+        outages: ProviderOutageBuffer,
+    ) -> None:
+        """Set the dependencies. Call it once, before anything arrives."""
+        self._dispatcher, self._runner = dispatcher, runner
+        self._mailboxes: Mailboxes = runner.mailboxes
+        self._commands, self._canceller = commands, canceller
+        self._outages = outages
+        answers = commands.stop_answers
+        self._stops = StopCommands(
+            self._mailboxes, self._policies, answers, canceller, self._meant, self._is_here
+        )
+
+    # ------------------------------------------------------------------ arriving
+
+    async def accept(self, batch: Sequence[Inbound]) -> None:
+        """See ``ports.channel.InboundHandler``."""
+        sorted_batch = self._ingress.sort(with_new_apart(batch, self._channels))
+        entries: list[MailboxEntry] = []
+        for message, rules in sorted_batch.admitted:
+            self._canceller.rights.look(message)
+            chosen = message.agent if rules.access.trusted else None
+            if (entry := self._entry(message, chosen or rules.agent)) is not None:
+                entry = self._mailboxes.enter(entry)
+                entries.append(entry)
+                self._stops.act_at_once(entry)
+        epoch, committed = self._mailboxes.epoch, False
+        try:
+            await self._canceller.store_as_former()
+            await self._ingress.enter(sorted_batch)
+            if entries or sorted_batch.pairings:
+                rows = [entry.new_row() for entry in entries]
+                node, now = self._node(), self._clock.now()
+                accepted = await self._store.accept(
+                    rows, node=node, now=now, pairings=sorted_batch.pairings
+                )
+                committed = True
+                self._mailboxes.committed(entries, rows, accepted)
+                self._ingress.committed(rows, accepted.duplicates)
+                if epoch == self._mailboxes.epoch:
+                    # A stop that has acted before the commit is done.
+                    done = {external_id(row.message) for row in rows if row.outcome is not None}
+                    await self._take_up(accepted, done)
+            self._ingress.entered(sorted_batch)
+        finally:
+            self._mailboxes.leave(entries, committed=committed)
+
+    def forget_title(self, chat: Target) -> None:
+        """Let the next message of a deleted conversation give it a title again."""
+        self._ingress.forget_title(chat)
+
+    async def bring(self, rows: Sequence[NewInbox]) -> list[RunId]:
+        """Store messages that no channel delivered, such as the result of a subagent.
+
+        Duplicates are ignored. Returns the runs that answer them here. Raises ``StoreUnavailable``.
+        """
+        boxes, epoch, committed = self._mailboxes, self._mailboxes.epoch, False
+        # As for messages of people: a stop that comes during the commit finds them.
+        entries = [boxes.enter(MailboxEntry(r.message, r.session, r.agent)) for r in rows]
+        try:
+            rows = [entry.new_row() for entry in entries]
+            accepted = await self._store.accept(rows, node=self._node(), now=self._clock.now())
+            committed = True
+            boxes.committed(entries, rows, accepted)
+            if epoch == boxes.epoch:
+                done = {external_id(row.message) for row in rows if row.outcome is not None}
+                await self._take_up(accepted, done)
+        finally:
+            boxes.leave(entries, committed=committed)
+        turns = (self._mailboxes.turn(row.id) for row in accepted.rows)
+        return [turn.id for turn in turns if turn is not None]
+
+    def _entry(self, message: InboundMessage, agent: AgentName) -> MailboxEntry | None:
+        handle = self._channels[message.target.channel, message.target.account].handle
+        if addresses_another_bot(message.text, handle):
+            return None
+        session = chat_session(agent, message.target, message.peer)
+        command = command_of(message, handle)
+        if command is None and self._is_stop(session, message):
+            command = StopCommand(everything=False)
+        return MailboxEntry(message, session, agent, command)
+
+    def _is_stop(self, session: SessionKey, message: InboundMessage) -> bool:
+        """Return whether a message is a stop word, and there is something to stop (CMD-2)."""
+        if not self._may_stop(message):
+            return False
+        box = self._mailboxes.find(session)
+        return (
+            self._dispatcher.has_session(session)
+            or self._outages.has_session(session)
+            or bool(self._canceller.subagents(session))
+            or self._mailboxes.has_acted(session, message)
+            or bool(self._mailboxes.left_of(session))
+            or (box is not None and bool(box.arrived()))
+        )
+
+    def _may_stop(self, message: InboundMessage) -> bool:
+        return is_stop_word(message) and self._policies.rules(message.target).stop_words
+
+    def _meant(
+        self, session: SessionKey, message: InboundMessage, stop: StopCommand
+    ) -> RunId | None:
+        """Return the run that a ``/stop`` names, if it names one (SPEC CMD-2)."""
+        replied = message.reply_to
+        if stop.run is not None or replied is None:
+            return stop.run
+        live = (run.id for run in self._dispatcher.runs() if run.session == session)
+        return next((run_id for run_id in live if self._runner.answers(run_id, replied)), None)
+
+    def _is_here(self, session: SessionKey) -> bool:
+        """Return whether this process has requests of a session, so that no other node owns it."""
+        box = self._mailboxes.find(session)
+        return (
+            (box is not None and box.owned)
+            or bool(self._mailboxes.left_of(session))
+            or self._dispatcher.has_session(session)
+            or self._outages.has_session(session)
+        )
+
+    # ------------------------------------------------------------------ committed
+
+    async def _take_up(
+        self, accepted: AcceptedMessages, done: Set[ExternalId] = frozenset()
+    ) -> None:
+        """Process rows that were just committed, in order.
+
+        Older rows that this process does not know go first: another node has accepted them, or the
+        response to their commit was lost (SPEC NODE-1).
+        """
+        is_older = not self._mailboxes.has_all(accepted.before)
+        rows = [row for row in accepted.rows if external_id(row.message) not in done]
+        entries = [self._mailboxes.add(row) for row in rows]
+        boxes = {row.session: self._mailboxes.of(row.session) for row in rows}
+        if is_older or any(box.stale for box in boxes.values()):
+            for box in boxes.values():
+                box.mark_stale()
+            if not self._dispatcher.draining:
+                # What this cannot reach is found by the next reload.
+                with suppress(StoreUnavailable):
+                    await self.take_pending()
+            return
+        for entry in entries:
+            if not boxes[entry.session].stale:
+                await self._work_on(entry)
+
+    async def take_pending(self) -> None:
+        """Reload: claim rows that no live process has, in the order of their sessions.
+
+        After a crash, from another node, or because a mailbox is stale. Raises
+        ``StoreUnavailable``.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._reloading:  # what one has found another must not forget as done
+            self._rest_until, began = 0.0, loop.time()
+            await self._reload()
+            rest_s = min((loop.time() - began) * _REST, _LONGEST_REST_S)
+            self._rest_until = loop.time() + rest_s
+
+    def must_reload(self) -> bool:
+        """Return whether a reload is due: a backlog makes it rarer, a stale mailbox never waits."""
+        is_resting = asyncio.get_running_loop().time() < self._rest_until
+        return not is_resting or self._mailboxes.has_stale()
+
+    async def _reload(self) -> None:
+        mailboxes, epoch, node = self._mailboxes, self._mailboxes.epoch, self._node()
+        await self._canceller.keep()
+        mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
+        if not self._dispatcher.draining:  # what it gives back stays there until the restart
+            mailboxes.forget_done((), kept=self._runner.rows_in_hand())
+        versions = mailboxes.versions()
+        rows = await self._store.claim_pending(
+            node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()
+        )
+        met = self._stops.met(rows)
+        for row in as_they_ran(rows):
+            if mailboxes.epoch != epoch:
+                return  # declared dead meanwhile: what was found belongs to others
+            entry, box = mailboxes.add(row), mailboxes.of(row.session)
+            if row.id in met:
+                entry.cancelled = Reason.STOPPED_ALL
+            if box.version == versions.get(row.session, 0):
+                await self._work_on(entry)
+        mailboxes.reloaded(versions)
+
+    async def _work_on(self, entry: MailboxEntry) -> None:
+        """Process the next message of a session; without the database, its mailbox becomes stale.
+
+        A new conversation must not start in the middle of what follows the message.
+        """
+        if entry.state is not MessageState.WAITING:
+            return
+        box = self._mailboxes.of(entry.session)
+        entry.state, box.owned = MessageState.STARTING, True
+        try:
+            if await self._do_or_fail(entry):
+                entry.state = MessageState.TAKEN
+        except StoreUnavailable:
+            entry.state = MessageState.WAITING
+            box.mark_stale()
+        finally:
+            if entry.state is MessageState.STARTING:
+                self._mailboxes.remove(entry)
+
+    async def _do_or_fail(self, entry: MailboxEntry) -> bool:
+        """Process a row; return whether it has ended or was submitted.
+
+        A boundary: a bug ends only this row, with a text for its sender. Raises
+        ``StoreUnavailable``.
+        """
+        row = entry.row
+        assert row is not None
+        facts = {"inbox": row.id, "session": row.session, "kind": row.kind}
+        try:
+            self._policies.meet(row)
+            await self._do(entry, row)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("inbox_message_failed", extra=facts)
+        else:
+            return True
+        try:
+            await self._commands.fail(row)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            log.exception("inbox_failure_not_stored", extra=facts)
+            return False
+        return True
+
+    async def _do(self, entry: MailboxEntry, row: InboxRow) -> None:
+        message, box = row.message, self._mailboxes.of(row.session)
+        version = box.version
+        if await self._end_cancelled(entry, row):
+            return
+        if row.dropped is not None:
+            self._runner.notices.take_up(row, row.dropped)
+        elif message.edits is not None and (
+            await self._edit(row) or await self._end_cancelled(entry, row)
+        ):
+            return
+        elif box.version != version:
+            raise StoreUnavailable("released messages must be claimed first")
+        elif await self._is_command(row):
+            await self._execute(entry, row)
+        elif not self._rejoin(row):
+            policy = self._policies.policy(row.session, message)
+            late = not entry.accepting or bool(message.source)  # a program waits for no burst
+            self._submit(row, as_it_stands(policy) if late else policy, late=late)
+
+    async def _end_cancelled(self, entry: MailboxEntry, row: InboxRow) -> bool:
+        """End a message that a later stop has cancelled; return whether one has."""
+        if entry.cancelled is None:
+            return False
+        await self._commands.cover(row, entry.cancelled)
+        return True
+
+    async def _is_command(self, row: InboxRow) -> bool:
+        """Return whether a row is a command; another node may not have recognised a stop word.
+
+        That an approval waits is known only to the database. Raises ``StoreUnavailable``.
+        """
+        message = row.message
+        if (
+            row.kind is InboxKind.COMMAND
+            or speakers.is_empty(message)
+            or self._is_stop(row.session, message)
+        ):
+            return True
+        return self._may_stop(message) and bool(await self._store.approvals(session=row.session))
+
+    async def _execute(self, entry: MailboxEntry, row: InboxRow) -> None:
+        """Execute a command, but a stop only once."""
+        command = our_command_of(row.message)
+        if isinstance(command, StopCommand):
+            await self._stops.carry_out(entry, command)
+        await self._commands.execute(row)
+
+    async def _edit(self, row: InboxRow) -> bool:
+        """Apply or record an edit; False if the edited message is not stored."""
+        message = row.message
+        assert message.edits is not None
+        # Change the waiting turn first: if the database's response is lost, the row has ended and
+        # is not read again.
+        self._amend(message, begun=False)
+        if not self._is_taken_in(message) and await self._store.amend(row):
+            self._amend(message, begun=True)
+            return True
+        name = message.target.channel, message.target.account, message.edits
+        before, now = await self._store.last_version(*name, before=row.id), self._clock.now()
+        if before is not None and message.is_same_content(before):
+            # Channels report edits also for what people do not see, such as a link preview.
+            await self._store.settle([row.id], Outcome.COMPLETED, now=now)
+            return True
+        if not await self._store.is_known(*name):
+            return False
+        entry = HistoryEntry(Role.USER, speakers.edited(message))
+        await self._store.note(row.session, entry, rows=[row.id], now=now)
+        return True
+
+    def _is_taken_in(self, edit: InboundMessage) -> bool:
+        """Return whether a run has taken the edited message, which is stored as waiting."""
+        return any(
+            row.message.is_edited_by(edit)
+            for turn in self._mailboxes.turns()
+            if turn.run is not None
+            for row in turn.rows
+            if row.id in turn.taken_in
+        )
+
+    def _amend(self, edit: InboundMessage, *, begun: bool) -> None:
+        """Apply an edit to the turn that waits or is about to start."""
+        for turn in self._mailboxes.turns():
+            if turn.run is not None and not begun:
+                continue
+            for place, row in enumerate(turn.rows):
+                if row.message.is_edited_by(edit):
+                    turn.rows[place] = replace(row, message=row.message.amended_by(edit))
+
+    def _rejoin(self, row: InboxRow) -> bool:
+        """Add a message to the turn whose interrupted run had it, also taken in (QUEUE-4, IO-2)."""
+        head = row.joined or self._mailboxes.head_of(row)
+        if head is None:
+            return False
+        turn = self._runner.turn_of(head)
+        if turn is None and head in self._outages.rows():
+            turn = self._mailboxes.turn(head)
+        if row.joined is None and turn is not None and turn.run is not None:
+            turn = None  # it has begun without this one
+        if turn is None:
+            return False
+        turn.rows.append(row)
+        self._mailboxes.assign([row], turn)
+        self._dispatcher.set_senders(turn.id, turn.senders)
+        return True
+
+    def _submit(self, row: InboxRow, policy: QueuePolicy, *, late: bool) -> None:
+        run_id, epoch = new_run_id(self._clock), self._mailboxes.epoch
+        turn = Turn(run_id, row.session, row.agent, [row], policy, late, epoch)
+        rules = self._policies.rules(row.message.target)
+        if rules.access.mention and turn.peer is PeerKind.GROUP and not row.message.source:
+            turn.context_messages = rules.context_messages
+        self._mailboxes.assign([row], turn)
+        if not self._outages.keeps(turn):
+            self.submit(turn)
+
+    def submit(self, turn: Turn) -> None:
+        """Submit a turn."""
+        message = turn.rows[0].message
+        rules = self._policies.rules(message.target)
+        policy, deadline_s = turn.policy, rules.deadline_s
+        if turn.kept_since is not None:
+            # A sender who was told that the message is held must not lose it; its burst is over.
+            policy = as_it_stands(policy)
+            if deadline_s is not None:
+                kept_s = asyncio.get_running_loop().time() - turn.kept_since
+                deadline_s = max(deadline_s - kept_s, 0.0)
+        self._mailboxes.assign(turn.rows, turn)
+        self._runner.add(turn)
+        request = Request(
+            id=turn.id,
+            session=turn.session,
+            agent=turn.agent,
+            sender=message.sender.id,
+            policy=self._policies.contexts.throttled(turn.session, policy),
+            cut=goes_on(message),
+            deadline_s=deadline_s,
+            run_timeout_s=rules.run_timeout_s,
+            pieces=len(turn.rows),
+            chars=sum(row.message.chars for row in turn.rows),
+            senders=turn.senders,
+        )
+        self._dispatcher.submit(request)
+        if request.overflowed:
+            self._runner.notices.overflowed(turn.session, turn.target, turn.texts)
+
+    # ------------------------------------------------------------------ sessions of this node
+
+    def release_later(self, session: SessionKey) -> None:
+        """Release a session that this node has used, once it is idle."""
+        self._mailboxes.of(session).owned = True
+
+    async def release_idle(self) -> None:
+        """Release the sessions that are idle.
+
+        A process that shuts down starts nothing more and releases sessions with waiting messages
+        too.
+        """
+        ending = self._dispatcher.draining
+        busy = self._runner.notices.sessions()
+        idle = {
+            key
+            for key in self._mailboxes.idle(ending=ending)
+            if key not in busy
+            and not self._dispatcher.has_session(key)
+            and (ending or not self._outages.has_session(key))
+        }
+        if idle:
+            # Before the call: one that becomes busy during it is entered again.
+            self._mailboxes.close(idle)
+            self._policies.forget(idle)
+            try:
+                await self._store.release_sessions(self._node(), idle, waiting=ending)
+            except BaseException:
+                for session in idle:
+                    self.release_later(session)
+                raise
+
+    def forget_everything(self, node: NodeId) -> None:
+        """Forget all messages: this ``node`` has expired, and they belong to other nodes."""
+        self._mailboxes.clear(node)
+        self._policies.forget()
+        self._runner.notices.forget()
+        self._outages.forget()

@@ -1,0 +1,121 @@
+"""Display names: how people read ids of sessions and people (SPEC OPS-9).
+
+Only ids identify: a name can be changed by whoever has it, and two may be equal. So a name is never
+shown alone where somebody decides about access.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from goclaw_py.core.ids import JobId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import chat_of, job_of
+from goclaw_py.core.web_links import WEB
+
+SHORT_ID: Final = len("01a20492-c3f7-7c11")
+"""Characters of a short id: the time in ms and 12 random bits.
+
+With the time alone, runs that were due at the same time would have the same short id.
+"""
+
+_TITLED: Final = ("console", WEB)
+"""The channels whose conversations have titles."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """Stored names. What has none is missing.
+
+    Args:
+        targets: Names of chats and people, and with a thread of topics.
+        jobs: Names of jobs, or their slugs.
+    """
+
+    targets: Mapping[Target, str] = field(default_factory=dict)
+    jobs: Mapping[JobId, str] = field(default_factory=dict)
+
+
+def needed_names(keys: Iterable[str]) -> tuple[set[Target], set[JobId]]:
+    """Return what must be known to name sessions, chats and people (``display_name``)."""
+    targets: set[Target] = set()
+    jobs: set[JobId] = set()
+    for key in keys:
+        if (job := job_of(SessionKey(key))) is not None:
+            jobs.add(job)
+        elif (target := chat_of(SessionKey(key)) or _person(key)) is not None:
+            targets |= {target, _whole(target)}
+    return targets, jobs
+
+
+def display_name(key: str, known: KnownNames) -> str:
+    """Return the name of a session, by its key, or a chat or person (``channel/account/id``).
+
+    A group's topic is ``Group / Topic``. Without a stored name it is the id, with what it is.
+    """
+    if (job := job_of(SessionKey(key))) is not None:
+        return f"job {known.jobs.get(job) or short_id(job)}"
+    if (chat := chat_of(SessionKey(key))) is not None:
+        name = known.targets.get(_whole(chat)) or f"{chat.channel} {chat.chat}"
+        if chat.thread is None:
+            return name
+        return f"{name} / {known.targets.get(chat) or f'topic {chat.thread}'}"
+    if (person := _person(key)) is not None:
+        return known.targets.get(person) or f"{person.channel} {person.chat}"
+    match key.split(":"):
+        case ["agent", agent, "heartbeat", *_]:
+            return f"heartbeat of {agent}"
+        case ["agent", _, "subagent" | "delegate" as kind, run]:
+            return f"{kind} {short_id(run)}"
+        case ["agent", _, "api", *rest] if rest:
+            return f"API {':'.join(rest)}"
+        case _:
+            return key
+
+
+def shown_name(name: str, username: str | None) -> str:
+    """Return the name of a chat or person, or ``@username``; "" without both."""
+    return name or (f"@{username}" if username else "")
+
+
+def address(chat: Target) -> str:
+    """Return the key under which ``display_name`` names a chat, without its topic."""
+    return f"{chat.channel}/{chat.account}/{chat.chat}"
+
+
+def person_key(chat: Target, person: str) -> str:
+    """Return the key under which ``display_name`` names a person of a chat."""
+    return address(replace(chat, chat=person))
+
+
+def sender_words(sender: str) -> str:
+    """Return the key of a person, or what to show instead where chats have titles.
+
+    A person of the console or the web chat has the id of their chat, whose name is the title of a
+    conversation.
+    """
+    person = _person(sender)
+    if person is None or person.channel not in _TITLED:
+        return sender
+    return f"{person.channel} {person.chat}"
+
+
+def short_id(whole: str) -> str:
+    """Return the beginning of an id that commands and addresses accept in its place."""
+    return whole[:SHORT_ID]
+
+
+def _whole(chat: Target) -> Target:
+    """Return the chat of a topic."""
+    return Target(chat.channel, chat.account, chat.chat)
+
+
+def _person(key: str) -> Target | None:
+    match key.split("/", 2):
+        # A session of the API may have slashes in its name, but no channel has a colon.
+        case [channel, account, sender] if ":" not in channel:
+            return Target(channel, account, sender)
+        case _:
+            return None

@@ -1,1 +1,0 @@
-"""Records and enums that every feature shares. Pure: no I/O, no clock, no asyncio."""

@@ -1,0 +1,77 @@
+"""Where actions are recorded (SPEC SEC-9)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from goclaw_py.core.actors import Actor
+from goclaw_py.records.audit import ALL_ENTRIES, OK, AuditEntry, AuditFilter, Facts
+
+_PAGE: Final = 500
+"""The number of entries that are read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoChange:
+    """The result of an action that has changed nothing, such as one that was refused.
+
+    It can be repeated without limit, so equal ones are recorded once a minute (SPEC SEC-9).
+
+    Args:
+        words: ``OK``, or the words of the error.
+        reason: What equal ones have in common besides actor and action.
+    """
+
+    words: str
+    reason: str
+
+
+class AuditLog(Protocol):
+    """Records who has changed what."""
+
+    async def record(
+        self,
+        action: str,
+        subject: str,
+        *,
+        by: Actor | None = None,
+        before: Facts | None = None,
+        after: Facts | None = None,
+        result: str | NoChange = OK,
+    ) -> None:
+        """Record an action after it was done. Raises nothing: what was done is done.
+
+        ``by`` is who did it; None: the actor of the work in progress, or the node.
+        """
+
+
+class AuditReader(Protocol):
+    """The part of ``Control`` that reads the audit log."""
+
+    async def audit_entries(
+        self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
+    ) -> list[AuditEntry]:
+        """Return who has changed what, the newest first (SPEC SEC-9)."""
+
+
+async def audit_pages(reader: AuditReader, only: AuditFilter) -> AsyncGenerator[list[AuditEntry]]:
+    """Yield all selected entries, the newest first, some hundreds at a time; at least one page.
+
+    An entry that is added meanwhile is not among them.
+    """
+    before: int | None = None
+    while True:
+        found = await reader.audit_entries(limit=_PAGE, only=only, before=before)
+        yield found
+        if len(found) < _PAGE:
+            return
+        before = found[-1].id
+
+
+class NoAudit:
+    """Records nothing, for parts that are used without a gateway."""
+
+    async def record(self, *_action: object, **_facts: object) -> None:
+        """Do nothing; see ``AuditLog``."""

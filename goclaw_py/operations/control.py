@@ -1,0 +1,481 @@
+"""What an operator can see and do: offered by the gateway, used by CLI and HTTP API.
+
+Three things implement it: the gateway itself, a client that reaches the gateway over its socket,
+and, when no gateway runs, the database alone. A command needs to know none of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.approvals import Approval, Decision, ToolGrant
+from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.messages import Sender
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.operations.audit import AuditReader
+from goclaw_py.operations.explanation import Explanation
+from goclaw_py.operations.heartbeat import HeartbeatService
+from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.settings import SettingsService
+from goclaw_py.operations.web_guests import WebAccessControl
+from goclaw_py.records import (
+    ALL_MESSAGES,
+    ALL_RUNS,
+    ALL_SESSIONS,
+    Chat,
+    DeadLetter,
+    LastActivity,
+    MessageFilter,
+    Node,
+    OutboxRow,
+    OutboxState,
+    Person,
+    RunDensity,
+    RunFilter,
+    RunSpan,
+    Session,
+    SessionFilter,
+    StoredEntry,
+    StoredRun,
+    Unanswered,
+)
+from goclaw_py.runs.events.live import LiveEvent
+from goclaw_py.runs.step_views import RunReplay, StepView
+from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
+from goclaw_py.scheduler.models import QueuePolicy
+from goclaw_py.scheduler.views import (
+    ActiveRuns,
+    GatewayStatus,
+    LanesView,
+    LaneView,
+    RunView,
+    StopReport,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NodesView:
+    """The nodes of this database at one instant (SPEC NODE-1).
+
+    Args:
+        here: The node that answered, None if the database was read directly.
+        nodes: The oldest first, including expired ones that are not recovered yet.
+    """
+
+    at: datetime
+    here: NodeId | None
+    nodes: tuple[Node, ...]
+
+    def is_live(self, node: Node) -> bool:
+        """Return whether the lease of a node is valid."""
+        return node.is_live(self.at)
+
+    def health(self, node: Node) -> str:
+        """Return the health of a node in one word: ``live``, ``draining`` or ``dead``."""
+        return node.health(self.at)
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A message that was stored and will be answered.
+
+    ``run`` is the run that will answer it, None if another node owns its session.
+    """
+
+    session: SessionKey
+    run: RunId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFork:
+    """A new session with a copy of another one's history.
+
+    Args:
+        origin: The session that was copied.
+        entries: The number of history entries in the copy.
+        chat: The name of its console chat; None if its agent does not answer at the console.
+    """
+
+    session: SessionKey
+    origin: SessionKey
+    entries: int
+    chat: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Resized:
+    """A lane with its new size. ``before`` is its previous size."""
+
+    before: int
+    lane: LaneView
+
+
+@dataclass(frozen=True, slots=True)
+class QueueView:
+    """The running, waiting and unanswered messages of a session at one instant (SPEC OPS-4).
+
+    ``live`` is False if no gateway answered: then ``running`` comes from the database, and
+    ``waiting`` is empty.
+    """
+
+    session: SessionKey
+    at: datetime
+    live: bool
+    running: tuple[RunView, ...]
+    waiting: tuple[RunView, ...]
+    """The next one first."""
+    policy: QueuePolicy | None
+    """The queue policy of the session's newest request, None without one."""
+    messages: tuple[Unanswered, ...]
+    """The oldest messages that have not ended, including those of a run in progress."""
+    unanswered: tuple[Unanswered, ...]
+    """The newest messages that ended without an answer."""
+    unmentioned_at: datetime | None = None
+    """When its group last had a message that was not for the bot."""
+
+
+@dataclass(frozen=True, slots=True)
+class MessageCounts:
+    """The numbers of messages.
+
+    Args:
+        outgoing: By state.
+        failed: Incoming messages that failed and were not dismissed.
+        waiting: Incoming messages that have not ended.
+    """
+
+    outgoing: dict[OutboxState, int]
+    failed: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairingApplicant:
+    """A person who requests access with a pairing code.
+
+    The hash of the code is left out: codes are short enough to be found from it (SPEC SEC-2).
+    """
+
+    channel: str
+    account: str
+    sender: Sender
+    created_at: datetime
+    expires_at: datetime
+    chat: str
+    """Their direct chat: denied by ``Control.allow_chat``."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A run with its history entries, its messages and its steps.
+
+    Args:
+        entries: The entries that it added to the history of its session.
+        said: Its outgoing messages, the oldest first.
+        steps: Its steps, in order; empty for a kind of agent whose steps are not stored.
+    """
+
+    run: StoredRun
+    entries: tuple[StoredEntry, ...]
+    said: tuple[OutboxRow, ...]
+    steps: tuple[StepView, ...] = ()
+
+
+class Control(WebAccessControl, AuditReader, Protocol):
+    """The operator's view. Every method may raise ``StoreUnavailable``.
+
+    The next page of a list starts after the row ``before``: its ``cursor``, or its id where rows
+    have numbers.
+    """
+
+    @property
+    def jobs(self) -> JobService:
+        """The job service."""
+
+    @property
+    def heartbeats(self) -> HeartbeatService:
+        """The heartbeat service."""
+
+    @property
+    def settings(self) -> SettingsService:
+        """The service that shows and edits settings."""
+
+    async def status(self) -> GatewayStatus:
+        """Return the gateway's state. Raises ``NoGateway``."""
+
+    async def lanes(self) -> LanesView:
+        """Return the running and waiting runs of each lane (LANE-7). Raises ``NoGateway``."""
+
+    async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
+        """Resize a lane until the gateway restarts; no run is cancelled (SPEC LANE-9).
+
+        Raises ``NoGateway``, ``NotFound`` with the names of the lanes, and ``ValueError`` for a
+        size that is not from 1 to ``MAX_LANE_SIZE``.
+        """
+
+    async def active(self) -> ActiveRuns:
+        """Return all unfinished requests; without a gateway, those in the database."""
+
+    async def queue(self, key: str) -> QueueView:
+        """Return the queue of a session by key or unique part of a key. Raises ``NotFound``."""
+
+    async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
+        """Stop as an owner's ``/stop`` (``everything``: ``/stopall``) in the session's chat does.
+
+        Waiting parts of answers are dropped too. Raises ``NoGateway``.
+        """
+
+    async def sessions(
+        self,
+        *,
+        limit: int = 50,
+        search: str = "",
+        only: SessionFilter = ALL_SESSIONS,
+        before: Cursor | None = None,
+    ) -> list[Session]:
+        """Return sessions, the most recently active first.
+
+        ``search``: a text in the key or in the name of the chat, topic or job, in any case.
+        """
+
+    async def session(self, key: str) -> Session:
+        """Return a session by key or unique part of a key. Raises ``NotFound``."""
+
+    async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
+        """Return a session's history since its last reset, the oldest entry first."""
+
+    async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
+        """Send a message to the agent as if it came from the chat of a stored session (CRON-19).
+
+        The reply goes to that chat; in the session of a job it goes to the job's target, or only
+        into the history if the job has none. ``key`` is the whole key; ``text`` is never a command.
+        Raises ``NotFound``, ``NotAChat``, ``NoGateway``, and ``SessionBusy`` if the session is busy
+        and ``queue`` is False.
+        """
+
+    async def reset(self, key: SessionKey) -> None:
+        """Cancel the running and waiting runs of a session, and start a new history."""
+
+    async def rename(self, key: SessionKey, title: str) -> str:
+        """Give a conversation of the console a title; return it without invisible characters.
+
+        "" removes the title. Raises ``NotFound``, ``NotAChat`` for any other session, and
+        ``ValueError`` for a title of more than ``MAX_TITLE_CHARS``.
+        """
+
+    async def delete(self, key: SessionKey) -> None:
+        """Stop a conversation of the console or the web chat, and delete what was said in it.
+
+        Its title is deleted too; the usage of its runs is kept. Raises ``NotFound``, ``NotAChat``
+        for any other session, and ``SessionBusy`` if a run does not end in time, or nothing can
+        stop it here.
+        """
+
+    async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
+        """Copy a session's history, summary and pinned facts into a new session of the console.
+
+        ``at`` is the beginning of the id of a run of the session: the copy is what was remembered
+        when it ended, also if it was undone since. The original is unchanged. Raises ``NotFound``,
+        and ``NotRewindable`` if there is nothing to copy.
+        """
+
+    async def runs(
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        active: bool = False,
+        only: RunFilter = ALL_RUNS,
+        before: Cursor | None = None,
+    ) -> list[StoredRun]:
+        """Return runs, the newest first."""
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int = 100, only: RunFilter = ALL_RUNS
+    ) -> list[RunDensity]:
+        """Count the runs that started in ``since <= t < until``, in equal parts of that time."""
+
+    async def run_counts(
+        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
+    ) -> dict[str, int]:
+        """Return how many runs have each outcome, or are ``running``; its outcome is ignored.
+
+        Of those that have ended, the newest ``MOST_RUNS_COUNTED`` are counted.
+        """
+
+    async def runs_between(
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int = 2000,
+        only: RunFilter = ALL_RUNS,
+        after: Cursor | None = None,
+    ) -> list[RunSpan]:
+        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
+
+    async def run(self, prefix: str) -> StoredRun:
+        """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
+
+    async def run_record(self, prefix: str) -> RunRecord:
+        """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
+
+    async def replay(
+        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
+    ) -> RunReplay:
+        """Execute an ended run of a language model again, without effects (SPEC OPS-8).
+
+        Its stored steps take the place of model requests and tool calls. With ``from_step`` only
+        those before this step do; then the model is requested, which is paid but counts in no
+        record. No tool is called, nothing is stored or sent. ``dry_run`` only says what would be
+        used. Raises ``NoGateway``, ``NotFound``, also for an unknown step, and ``NotRewindable``.
+        """
+
+    async def why(self, about: str | None = None) -> Explanation:
+        """Explain why something did or did not happen (SPEC OPS-4).
+
+        ``about`` is an id, key or name of a session, chat, person, run, message, job, agent or
+        node; None is the whole gateway. Raises ``NotFound``, with the candidates if it is
+        ambiguous.
+        """
+
+    async def usage(self, query: UsageQuery) -> UsageReport:
+        """Return usage of ended runs, and messages (SPEC OPS-1). Raises ``BadUsageQuery``."""
+
+    async def run_times(self, query: UsageQuery) -> list[DayTimes]:
+        """Return the days of a query with their runs and how long people waited.
+
+        The groups of the query are ignored. Raises ``BadUsageQuery``.
+        """
+
+    def follow(
+        self, session: str | None = None, *, after: str | None = None
+    ) -> AsyncGenerator[LiveEvent]:
+        """Yield the events of runs from now on, starting with ``LiveNow``. Close the iterator.
+
+        With ``after``, the id of an event, the stored events since then come first, or
+        ``LiveMissed`` if some are no longer stored; then ``LiveNow``.
+
+        ``session`` (a key or unique part of a key) selects the runs of a session and those that
+        are charged to it. A slow reader gets ``LiveMissed``; runs do not wait for readers. Ends
+        with its gateway. Raises ``NoGateway`` if a gateway in another process is or becomes
+        unreachable, and ``NotFound`` at the first step.
+        """
+
+    async def outbox(
+        self,
+        *,
+        limit: int = 50,
+        state: OutboxState | None = None,
+        run: RunId | None = None,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
+    ) -> list[OutboxRow]:
+        """Return outgoing messages, the newest first."""
+
+    async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
+        """Return how many messages are in each state."""
+
+    async def outbox_row(self, row_id: int) -> OutboxRow:
+        """Return an outgoing message. Raises ``NotFound``."""
+
+    async def retry_outbox(self, ids: Collection[int]) -> int:
+        """Retry dead and dropped messages; return their number (SPEC IO-3)."""
+
+    async def drop_outbox(self, ids: Collection[int]) -> int:
+        """Drop dead and waiting messages; return their number."""
+
+    async def dead_letters(
+        self,
+        *,
+        waiting: bool = False,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
+    ) -> list[DeadLetter]:
+        """Return failed incoming messages that were not dismissed, the newest first.
+
+        With ``waiting``, return those that have not ended instead.
+        """
+
+    async def dead_letter(self, row_id: int) -> DeadLetter:
+        """Return an incoming message in any state. Raises ``NotFound``."""
+
+    async def retry_dead_letters(self, ids: Collection[int]) -> int:
+        """Retry messages that ended without an answer; return their number."""
+
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
+        """Dismiss messages that ended without an answer; return their number."""
+
+    async def approvals(
+        self,
+        *,
+        limit: int = 50,
+        session: SessionKey | None = None,
+        waiting: bool = True,
+        before: Cursor | None = None,
+    ) -> list[Approval]:
+        """Return questions about tool calls, the newest first (SPEC AGENT-11).
+
+        ``waiting`` limits them to those without an answer.
+        """
+
+    async def approval(self, prefix: str) -> Approval:
+        """Return the question whose id starts with ``prefix``. Raises ``NotFound``."""
+
+    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
+        """Answer a question as an operator; its run continues when all of them are answered.
+
+        ``rule``: the tool of the rule that ``Decision.ALWAYS`` adds, which the operator has read.
+        Raises ``NotFound``, ``ApprovalClosed``, and ``WrongDecision`` with the possible answers
+        or with the rule.
+        """
+
+    async def grants(self) -> list[ToolGrant]:
+        """Return the tools that agents may call without a question, because a person allowed it."""
+
+    async def revoke_grant(
+        self, agent: AgentName, tool: str, session: SessionKey | None = None
+    ) -> None:
+        """Ask again about a tool; ``session`` as in the grant. Raises ``NotFound``."""
+
+    async def nodes(self) -> NodesView:
+        """Return the nodes of this database."""
+
+    async def drain(self, node: str) -> Node:
+        """Shut a node down gracefully, as SIGTERM does: runs in progress may finish.
+
+        ``node`` is its id or a unique part of it. Raises ``NotFound`` and ``NodeSilent``.
+        """
+
+    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
+        """Return approved people, the most recently approved first."""
+
+    async def pairing_requests(self) -> list[PairingApplicant]:
+        """Return the people who request access with a pairing code."""
+
+    async def approve(self, code: str, *, guest: bool) -> Person:
+        """Approve the person with this pairing code. Raises ``NotFound``."""
+
+    async def revoke(
+        self, channel: str, account: str, sender_id: str, *, forget: bool = False
+    ) -> None:
+        """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
+
+    async def names(self, keys: Collection[str]) -> dict[str, str]:
+        """Return the display names of sessions, by key, and of people (``channel/account/id``).
+
+        While the database is unavailable they are made from the ids alone.
+        """
+
+    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
+        """Return the last activity of approved people per chat and thread, newest first."""
+
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
+        """Return stored chats, the most recently seen first (SPEC CHAN-5)."""
+
+    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
+        """Allow or deny a chat; one that is not stored is stored as a group."""

@@ -1,0 +1,265 @@
+"""The database, as the runtime sees it.
+
+The caller passes every instant, timezone-aware in UTC; no implementation reads a clock. Every
+method is one transaction. Any method may raise ``StoreUnavailable``; methods that write on behalf
+of a node raise ``Fenced`` if the row belongs to another node by now.
+
+**Leases.** A node renews one lease, its own (``nodes.lease_until``). Sessions, outbox rows and
+named leases store the node as ``owner`` and increase ``fence`` with each change of owner, so a
+claim is live exactly as long as its node is (docs/adr/0004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from goclaw_py.operations.settings import SettingEdit
+from goclaw_py.records.approvals import ApprovalStore, NewApproval
+from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, AuditStore
+from goclaw_py.records.background import BackgroundStore, Unmentioned, UnmentionedRow
+from goclaw_py.records.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
+from goclaw_py.records.filters import (
+    ALL_RUNS,
+    ALL_SESSIONS,
+    MOST_RUNS_COUNTED,
+    RunFilter,
+    SessionFilter,
+    SessionState,
+)
+from goclaw_py.records.heartbeats import HeartbeatStore
+from goclaw_py.records.inbox import (
+    AcceptedMessages,
+    DeadLetter,
+    DroppedMessage,
+    InboxKind,
+    InboxRow,
+    InboxState,
+    InboxStore,
+    NewInbox,
+    NewPairing,
+    Stops,
+    Unanswered,
+)
+from goclaw_py.records.incidents import Incident, IncidentStore
+from goclaw_py.records.jobs import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, JobStore
+from goclaw_py.records.nodes import (
+    CallStore,
+    InterruptedRun,
+    LaneGrant,
+    LaneShare,
+    LaneStore,
+    Node,
+    NodeCall,
+    NodeState,
+    NodeStore,
+    Place,
+    RecoveryReport,
+    Renewed,
+)
+from goclaw_py.records.outbox import (
+    ALL_MESSAGES,
+    ChatsDue,
+    Draft,
+    DraftStore,
+    MessageFilter,
+    OutboxRow,
+    OutboxState,
+    OutboxStore,
+)
+from goclaw_py.records.people import (
+    NameKind,
+    NameStore,
+    PairingRequest,
+    PeopleStore,
+    Person,
+    SeenName,
+    Standing,
+    unapproved,
+)
+from goclaw_py.records.rewind import LastTurn, RewindStore, RunBasis, StoredStep
+from goclaw_py.records.runs import (
+    InterruptedSubagent,
+    NewRun,
+    RunDensity,
+    RunEnd,
+    RunSoFar,
+    RunSpan,
+    RunStartResult,
+    RunStore,
+    Session,
+    StoredEntry,
+    StoredRun,
+    SubagentTask,
+    Summary,
+    ToolCall,
+)
+from goclaw_py.records.settings import NewSettingEdit, SettingStore
+from goclaw_py.records.tokens import SignIn, SignInMethod, SignInStore, Token, TokenStore
+from goclaw_py.records.upkeep import RetentionReport, UpkeepStore
+from goclaw_py.records.web_links import WebLink, WebLinkStore
+from goclaw_py.records.work import NewWork, StoredWorkItem, WorkState, WorkStore
+from goclaw_py.scheduler.views import Backlog
+
+__all__ = [
+    "AHEAD_AT_ONCE",
+    "ALL_ENTRIES",
+    "ALL_MESSAGES",
+    "ALL_RUNS",
+    "ALL_SESSIONS",
+    "MOST_COUNTED",
+    "MOST_RUNS_COUNTED",
+    "AcceptedMessages",
+    "ApprovalStore",
+    "AuditEntry",
+    "AuditFilter",
+    "AuditStore",
+    "BackgroundStore",
+    "CallStore",
+    "Chat",
+    "ChatStore",
+    "ChatsDue",
+    "DeadLetter",
+    "Draft",
+    "DraftStore",
+    "DroppedMessage",
+    "HeartbeatStore",
+    "InboxKind",
+    "InboxRow",
+    "InboxState",
+    "InboxStore",
+    "Incident",
+    "IncidentStore",
+    "InterruptedRun",
+    "InterruptedSubagent",
+    "JobPage",
+    "JobQuery",
+    "JobStore",
+    "LaneGrant",
+    "LaneShare",
+    "LaneStore",
+    "LastActivity",
+    "LastTurn",
+    "MessageFilter",
+    "NameKind",
+    "NameStore",
+    "NewApproval",
+    "NewInbox",
+    "NewPairing",
+    "NewRun",
+    "NewSettingEdit",
+    "NewWork",
+    "Node",
+    "NodeCall",
+    "NodeState",
+    "NodeStore",
+    "Notice",
+    "OutboxRow",
+    "OutboxState",
+    "OutboxStore",
+    "PairingRequest",
+    "PeopleStore",
+    "Person",
+    "Place",
+    "RecoveryReport",
+    "Renewed",
+    "RetentionReport",
+    "RewindStore",
+    "RunBasis",
+    "RunDensity",
+    "RunEnd",
+    "RunFilter",
+    "RunSoFar",
+    "RunSpan",
+    "RunStartResult",
+    "RunStore",
+    "SeenChat",
+    "SeenName",
+    "Session",
+    "SessionFilter",
+    "SessionState",
+    "SettingEdit",
+    "SettingStore",
+    "SignIn",
+    "SignInMethod",
+    "SignInStore",
+    "Standing",
+    "Stops",
+    "Store",
+    "StoredEntry",
+    "StoredRun",
+    "StoredStep",
+    "StoredWorkItem",
+    "SubagentTask",
+    "Summary",
+    "Token",
+    "TokenStore",
+    "ToolCall",
+    "Topic",
+    "Unanswered",
+    "Unmentioned",
+    "UnmentionedRow",
+    "UpkeepStore",
+    "WebLink",
+    "WebLinkStore",
+    "WorkState",
+    "WorkStore",
+    "unapproved",
+]
+
+
+class Notice(StrEnum):
+    """The table that changed; a hint that replaces waiting for the next poll (SPEC DB-3)."""
+
+    INBOX = "goclaw_inbox"
+    OUTBOX = "goclaw_outbox"
+    PEOPLE = "goclaw_people"
+    CRON = "goclaw_cron"
+    NODES = "goclaw_nodes"
+    LANES = "goclaw_lanes"
+    SUBAGENTS = "goclaw_subagents"
+    """A background subagent may continue."""
+    SETTINGS = "goclaw_settings"
+    """A setting was edited."""
+
+
+class Store(
+    NodeStore,
+    CallStore,
+    LaneStore,
+    InboxStore,
+    BackgroundStore,
+    RunStore,
+    ApprovalStore,
+    RewindStore,
+    DraftStore,
+    OutboxStore,
+    PeopleStore,
+    WebLinkStore,
+    SignInStore,
+    TokenStore,
+    ChatStore,
+    NameStore,
+    IncidentStore,
+    JobStore,
+    WorkStore,
+    HeartbeatStore,
+    SettingStore,
+    AuditStore,
+    UpkeepStore,
+    Protocol,
+):
+    """The whole database."""
+
+    async def backlog(self) -> Backlog:
+        """Return the numbers of unfinished rows of all nodes."""
+
+    async def ping(self) -> None:
+        """Raise ``StoreUnavailable`` if the database does not answer."""
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        """Call ``hear`` in the event loop for each notice from any process."""
+
+    async def close(self) -> None:
+        """Close all connections."""

@@ -1,0 +1,175 @@
+"""Chats: which groups are allowed, which cannot be written to, where people spoke last."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
+from goclaw_py.core.pagination import Cursor
+from goclaw_py.records.nodes import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A stored chat.
+
+    ``allowed`` is the operator's decision about it, None if there is none. ``gone`` is the reason
+    why nothing can be sent to it, "" if it can.
+    """
+
+    channel: str
+    account: str
+    chat: str
+    peer: PeerKind
+    name: str
+    allowed: bool | None
+    gone: str
+    first_seen_at: datetime
+    last_seen_at: datetime
+    unmentioned_at: datetime | None = None
+    """When an allowed group last had a message that was not for the bot (± 10 s)."""
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position in a list; each message moves it."""
+        return Cursor(self.last_seen_at, (self.channel, self.account, self.chat))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenChat:
+    """A chat as observed in an incoming message. ``target`` has no thread.
+
+    ``unmentioned``: the message was not for the bot.
+    """
+
+    target: Target
+    peer: PeerKind
+    name: str
+    unmentioned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a chat; without a thread, the general topic.
+
+    ``told``: people were notified that its messages go to another topic.
+    """
+
+    target: Target
+    name: str = ""
+    state: TopicState = TopicState.OPEN
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LastActivity:
+    """The last message of an approved person in a chat or thread."""
+
+    target: Target
+    peer: PeerKind
+    agent: AgentName
+    sender_id: str
+    at: datetime
+
+    @property
+    def cursor(self) -> Cursor:
+        """The position in a list; each message moves it."""
+        there = self.target
+        place = (there.channel, there.account, there.chat, there.thread or "")
+        return Cursor(self.at, (*place, self.agent, self.sender_id))
+
+
+class ChatStore(Protocol):
+    """Chats (SPEC CHAN-5, CHAN-7, HB-8)."""
+
+    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
+        """Return stored chats, the most recently seen first."""
+
+    async def chat(self, target: Target) -> Chat | None:
+        """Return a chat, or None if it is not stored; the thread is ignored."""
+
+    async def marked_chats(self) -> list[Chat]:
+        """Return chats that are allowed, denied or gone, the most recently seen first."""
+
+    async def undecided(
+        self, places: Collection[Place], *, besides: Collection[Target] = ()
+    ) -> int:
+        """Count the groups of these places that are not gone and were neither allowed nor denied.
+
+        ``besides``: chats that do not count.
+        """
+
+    async def note_chats(self, seen: Sequence[SeenChat], *, now: datetime) -> None:
+        """Store chats with their present names; decisions about them stay."""
+
+    async def allow_chat(
+        self, channel: str, account: str, chat: str, *, allowed: bool, now: datetime
+    ) -> None:
+        """Allow or deny a chat; a chat that is not stored is stored as a group.
+
+        Its access request is removed, unless a direct chat is allowed, and the messages that asked
+        the owners show the decision. Sends ``Notice.PEOPLE``.
+        """
+
+    async def mark_chat(self, target: Target, peer: PeerKind, *, gone: str, now: datetime) -> None:
+        """Store why nothing can be sent to a chat, "" if it can; the thread is ignored.
+
+        Sends ``Notice.PEOPLE``, unless this was stored already.
+        """
+
+    async def topic(self, target: Target) -> Topic:
+        """Return a topic; a topic that is not stored is open."""
+
+    async def gone_topics(self) -> list[Topic]:
+        """Return all topics that are closed or deleted."""
+
+    async def note_topic(
+        self,
+        target: Target,
+        *,
+        name: str = "",
+        renamed: bool = False,
+        state: TopicState | None = None,
+    ) -> None:
+        """Store a topic's first name (with ``renamed``, its new name) and its state unless None.
+
+        Opening a topic again resets ``told``. Sends ``Notice.PEOPLE`` if the state has changed.
+        """
+
+    async def tell_topic_gone(
+        self, target: Target, say: Sequence[OutboundMessage], *, now: datetime
+    ) -> bool:
+        """Notify people once that a topic's messages go to another topic.
+
+        Returns False if they were notified before, or the topic is open.
+        """
+
+    async def move_chat(
+        self, channel: str, account: str, *, old: str, new: str, now: datetime
+    ) -> bool:
+        """Move everything that belongs to a chat to its new id, in one transaction.
+
+        This covers sessions with their history, waiting inbox and outbox rows, runs, drafts, and
+        the decision about the chat. Two sessions of the same key are merged, the older history
+        first. Returns False if nothing has the old id. Sends ``Notice.PEOPLE`` and
+        ``Notice.OUTBOX``.
+        """
+
+    async def heard(
+        self,
+        *,
+        agent: AgentName | None = None,
+        direct: bool = False,
+        without: str | None = None,
+        limit: int = 20,
+        before: Cursor | None = None,
+    ) -> list[LastActivity]:
+        """Return the last activity of approved people per chat and thread, newest first (HB-8).
+
+        Chats that are gone or denied are excluded. ``agent`` selects the sessions of an agent,
+        ``direct`` direct chats; ``without`` excludes a channel.
+        """

@@ -1,0 +1,275 @@
+"""Executions as agent runs: a run owner for the dispatcher.
+
+The end of a run, its consequences and its notifications are stored in one transaction; until then
+the run keeps its slots.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Generic
+
+from goclaw_py.chat.outbound import texts
+from goclaw_py.core.errors import AgentError, ApprovalNeeded, Fenced, is_transient
+from goclaw_py.core.ids import RunId, SessionKey
+from goclaw_py.core.outcomes import Ending, Outcome, Reason
+from goclaw_py.core.run_events import RunNote
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import NewRun, RunEnd, Store
+from goclaw_py.runs.agent_executor import AgentExecutor, AgentTask
+from goclaw_py.runs.agent_loop import Role
+from goclaw_py.runs.approval_port import Questions
+from goclaw_py.runs.budget_tracker import BudgetTracker
+from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.replies.wait_line import HeardEvent
+from goclaw_py.runs.run_persistence import RunStart
+from goclaw_py.runs.run_recorder import RunRecorder, without_success
+from goclaw_py.runs.subagents import ChildRuns
+from goclaw_py.schedule.engine import ExecutionEngine, ExecutionT
+from goclaw_py.schedule.models import Attempt, Superseded
+from goclaw_py.scheduler.dispatcher import Dispatcher
+from goclaw_py.scheduler.models import QueuePolicy, Request
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentRunDeps:
+    """The dependencies of all such runs."""
+
+    children: ChildRuns
+    feed: RunEventBroker
+    budget_tracker: BudgetTracker
+
+
+@dataclass(slots=True, eq=False)
+class ScheduledRun(Generic[ExecutionT]):
+    """A run in progress."""
+
+    held: ExecutionT
+    run: NewRun
+    progress: RunRecorder = field(default_factory=RunRecorder)
+    beginning: RunStart | None = None
+
+
+class ScheduledAgentRuns(ABC, Generic[ExecutionT]):
+    """The agent runs of executions in this process."""
+
+    def __init__(self, store: Store, clock: Clock, deps: AgentRunDeps) -> None:
+        self._store = store
+        self._clock = clock
+        self._deps = deps
+        self._runs: dict[RunId, ScheduledRun[ExecutionT]] = {}
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        executions: ExecutionEngine[Any, ExecutionT, Any, Any],
+        release_later: Callable[[SessionKey], None],
+    ) -> None:
+        """Set the dependencies. Call it once, before anything is due."""
+        self._dispatcher = dispatcher
+        self._agent_executor = agent_executor
+        self._engine = executions
+        self._release_later = release_later
+
+    # ------------------------------------------------------------------ what a feature supplies
+
+    @abstractmethod
+    def prompt(self, held: ExecutionT) -> str:
+        """Return the prompt of the agent."""
+
+    def source(self, held: ExecutionT) -> str:
+        """Return what marks the prompt in the history of the session; "" for nothing."""
+        del held
+        return ""
+
+    @abstractmethod
+    def task(self, held: ExecutionT, run: NewRun) -> AgentTask:
+        """Return the task of a run."""
+
+    async def questions(self, held: ExecutionT, needed: ApprovalNeeded) -> Questions:
+        """Return the questions of a run to people; none if its feature does not ask."""
+        del held, needed
+        return Questions()
+
+    async def lost(self, held: ExecutionT) -> None:
+        """Handle a run that could not start in its session, or whose claim another node has now."""
+        await self._engine.give_back(held)
+
+    # ------------------------------------------------------------------ looking
+
+    def owns(self, run_id: RunId) -> bool:
+        """Return whether this is the run of an execution and has no stored end."""
+        return run_id in self._runs
+
+    def progress(self, run_id: RunId) -> RunRecorder | None:
+        """Return the recorder of such a run."""
+        run = self._runs.get(run_id)
+        return None if run is None else run.progress
+
+    # ------------------------------------------------------------------ running
+
+    def submit(
+        self, held: ExecutionT, run: NewRun, policy: QueuePolicy, timeout_s: float | None
+    ) -> None:
+        """Submit a run of an execution to the scheduler."""
+        held.run, held.session = run.id, run.session
+        self._runs[run.id] = ScheduledRun(held, run)
+        self._deps.feed.asked(run)
+        self._dispatcher.submit(
+            Request(
+                id=run.id,
+                session=run.session,
+                lane=run.lane,
+                agent=run.agent,
+                policy=policy,
+                run_timeout_s=timeout_s,
+            )
+        )
+
+    async def work(self, run_id: RunId) -> None:
+        """Run the agent loop."""
+        mine = self._runs[run_id]
+        held = mine.held
+        self._deps.feed.started(mine.run)
+        if not await self._engine.is_wanted(held):
+            raise Superseded(held.id)
+        # It may have waited for its session, its agent or its lane since it was asked for.
+        began_at = max(self._clock.now(), mine.run.started_at)
+        run = mine.run = replace(mine.run, started_at=began_at)
+        mine.beginning = RunStart(self._store, run, held.node)
+        mine.progress.begun = await mine.beginning.begin()
+        await self._agent_executor.work(
+            self.task(held, run), mine.progress, _hear_nothing, partial(self._until_due, held)
+        )
+
+    async def _until_due(self, held: ExecutionT) -> None:
+        await held.until_due(self._clock)
+        held.started_at = held.started_at or self._clock.now()
+
+    async def record(self, ended: Ending, error: BaseException | None) -> None:
+        """Store the end of a run, with its consequences."""
+        mine = self._runs[ended.run_id]
+        held, progress = mine.held, mine.progress
+        is_again = False
+        if isinstance(error, Superseded):
+            error, ended = None, Ending(ended.run_id, Outcome.CANCELLED, Reason.STOPPED)
+            is_again = self._engine.decide_again(held)
+        try:
+            if not is_again:
+                ended, error = await self._store_end(mine, ended, error)
+        except Exception as bug:
+            # A boundary: what met the bug may be what the agent gave back.
+            log.exception("run_end_not_stored", extra=held.facts)
+            ended = without_success(ended)
+            await self._engine.crashed(held, bug, self._bare_end(mine, ended, bug))
+        finally:
+            self._deps.feed.ended(mine.run, ended, progress)
+            if not is_again:
+                self._agent_executor.ended(mine.run, ended, progress, error)
+            self._deps.budget_tracker.close(ended.run_id)
+            del self._runs[ended.run_id]
+            if mine.beginning is not None:
+                self._release_later(mine.run.session)
+
+    async def _store_end(
+        self, mine: ScheduledRun[ExecutionT], ended: Ending, error: BaseException | None
+    ) -> tuple[Ending, BaseException | None]:
+        """Store the end of a run; return its outcome and its error, as stored."""
+        held, progress = mine.held, mine.progress
+        ended, error = progress.judge(ended, error)
+        questions = Questions()
+        if isinstance(error, ApprovalNeeded) and ended.reason is Reason.APPROVAL:
+            questions, error = await self.questions(held, error), None
+        if error is not None:
+            log.warning("run_failed", extra={**held.facts, "error": progress.told(error)})
+        if isinstance(error, Fenced):
+            await self.lost(held)
+            return taken_over(ended.run_id), error
+        attempt = attempt_of(ended, error, progress)
+        end = await self._run_end(mine, ended, error, questions)
+        bare = partial(self._bare_end, mine, without_success(ended))
+        await self._engine.ended(held, attempt, end, bare)
+        return ended, error
+
+    def _bare_end(
+        self, mine: ScheduledRun[ExecutionT], ended: Ending, bug: Exception
+    ) -> RunEnd | None:
+        if mine.beginning is None:
+            return None
+        prompt = self.prompt(mine.held)
+        end = mine.progress.bare_end(ended, bug, self._clock.now(), prompt=prompt)
+        return _marked(end, self.source(mine.held))
+
+    async def _run_end(
+        self,
+        mine: ScheduledRun[ExecutionT],
+        ended: Ending,
+        error: BaseException | None,
+        asks: Questions,
+    ) -> RunEnd | None:
+        if mine.beginning is None:
+            return None
+        await mine.beginning.settle(ended.outcome)
+        prompt, now = self.prompt(mine.held), self._clock.now()
+        end = mine.progress.run_end(ended, error, now, prompt=prompt, asks=asks)
+        return _marked(end, self.source(mine.held))
+
+    def joined(self, request_id: RunId, into: RunId) -> None:
+        """Never called: these runs do not join others."""
+        raise AssertionError(f"scheduled run {request_id} joined {into}")
+
+    def restarted(self, run_id: RunId, into: RunId) -> None:
+        """Never called: these runs do not join others."""
+        raise AssertionError(f"run {run_id} restarted in {into}")
+
+    def offered(self, request_id: RunId, run_id: RunId) -> None:
+        """Never called: these runs take no messages of their chats."""
+
+
+def attempt_of(ended: Ending, error: BaseException | None, progress: RunRecorder) -> Attempt:
+    """Return how an attempt ended, from the end of its run."""
+    outcome, result = ended.outcome, progress.result
+    if ended.reason in (Reason.DRAINING, Reason.SHUTDOWN):
+        outcome = Outcome.INTERRUPTED
+    elif outcome is Outcome.ABANDONED and ended.reason in (Reason.STOPPED, Reason.STOPPED_ALL):
+        outcome = Outcome.CANCELLED
+    friendly = texts.FAILED
+    if isinstance(error, AgentError):
+        friendly = error.friendly
+    elif outcome in (Outcome.TIMED_OUT, Outcome.ABANDONED):
+        friendly = texts.timed_out(ended.reason)
+    return Attempt(
+        outcome=outcome,
+        reason=ended.reason,
+        error=progress.told(error) or "",
+        friendly=friendly,
+        retryable=is_transient(error),
+        side_effects=progress.has_side_effects,
+        text=progress.text if result is None else result.text,
+        usage=progress.usage,
+        files=() if result is None else result.files,
+        is_cut=RunNote.ANSWER_CUT in progress.notes,
+    )
+
+
+def _marked(end: RunEnd, source: str) -> RunEnd:
+    """Return the end of a run whose prompt is marked with its source in the history.
+
+    The agent has read the prompt as it is: only the text for people and other loops is marked.
+    """
+    if not source or not end.history or end.history[0].role is not Role.USER:
+        return end
+    asked, *rest = end.history
+    text = f"{source} {asked.text}".rstrip()
+    return replace(end, history=(replace(asked, text=text), *rest))
+
+
+def _hear_nothing(event: HeardEvent) -> None:
+    """Ignore an event: nothing is shown in a chat before the run has ended (SPEC HB-6)."""

@@ -1,0 +1,186 @@
+"""The targets of alerts (SPEC HB-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Final, Protocol, assert_never
+
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.outbound.places import place_name
+from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.session_keys import chat_session
+from goclaw_py.core.targets import NOBODY, Route, target_text
+from goclaw_py.core.web_links import WEB
+from goclaw_py.records import Chat, ChatStore, LastActivity, Place, Session
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
+
+_LOOKED_AT: Final = 50
+
+NOWHERE: Final = "its target is none: alerts are only logged"
+
+_LAST: Final = "the chat in which somebody last wrote"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedTarget:
+    """A target, and what an alert tells about its choice.
+
+    Args:
+        instead_of: The last active chat, if nothing can be sent to it; "" if it can.
+        wanted: The configured topic, if nothing can be sent to its whole chat.
+    """
+
+    route: Route
+    instead_of: str = ""
+    wanted: Target | None = None
+
+
+class AlertTargetStore(ChatStore, Protocol):
+    """The store operations that this module needs."""
+
+    async def session(self, key: SessionKey) -> Session | None:
+        """See ``ports.store.RunStore``."""
+
+
+class AlertTargetResolver:
+    """Finds the chats for alerts.
+
+    Args:
+        places: The accounts in the settings; activity on other accounts does not count.
+        channels: The channels of this process, None without a gateway.
+    """
+
+    def __init__(
+        self,
+        store: AlertTargetStore,
+        places: Collection[Place],
+        channels: Mapping[Place, Channel] | None = None,
+    ) -> None:
+        self._store = store
+        self._places = places
+        self._channels = channels
+
+    async def find(
+        self, agent: AgentName, policy: HeartbeatPolicy, without: Target | None = None
+    ) -> ResolvedTarget:
+        """Return the present target of alerts, not ``without``. Raises ``StoreUnavailable``."""
+        wanted = policy.target
+        match wanted:
+            case NoTarget():
+                return ResolvedTarget(Route(None, NOWHERE))
+            case LastChat():
+                return await self._last(agent, wanted, policy.last_scope, without)
+            case Target():
+                if without is not None and wanted.whole_chat == without.whole_chat:
+                    return await self._last(agent, LastChat(), policy.last_scope, without)
+                return await self._explicit(agent, wanted, policy.last_scope)
+            case _:
+                assert_never(wanted)
+
+    async def _explicit(self, agent: AgentName, target: Target, scope: LastScope) -> ResolvedTarget:
+        how = "by the settings"
+        if (target.channel, target.account) not in self._places:
+            return ResolvedTarget(Route(target, how, "this channel is not set up"))
+        for chat in await self._store.marked_chats():
+            if chat.gone and _is(chat, target):
+                return ResolvedTarget(Route(target, how, chat.gone))
+        gone = await self._gone_topics()
+        if _takes_nothing(target, gone):
+            other = await self._last(agent, LastChat(), scope, target)
+            if other.route.target is not None:
+                return await self._instead(other.route.target, target)
+        return ResolvedTarget(Route(target, f"{how}{_diverted(target, gone)}"))
+
+    async def _last(
+        self, agent: AgentName, wanted: LastChat, scope: LastScope, without: Target | None
+    ) -> ResolvedTarget:
+        heard = [
+            each
+            for each in await self._store.heard(
+                agent=agent,
+                direct=scope is LastScope.DIRECT,
+                # An alert is not for guests who were invited to the web chat.
+                without=None if wanted.channel == WEB else WEB,
+                limit=_LOOKED_AT,
+            )
+            if self._may_be(each.target, wanted, without)
+        ]
+        if not heard:
+            return ResolvedTarget(Route(None, NOBODY, NOBODY))
+        here = [each for each in heard if self._reaches(each.target)]
+        if not here:
+            # Its messages wait: for a terminal, or until the token of the bot is accepted again.
+            return ResolvedTarget(
+                Route(heard[0].target, f"{_LAST}; alerts wait until it is connected")
+            )
+        topics = await self._gone_topics()
+        last = next((each for each in here if not _takes_nothing(each.target, topics)), here[0])
+        if last is not here[0]:
+            return await self._instead(last.target, here[0].target)
+        gone = await self._gone_since(agent, last, wanted, scope)
+        if gone:
+            return ResolvedTarget(
+                Route(
+                    last.target, f"the chat used before {gone}, which can no longer be written to"
+                ),
+                gone,
+            )
+        return ResolvedTarget(Route(last.target, f"{_LAST}{_diverted(last.target, topics)}"))
+
+    async def _instead(self, target: Target, wanted: Target) -> ResolvedTarget:
+        """Return a chat in place of a topic whose chat is gone."""
+        name = await place_name(self._store, wanted)
+        route = Route(target, f"the chat used before {name}, which is closed")
+        told = (await self._store.topic(wanted)).told
+        return ResolvedTarget(route, "" if told else name, wanted)
+
+    async def _gone_topics(self) -> set[Target]:
+        return {topic.target for topic in await self._store.gone_topics()}
+
+    async def _gone_since(
+        self, agent: AgentName, last: LastActivity, wanted: LastChat, scope: LastScope
+    ) -> str:
+        """Return a chat of the agent that was used after ``last`` and is gone; "" if none."""
+        for chat in await self._store.marked_chats():
+            target = Target(chat.channel, chat.account, chat.chat)
+            direct = scope is LastScope.ANY or chat.peer is last.peer
+            if not (chat.gone and chat.last_seen_at > last.at and direct):
+                continue
+            session = chat_session(agent, target, chat.peer)
+            if self._may_be(target, wanted, None) and await self._store.session(session):
+                return chat.name or target_text(target)
+        return ""
+
+    def _may_be(self, target: Target, wanted: LastChat, without: Target | None) -> bool:
+        return (
+            (target.channel, target.account) in self._places
+            and wanted.channel in (None, target.channel)
+            and wanted.account in (None, target.account)
+            and (without is None or target.whole_chat != without.whole_chat)
+        )
+
+    def _reaches(self, target: Target) -> bool:
+        if self._channels is None:
+            return True
+        channel = self._channels.get((target.channel, target.account))
+        return channel is not None and channel.reaches(target.chat)
+
+
+def _takes_nothing(target: Target, gone: Collection[Target]) -> bool:
+    """Return whether neither a topic nor the general topic of its chat accepts messages."""
+    return target in gone and target.whole_chat in gone
+
+
+def _diverted(target: Target, gone: Collection[Target]) -> str:
+    """Return the note for operators that a topic's messages go to the general topic."""
+    return "; its topic is gone, so it goes to the general topic" if target in gone else ""
+
+
+def _is(chat: Chat, target: Target) -> bool:
+    return (chat.channel, chat.account, chat.chat) == (
+        target.channel,
+        target.account,
+        target.chat,
+    )

@@ -1,0 +1,243 @@
+"""Turns the reply of a heartbeat run into an alert or nothing (SPEC HB-6 to HB-8, HB-10)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from goclaw_py.chat.access.incident_alerts import IncidentAlerts
+from goclaw_py.chat.channel import Channel
+from goclaw_py.chat.outbound.albums import in_albums
+from goclaw_py.chat.outbound.ok_token import AckResult, alert_key, is_silent, judge, without_token
+from goclaw_py.chat.outbound.places import place_name, where_read
+from goclaw_py.core.concurrency import in_thread_if_long
+from goclaw_py.core.errors import StoreError
+from goclaw_py.core.ids import AgentName
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.targets import target_text
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.records import OutboxState, Place, Store
+from goclaw_py.runs.agent_loop import HistoryEntry, Role
+from goclaw_py.runs.replies.replies import Replies
+from goclaw_py.runs.tool_services import sessions_of
+from goclaw_py.schedule.heartbeat import texts as wording_heartbeat
+from goclaw_py.schedule.heartbeat.alert_targets import NOWHERE, AlertTargetResolver, ResolvedTarget
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, NoTarget
+from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
+from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd, HeartbeatRunStatus, Undelivered
+from goclaw_py.schedule.heartbeat.status_texts import SAME_WAITS
+from goclaw_py.schedule.models import Attempt
+
+log = logging.getLogger(__name__)
+
+SAME_FOR: Final = timedelta(hours=24)
+"""How long an alert with the same text is not repeated (SPEC HB-7)."""
+
+_THIRD: Final = 3
+
+
+class Alerts:
+    """Evaluates replies, and formats alerts for their channels."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        channels: Mapping[Place, Channel],
+        routes: AlertTargetResolver,
+        replies: Replies,
+        incidents: IncidentAlerts,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._channels = channels
+        self._routes = routes
+        self._replies = replies
+        self._incidents = incidents
+
+    async def of(self, held: HeartbeatExecution, said: Attempt) -> HeartbeatOutcome:
+        """Return the outcome of a reply. Raises ``StoreUnavailable``.
+
+        A reply with a file is an alert, whatever its text is.
+        """
+        policy, agent = held.policy, held.claimed.agent
+        chars, place = policy.ack_max_chars, policy.ack_position
+        judge_reply = partial(judge, said.text, ack_max_chars=chars, position=place)
+        judged = await in_thread_if_long(len(said.text), judge_reply)
+        if said.is_cut:
+            # What it did not say might have been the alert.
+            judged = AckResult(is_ok=False, text=without_token(said.text))
+        if held.done is not None:
+            # The agent has said so with its tool, which wins over the words (SPEC HB-6).
+            notify, words = held.done
+            judged = AckResult(not notify, without_token(words or said.text) if notify else "")
+        elif is_silent(said.text):
+            # As in jobs: what models know as silence is no alert.
+            judged = AckResult(is_ok=True, text="")
+        if judged.is_ok and not said.files:
+            return HeartbeatOutcome(HeartbeatRunStatus.OK, _left_out(said.text), said.text)
+        files, troubles = self._replies.sendable(said.files, agent, held.run)
+        text = "\n\n".join(filter(None, [judged.text, *troubles]))
+        found = await self._routes.find(agent, policy)
+        target = found.route.target
+        if isinstance(policy.target, NoTarget):
+            return HeartbeatOutcome(HeartbeatRunStatus.LOGGED, NOWHERE, said.text)
+        if target is None:
+            return HeartbeatOutcome(HeartbeatRunStatus.NO_ROUTE, found.route.problem, said.text)
+        there = target_text(found.wanted or target)
+        whole = _said_with(text, [file.name for file in files])
+        key = await in_thread_if_long(len(whole), partial(alert_key, agent, there, whole))
+        since = self._clock.now() - SAME_FOR
+        known = await self._store.alert_known(key, since=since)
+        if known is not None:
+            detail = "it was told before" if known is OutboxState.SENT else SAME_WAITS
+            return HeartbeatOutcome(HeartbeatRunStatus.DUPLICATE, detail, said.text, target)
+        say = await self._messages(held, target, self._whole(text, found), key)
+        attach = partial(OutboundMessage, target, "", run_id=held.run)
+        attached = [attach(file=file, heartbeat_run=held.id, alert=key) for file in files]
+        say += in_albums(attached, self._channels.get((target.channel, target.account)))
+        return HeartbeatOutcome(
+            HeartbeatRunStatus.ALERTED,
+            found.route.detail,
+            said.text,
+            target,
+            tuple(say),
+            text,
+            found.wanted if found.instead_of else None,
+        )
+
+    def _whole(self, text: str, found: ResolvedTarget) -> str:
+        """Return an alert with a line about why it goes to another chat than expected."""
+        if not found.instead_of:
+            return text
+        return f"{text}\n\n{wording_heartbeat.fell_back(found.instead_of)}".strip()
+
+    async def _messages(
+        self, held: HeartbeatExecution, target: Target, text: str, key: str
+    ) -> list[OutboundMessage]:
+        return [
+            OutboundMessage(
+                target, part, run_id=held.run, rich=rich, heartbeat_run=held.id, alert=key
+            )
+            for part, rich in await in_thread_if_long(len(text), partial(self._parts, target, text))
+        ]
+
+    def _parts(self, target: Target, text: str) -> list[tuple[str, bool]]:
+        """Split a text for its channel; the flag tells whether a part is rich text."""
+        # It also contains names of files and chats, which were not checked for the token.
+        text = without_token(text)
+        channel = self._channels.get((target.channel, target.account))
+        if channel is None:
+            return [(text, False)]
+        return [(part, True) for part in channel.parts(text)]
+
+    # ------------------------------------------------------------------ afterwards
+
+    async def told(
+        self, held: HeartbeatExecution, end: HeartbeatRunEnd, told: HeartbeatOutcome
+    ) -> None:
+        """Add a stored alert to the history of its chat, and notify owners of failures.
+
+        If the database is unavailable, only the history is missing: the alert is in the outbox.
+        """
+        agent = held.claimed.agent
+        if told.say and told.target is not None and told.text:
+            await self._remember(agent, told.target, told.text)
+        if told.gone is not None:
+            await self._store.tell_topic_gone(told.gone, (), now=self._clock.now())
+        failures = held.claimed.heartbeat.failures
+        if end.failed and failures + 1 >= _THIRD:
+            text = wording_heartbeat.failed_thrice(
+                agent, end.finished_at, without_token(end.detail), held.policy.zone
+            )
+            await retry_until_available(lambda: self._tell_of_failures(agent, text, failures + 1))
+        elif end.failed is False and failures >= _THIRD:
+            await retry_until_available(lambda: self._store.close_incident(_incident(agent)))
+
+    async def _tell_of_failures(self, agent: AgentName, text: str, failures: int) -> None:
+        if failures == _THIRD:
+            # Deliveries of earlier alerts may still be open, if a process died between two steps.
+            await self._store.close_incident(_incident(agent))
+        await self._incidents.tell(_incident(agent), text)
+
+    async def _remember(self, agent: AgentName, target: Target, text: str) -> None:
+        """Add an alert to the history of its chat, so that the agent understands answers to it."""
+        entry = HistoryEntry(Role.ASSISTANT, wording_heartbeat.alerted_from(text))
+        try:
+            for session in sessions_of(agent, await where_read(self._store, target)):
+                await self._store.note(session, entry, rows=(), now=self._clock.now())
+        except StoreError as error:
+            log.warning("history_not_updated", extra={"error": str(error), "agent": agent})
+
+    async def tell_undelivered(
+        self, policies: Mapping[AgentName, HeartbeatPolicy], places: Collection[Place]
+    ) -> list[Undelivered]:
+        """Send alerts that their channel refused to the next possible chat.
+
+        Returns those without such a chat; recent ones are tried again. Raises ``StoreUnavailable``.
+        """
+        since = self._clock.now() - SAME_FOR
+        return [
+            lost
+            for lost in await self._store.undelivered(tuple(policies), since=since)
+            if (lost.target.channel, lost.target.account) in places
+            and not await self._redirect(lost, policies[lost.agent])
+        ]
+
+    async def _redirect(self, lost: Undelivered, policy: HeartbeatPolicy) -> bool:
+        """Send it to another chat; False if there is none."""
+        found = await self._routes.find(lost.agent, policy, lost.target)
+        target = found.route.target
+        if target is None:
+            return False
+        now = self._clock.now()
+        place = await place_name(self._store, lost.target)
+        texts = [self._readable(message) for message in lost.said]
+        said = "\n\n".join(filter(None, texts))
+        key = await self._next_key(lost, policy, said)
+        say = []
+        if await self._store.alert_known(key, since=now - SAME_FOR) is None:
+            # As it stands: what one channel has written as its own is no Markdown.
+            head = wording_heartbeat.undelivered(place, lost.why, texts[0] if texts else "")
+            parts = [head, *filter(None, texts[1:])]
+            say = [OutboundMessage(target, part, alert=key) for part in parts]
+        if await self._store.tell_undelivered(lost.heartbeat_run, say, now=now):
+            facts = {"heartbeat_run": lost.heartbeat_run, "agent": lost.agent, "error": lost.why}
+            log.warning("alert_redirected", extra=facts)
+            await self._store.tell_topic_gone(lost.target, (), now=now)
+            if say:
+                text = wording_heartbeat.undelivered(place, lost.why, said)
+                await self._remember(lost.agent, target, text)
+        return True
+
+    async def _next_key(self, lost: Undelivered, policy: HeartbeatPolicy, said: str) -> str:
+        """Return the key of the same alert in its new chat, so that it is sent once (SPEC HB-7)."""
+        found = await self._routes.find(lost.agent, policy)
+        there = found.wanted or found.route.target
+        if there == lost.target and lost.said:
+            return lost.said[0].alert
+        return alert_key(lost.agent, target_text(there or lost.target), said)
+
+    def _readable(self, message: OutboundMessage) -> str:
+        """Return the text of a message as a person reads it."""
+        place = message.target.channel, message.target.account
+        channel = self._channels.get(place) if message.rich else None
+        return message.text if channel is None else channel.readable(message.text)
+
+
+def _left_out(reply: str) -> str:
+    """Return the text beside the token, which is not sent, for people who ask why (SPEC HB-6)."""
+    left = without_token(reply).strip()
+    return f"it said: {left}" if left else ""
+
+
+def _said_with(text: str, files: Collection[str]) -> str:
+    return "\n".join([text, *files])
+
+
+def _incident(agent: AgentName) -> str:
+    return f"heartbeat:{agent}"

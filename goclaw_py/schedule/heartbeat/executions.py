@@ -1,0 +1,311 @@
+"""Heartbeat runs from claim to end, in this process (SPEC HB-1 to HB-4, HB-9 to HB-12).
+
+This is the part of the scheduled-work engine that is specific to heartbeats: the decision before an
+attempt, and the evaluation of its reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from goclaw_py.core.ids import AgentName, HeartbeatRunId, NodeId
+from goclaw_py.core.metrics import NO_METER, MetricsRecorder
+from goclaw_py.core.outcomes import Outcome, Reason
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.run_events import NO_USAGE
+from goclaw_py.core.text import cut_bytes
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_id
+from goclaw_py.records import RunEnd, Store
+from goclaw_py.schedule.engine import ExecutionEngine, Messages
+from goclaw_py.schedule.heartbeat.alerts import Alerts
+from goclaw_py.schedule.heartbeat.decisions import (
+    BUSY_RETRY,
+    AskAgent,
+    Deferred,
+    HeartbeatPolicy,
+    Skipped,
+    Verdict,
+    for_one,
+)
+from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution, HeartbeatOutcome
+from goclaw_py.schedule.heartbeat.executor import HeartbeatRunExecutor
+from goclaw_py.schedule.heartbeat.models import (
+    REPLY_BYTES,
+    Heartbeat,
+    HeartbeatClaim,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+)
+from goclaw_py.schedule.heartbeat.preconditions import Checks
+from goclaw_py.schedule.heartbeat.texts import IS_BUSY
+from goclaw_py.schedule.models import Attempt, Next
+
+log = logging.getLogger(__name__)
+
+_FRESH: Final = timedelta(seconds=1)
+"""A run starts without another decision this long after one, because its lane may be full."""
+
+RETRIES: Final = 2
+"""The number of retries after a failed run (SPEC HB-10)."""
+
+
+class HeartbeatExecutions(
+    ExecutionEngine[HeartbeatClaim, HeartbeatExecution, HeartbeatOutcome, HeartbeatRunEnd]
+):
+    """The heartbeat runs that this process has claimed.
+
+    Args:
+        freed: Called with each one that has ended.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        policies: Mapping[AgentName, HeartbeatPolicy],
+        checks: Checks,
+        freed: Callable[[HeartbeatClaim], None],
+    ) -> None:
+        super().__init__("heartbeat_run", store, clock, node)
+        self._store = store
+        self._policies = policies
+        self._checks = checks
+        self._freed = freed
+
+    def connect(
+        self,
+        runs: HeartbeatRunExecutor,
+        alerts: Alerts,
+        note: Callable[[HeartbeatRunEnd], None],
+        meter: MetricsRecorder = NO_METER,
+    ) -> None:
+        """Set the dependencies. Call it before anything is due."""
+        self._runs = runs
+        self._alerts = alerts
+        self.note = note
+        self._meter = meter
+
+    # ------------------------------------------------------------------ beginning
+
+    async def claim_manual(self, agent: AgentName) -> HeartbeatExecution | None:
+        """Claim a manual run and start it; None if another run is unfinished.
+
+        Waits for the database: after a lost response the run may be claimed, and no other node
+        could run it. Raises ``Fenced``.
+        """
+        return await self._side.run_shielded(self._claim_manual(agent))
+
+    async def _claim_manual(self, agent: AgentName) -> HeartbeatExecution | None:
+        heartbeat_run, node, now = (
+            HeartbeatRunId(new_id(self._clock)),
+            self.node(),
+            self._clock.now(),
+        )
+        claimed = await retry_until_available(
+            lambda: self._store.claim_heartbeat_now(
+                node, agent, now=now, heartbeat_run=heartbeat_run
+            )
+        )
+        if claimed is None:
+            return None
+        held = self.hold(claimed)
+        self.begin(held)
+        return held
+
+    def execution_of(self, claimed: HeartbeatClaim) -> HeartbeatExecution:
+        """See ``ExecutionEngine``."""
+        return HeartbeatExecution(claimed, self._policies[claimed.agent], node=self.node())
+
+    async def perform(self, held: HeartbeatExecution) -> None:
+        """Decide whether its agent is asked."""
+        heartbeat = held.claimed.heartbeat
+        if held.looked_at is not None:
+            # It may have been switched off, or muted, since.
+            heartbeat = await self._as_it_stands(heartbeat)
+        verdict = await self._look(held, heartbeat)
+        if not self.holds(held) or held.is_over:
+            return
+        match verdict:
+            case Skipped(skip, noted):
+                skipped = HeartbeatRunStatus.SKIPPED
+                await self.end(held, HeartbeatOutcome(skipped, held.detail, skip=skip, noted=noted))
+            case AskAgent():
+                held.attempt += 1
+                self._runs.ask(held)
+            case Deferred():
+                await self._defer(held)
+
+    async def _look(self, held: HeartbeatExecution, heartbeat: Heartbeat) -> Verdict:
+        """Decide, and remember what the agent would be asked."""
+        claimed = held.claimed
+        checked = await retry_until_available(
+            partial(self._checks.check, claimed.kind, heartbeat, claimed.next_at)
+        )
+        held.looked_at, held.detail = checked.at, checked.detail
+        if isinstance(checked.verdict, AskAgent):
+            held.go = checked.verdict
+            held.budget = for_one(held.policy, checked.looks.spent)
+        return checked.verdict
+
+    async def _as_it_stands(self, heartbeat: Heartbeat) -> Heartbeat:
+        found = await retry_until_available(lambda: self._store.heartbeats([heartbeat.agent]))
+        return found[0] if found else heartbeat
+
+    async def _defer(self, held: HeartbeatExecution) -> None:
+        """Defer it because its agent is busy, at the latest until the next one is due."""
+        if not held.deferred:
+            held.deferred = True
+            await retry_until_available(
+                lambda: self._store.defer_heartbeat(held.id, node=held.node, detail=IS_BUSY)
+            )
+            log.info("heartbeat_deferred", extra=held.facts)
+        wait_s = BUSY_RETRY.total_seconds()
+        if held.claimed.next_at is not None:
+            ahead = (held.claimed.next_at - self._clock.now()).total_seconds()
+            wait_s = min(wait_s, max(ahead, 0.0))
+        if self.holds(held):
+            self.wait_until(held, asyncio.get_running_loop().time() + wait_s)
+
+    async def is_wanted(self, held: HeartbeatExecution) -> bool:
+        """Return whether its agent is still to be asked; waits for the database.
+
+        A recent decision is not repeated.
+        """
+        if held.looked_at is not None and abs(self._clock.now() - held.looked_at) <= _FRESH:
+            return True
+        heartbeat = await self._as_it_stands(held.claimed.heartbeat)
+        return isinstance(await self._look(held, heartbeat), AskAgent)
+
+    def decide_again(self, held: HeartbeatExecution) -> bool:
+        """Decide again after an attempt that did not start because its decision was too old."""
+        held.attempt -= 1
+        held.run = held.session = None
+        self.start(held)
+        return True
+
+    # ------------------------------------------------------------------ ending
+
+    async def after(self, held: HeartbeatExecution, attempt: Attempt) -> Next | HeartbeatOutcome:
+        """See ``ExecutionEngine``."""
+        if attempt.usage is not None:
+            held.usage = (held.usage or NO_USAGE).plus(attempt.usage)
+        if attempt.outcome is Outcome.INTERRUPTED:
+            return Next.RELEASE
+        if attempt.outcome is Outcome.COMPLETED:
+            return await retry_until_available(lambda: self._alerts.of(held, attempt))
+        if attempt.outcome is Outcome.CANCELLED or held.stopped:
+            return self.stopped()
+        spent = attempt.side_effects or attempt.reason is Reason.BUDGET
+        failed = attempt.outcome in (Outcome.FAILED, Outcome.TIMED_OUT)
+        if failed and attempt.retryable and not spent and held.attempt <= RETRIES:
+            return Next.RETRY
+        return self.failed(attempt)
+
+    def stopped(self) -> HeartbeatOutcome:
+        """See ``ExecutionEngine``."""
+        return HeartbeatOutcome(HeartbeatRunStatus.CANCELLED, "it was stopped")
+
+    def failed(self, attempt: Attempt) -> HeartbeatOutcome:
+        """See ``ExecutionEngine``."""
+        return HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS)
+
+    async def written(
+        self, held: HeartbeatExecution, finish: HeartbeatOutcome, attempt: Attempt
+    ) -> tuple[HeartbeatRunEnd, Messages]:
+        """See ``ExecutionEngine``."""
+        del attempt
+        end = HeartbeatRunEnd(
+            id=held.id,
+            agent=held.claimed.agent,
+            status=finish.status,
+            finished_at=self._clock.now(),
+            skip=finish.skip,
+            detail=finish.detail,
+            reply=cut_bytes(finish.reply, REPLY_BYTES),
+            target=finish.target,
+            started_at=held.started_at,
+            attempts=held.attempt,
+            failed=_FAILED.get(finish.status),
+            done=finish.noted,
+            noted_at=held.looked_at,
+        )
+        if finish.skip is None and finish.status not in _UNHEARD and held.go is not None:
+            events = tuple(event.id for event in held.go.events)
+            end = replace(end, events=events, done=held.go.due.keys)
+        return end, finish.say
+
+    def bare(self, end: HeartbeatRunEnd) -> HeartbeatRunEnd:
+        """See ``ExecutionEngine``."""
+        return replace(end, reply="", detail="its end could not be stored", events=(), done=())
+
+    def run_end(self, run: RunEnd, end: HeartbeatRunEnd) -> RunEnd:
+        """See ``ExecutionEngine``."""
+        return replace(run, heartbeat_run=end)
+
+    async def store(self, end: HeartbeatRunEnd, say: Messages, node: NodeId | None) -> None:
+        """See ``ExecutionEngine``."""
+        assert node is not None, "a heartbeat run that no node has claimed ends nowhere"
+        await self._store.end_heartbeat_run(end, say, node=node)
+
+    def count(self, held: HeartbeatExecution, end: HeartbeatRunEnd) -> None:
+        """See ``ExecutionEngine``."""
+        del held
+        self._meter.heartbeat_ended(end.agent, end.status)
+
+    def finished(
+        self,
+        held: HeartbeatExecution,
+        finish: HeartbeatOutcome,
+        end: HeartbeatRunEnd,
+        say: Messages | None,
+        attempt: Attempt,
+    ) -> None:
+        """See ``ExecutionEngine``."""
+        del attempt
+        if say is None:
+            return
+        self.note(end)
+        how = {"status": end.status, "reason": end.skip, "detail": end.detail}
+        log.info("heartbeat_ended", extra={**held.facts, **how})
+        if say or end.failed is not None:
+            self._side.go(self._alerts.told(held, end, finish))
+
+    async def release(self, ids: Collection[str], node: NodeId) -> None:
+        """See ``ExecutionEngine``."""
+        await self._store.release_heartbeats([HeartbeatRunId(one) for one in ids], node=node)
+
+    async def release_unknown(self) -> None:
+        """See ``ExecutionEngine``."""
+        known = [held.id for held in self.all()]
+        await self._store.release_unclaimed_heartbeats(known, node=self.node())
+
+    def freed(self, held: HeartbeatExecution) -> None:
+        """See ``ExecutionEngine``."""
+        if not self.holds(held):
+            self._freed(held.claimed)
+
+
+_WORDLESS: Final = "its run failed without a word"
+
+_FAILED: Final = {
+    HeartbeatRunStatus.OK: False,
+    HeartbeatRunStatus.ALERTED: False,
+    HeartbeatRunStatus.LOGGED: False,
+    HeartbeatRunStatus.DUPLICATE: False,
+    HeartbeatRunStatus.NO_ROUTE: False,
+    HeartbeatRunStatus.FAILED: True,
+}
+"""How a status changes the number of failures in a row; others keep it."""
+
+_UNHEARD: Final = frozenset(
+    {HeartbeatRunStatus.FAILED, HeartbeatRunStatus.CANCELLED, HeartbeatRunStatus.NO_ROUTE}
+)
+"""Outcomes after which the next run gets the same events and items again."""

@@ -1,0 +1,77 @@
+"""Heartbeat runs as agent runs (SPEC HB-5)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from goclaw_py.core.outcomes import Trigger
+from goclaw_py.core.session_keys import heartbeat_session
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_run_id
+from goclaw_py.records import NewRun, Store
+from goclaw_py.runs.agent_executor import AgentTask
+from goclaw_py.runs.agent_loop import TextPart
+from goclaw_py.runs.subagents import ParentRun
+from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
+from goclaw_py.schedule.heartbeat import texts
+from goclaw_py.schedule.heartbeat.execution import HeartbeatExecution
+from goclaw_py.scheduler.models import QueuePolicy
+
+
+class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
+    """Asks agents.
+
+    Args:
+        run_timeout_s: The timeout of a run; None: none.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, deps: AgentRunDeps, run_timeout_s: float | None = None
+    ) -> None:
+        super().__init__(store, clock, deps)
+        self._run_timeout_s = run_timeout_s
+
+    def ask(self, held: HeartbeatExecution) -> None:
+        """Start an attempt."""
+        agent, run_id, now = held.claimed.agent, new_run_id(self._clock), self._clock.now()
+        run = NewRun(
+            id=run_id,
+            session=heartbeat_session(agent, run_id),
+            agent=agent,
+            trigger=Trigger.HEARTBEAT,
+            lane=held.policy.lane,
+            inbox=(),
+            target=None,
+            started_at=now,
+            submitted_at=now,
+            heartbeat_run=held.id,
+        )
+        held.done = None
+        self.submit(held, run, QueuePolicy(), self._run_timeout_s)
+
+    def prompt(self, held: HeartbeatExecution) -> str:
+        """See ``ScheduledAgentRuns``."""
+        assert held.go is not None, "it was decided that it comes to its agent"
+        return texts.heartbeat_prompt(held.go.due.text, held.go.events, held.policy.zone)
+
+    def task(self, held: HeartbeatExecution, run: NewRun) -> AgentTask:
+        """See ``ScheduledAgentRuns``."""
+        budget = held.budget
+        if budget is not None and held.usage is not None:
+            # What an attempt may use, after those before it.
+            budget = budget.less(held.usage)
+        return AgentTask(
+            run=run,
+            parts=(TextPart(self.prompt(held)),),
+            # It could not be announced later: its session is not a chat.
+            children=self._deps.children.of(ParentRun(run.id, run.agent, run.session, None)),
+            system=(texts.heartbeat_guide(self._clock.now(), held.policy.zone),),
+            budget=budget,
+            model=held.policy.model,
+            heartbeat_run_done=partial(_note_done, held),
+        )
+
+
+def _note_done(held: HeartbeatExecution, notify: bool, text: str) -> None:  # noqa: FBT001 - as ``Here`` calls it
+    """Store what the agent reports about its heartbeat; the last report counts."""
+    held.done = notify, text

@@ -1,0 +1,205 @@
+"""All parts of heartbeats in a gateway, connected to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+from goclaw_py.chat.access.incident_alerts import IncidentAlerts
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import AgentName, NodeId, SessionKey
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.heartbeat import HeartbeatStarted, NoHeartbeat
+from goclaw_py.records import Place, Store
+from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.schedule.heartbeat.alert_targets import AlertTargetResolver
+from goclaw_py.schedule.heartbeat.alerts import Alerts
+from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
+from goclaw_py.schedule.heartbeat.executions import HeartbeatExecutions
+from goclaw_py.schedule.heartbeat.executor import HeartbeatRunExecutor
+from goclaw_py.schedule.heartbeat.models import (
+    HeartbeatClaim,
+    HeartbeatConfig,
+    HeartbeatRunEnd,
+    HeartbeatRunStatus,
+    Undelivered,
+)
+from goclaw_py.schedule.heartbeat.poller import HeartbeatPoller
+from goclaw_py.schedule.heartbeat.preconditions import Checks
+from goclaw_py.schedule.heartbeat.service import GatewayHeartbeatService
+from goclaw_py.schedule.jobs.module import JobDependencies
+from goclaw_py.schedule.retention import run_retention
+from goclaw_py.scheduler.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
+
+_UNDELIVERED_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatSetup:
+    """The settings of heartbeats, by agent.
+
+    Args:
+        workspaces: The folders with the checklists.
+        run_timeout_s: The timeout of a run; None: none.
+    """
+
+    policies: Mapping[AgentName, HeartbeatPolicy] = field(default_factory=dict)
+    plans: Mapping[AgentName, HeartbeatConfig] = field(default_factory=dict)
+    workspaces: Mapping[AgentName, Path] = field(default_factory=dict)
+    run_timeout_s: float | None = None
+
+
+def service_of(
+    store: Store,
+    clock: Clock,
+    setup: HeartbeatSetup,
+    places: Collection[Place],
+) -> GatewayHeartbeatService:
+    """Return the service for a caller that has only the database."""
+    checklists = ChecklistFiles(setup.workspaces)
+    routes = AlertTargetResolver(store, places)
+    return GatewayHeartbeatService(store, clock, setup.policies, setup.plans, checklists, routes)
+
+
+class HeartbeatModule:
+    """The heartbeats of a gateway."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        setup: HeartbeatSetup,
+        by: JobDependencies,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._setup = setup
+        self._by = by
+        self.wake = WakeEvent()
+        policies = setup.policies
+        checklists = ChecklistFiles(setup.workspaces)
+        self._routes = routes = AlertTargetResolver(store, by.policies.places, by.channels)
+        self.service = GatewayHeartbeatService(
+            store, clock, policies, setup.plans, checklists, routes
+        )
+        checks = Checks(store, clock, policies, checklists)
+        self.heartbeat_runs = HeartbeatExecutions(
+            store, clock, node, policies, checks, freed=self._freed
+        )
+        self.runs = HeartbeatRunExecutor(store, clock, by, setup.run_timeout_s)
+        plans = tuple(setup.plans.values())
+        self.loop = HeartbeatPoller(
+            store, clock, tuple(policies), plans, self.heartbeat_runs, self.wake
+        )
+        self._problems: dict[AgentName, str] = {}
+        self._untold: Sequence[Undelivered] = ()
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        incidents: IncidentAlerts,
+        release_later: Callable[[SessionKey], None],
+    ) -> None:
+        """Set the dependencies. Call it once, before anything runs."""
+        by = self._by
+        self._dispatcher = dispatcher
+        self._alerts = Alerts(
+            self._store, self._clock, by.channels, self._routes, by.replies, incidents
+        )
+        self.runs.connect(dispatcher, agent_executor, self.heartbeat_runs, release_later)
+        self.heartbeat_runs.connect(self.runs, self._alerts, self._note, by.meter)
+        self.service.connect(self)
+
+    # ------------------------------------------------------------------ duties
+
+    async def run(self) -> None:
+        """Run heartbeats as the settings say, until cancelled."""
+        if self._setup.plans:
+            await retry_until_available(self.plan)
+            await self.loop.run()
+        await asyncio.Event().wait()
+
+    async def plan(self) -> None:
+        """Store when heartbeats run as the settings say. Raises ``StoreUnavailable``."""
+        plans = tuple(self._setup.plans.values())
+        await self._store.plan_heartbeats(plans, now=self._clock.now())
+        self.wake.call()
+
+    async def retry_notifications(self) -> None:
+        """Send undelivered alerts to the next possible chat, until cancelled."""
+        while True:
+            try:
+                self._untold = await self._alerts.tell_undelivered(
+                    self._setup.policies, self._by.policies.places
+                )
+            except StoreUnavailable as error:
+                log.debug(
+                    "store_unavailable", extra={"error": str(error), "part": "heartbeat_alerts"}
+                )
+            await asyncio.sleep(_UNDELIVERED_S)
+
+    async def run_retention(self) -> None:
+        """Delete old rows regularly, until cancelled (SPEC DB-5)."""
+        await run_retention(lambda: self._store.sweep_heartbeat_runs(now=self._clock.now()))
+
+    def _freed(self, over: HeartbeatClaim) -> None:
+        """Wake the poller if an agent's next run is earlier than it expects.
+
+        It ignored the agent while this run was claimed. The store sends notices about wakes, and
+        about what is due already.
+        """
+        until = self._clock.now() + timedelta(seconds=self.loop.look_s)
+        if over.next_at is not None and over.next_at <= until:
+            self.wake.call()
+
+    # ------------------------------------------------------------------ by hand
+
+    async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
+        """See ``service.ManualHeartbeats``."""
+        if self._dispatcher.draining:
+            return NoHeartbeat.OFF
+        held = await self.heartbeat_runs.claim_manual(agent)
+        return NoHeartbeat.ALREADY_RUNNING if held is None else HeartbeatStarted(held.id)
+
+    # ------------------------------------------------------------------ looking
+
+    def _note(self, end: HeartbeatRunEnd) -> None:
+        """Update the incidents of an agent by its last heartbeat run."""
+        if end.status in _PROBLEMS:
+            self._problems[end.agent] = f"{end.status}: {end.detail}"
+        elif end.status is not HeartbeatRunStatus.SKIPPED:
+            self._problems.pop(end.agent, None)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return warnings for operators (SPEC HB-8)."""
+        problems = [*self._problems.items(), *((lost.agent, lost.why) for lost in self._untold)]
+        return tuple(
+            f"heartbeat of {agent}: {problem}; see: goclaw heartbeat why {agent}"
+            for agent, problem in problems
+        )
+
+    # ------------------------------------------------------------------ the end
+
+    async def close(self) -> None:
+        """Stop claiming, and release what waits. Runs end with the dispatcher."""
+        self.loop.close()
+        await self.heartbeat_runs.close()
+
+    def forget(self) -> None:
+        """Forget all claims: this node has expired, and its claims belong to others."""
+        self.heartbeat_runs.forget()
+        self.wake.call()
+
+
+_PROBLEMS = frozenset({HeartbeatRunStatus.NO_ROUTE, HeartbeatRunStatus.FAILED})

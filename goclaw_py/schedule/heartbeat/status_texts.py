@@ -1,0 +1,417 @@
+"""Texts about a heartbeat: its status and its last result (SPEC HB-9, OPS-4)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from goclaw_py.core.messages import Target
+from goclaw_py.core.outcomes import HeartbeatRunKind
+from goclaw_py.core.run_events import NO_USAGE, Usage
+from goclaw_py.core.targets import Route, target_text
+from goclaw_py.core.text import clause, count, cut_text, sentence, usd
+from goclaw_py.core.time.durations import in_words
+from goclaw_py.core.time.texts import lasting, named
+from goclaw_py.schedule.heartbeat.active_hours import ActiveHours
+from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, NoTarget, is_used_up, priced
+from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun, HeartbeatRunStatus, Skip
+from goclaw_py.schedule.heartbeat.views import DryRunReport, HeartbeatView
+
+_REASON_CHARS: Final = 300
+_LATE: Final = timedelta(seconds=60)
+"""A run that is overdue for longer than this will not start by itself."""
+
+_SEARCHED: Final = 400
+"""The number of openings of active hours to try: enough for all clock changes of a year."""
+
+# ---------------------------------------------------------------------------- one heartbeat run
+
+_WORDS: Final = {
+    HeartbeatRunStatus.RUNNING: "it is running",
+    HeartbeatRunStatus.DEFERRED: "it is waiting, because its agent is busy",
+    HeartbeatRunStatus.ALERTED: "it had an alert",
+    HeartbeatRunStatus.LOGGED: "it had an alert, which was only written to the log",
+    HeartbeatRunStatus.OK: "nothing needed attention, so no message was sent",
+    HeartbeatRunStatus.DUPLICATE: (
+        "it repeated an alert of the last 24 hours, which was not sent again"
+    ),
+    HeartbeatRunStatus.NO_ROUTE: "it had an alert, but there was no chat to send it to",
+    HeartbeatRunStatus.CANCELLED: "it was stopped while it was running",
+    HeartbeatRunStatus.FAILED: "it failed",
+    HeartbeatRunStatus.LOST: "its gateway process ended during the run",
+}
+
+_SKIPPED: Final = {
+    Skip.DISABLED: "the heartbeat is off",
+    Skip.MUTED: "the heartbeat is muted",
+    Skip.QUIET_HOURS: "the time was outside the active hours",
+    Skip.NO_FILE: "there is no HEARTBEAT.md",
+    Skip.UNREADABLE: "HEARTBEAT.md cannot be read",
+    Skip.EMPTY: "HEARTBEAT.md has nothing to check",
+    Skip.NOTHING_DUE: "no item of HEARTBEAT.md is due",
+    Skip.BUDGET: "the daily budget of the heartbeat is used up",
+}
+
+BY_SETTINGS: Final = (
+    "The heartbeat is turned off in the settings (heartbeat.enabled or heartbeat.interval); "
+    "it can only be turned on there."
+)
+_ADD: Final = "Add an item with /heartbeat add TEXT (or goclaw heartbeat add TEXT)."
+_ON: Final = "Turn it on with /heartbeat on (or goclaw heartbeat on)."
+IS_OFF: Final = f"The heartbeat is off. {_ON}"
+_BUSY: Final = "someone is talking to the agent"
+_UNMUTE: Final = "/mute off or goclaw heartbeat mute off"
+
+SAME_WAITS: Final = "it repeated an alert that still waits to be sent, so nothing was sent"
+"""The detail of a run whose alert is already in the outbox."""
+
+_ADVICE: Final = {
+    HeartbeatRunStatus.NO_ROUTE: (
+        "Write to the agent in the chat that should get its alerts, or set heartbeat.target."
+    ),
+    HeartbeatRunStatus.DELIVERY_FAILED: (
+        "Write to the agent in that chat, or set another heartbeat.target."
+    ),
+    HeartbeatRunStatus.FAILED: "The next run tries again.",
+    HeartbeatRunStatus.LOST: "What it had done by then is unknown; the next run comes as usual.",
+}
+
+_SKIP_ADVICE: Final = {
+    Skip.DISABLED: _ON,
+    Skip.MUTED: f"Unmute it with {_UNMUTE}.",
+    Skip.NO_FILE: _ADD,
+    Skip.UNREADABLE: "Fix the file; it is in the workspace of the agent.",
+    Skip.EMPTY: _ADD,
+    Skip.NOTHING_DUE: "Items with their own interval wait until it has passed.",
+    Skip.BUDGET: "It starts again at 00:00 UTC; raise the budget with heartbeat.budget.day.",
+}
+
+
+def outcome_words(heartbeat_run: HeartbeatRun) -> str:
+    """Return the result of a heartbeat run and its reason, as a clause without a full stop."""
+    if heartbeat_run.status is HeartbeatRunStatus.DUPLICATE:
+        return SAME_WAITS if heartbeat_run.detail == SAME_WAITS else _WORDS[heartbeat_run.status]
+    if heartbeat_run.status is HeartbeatRunStatus.OK and heartbeat_run.detail:
+        return f"{_WORDS[heartbeat_run.status]}; {_short(heartbeat_run.detail)}"
+    return _told(heartbeat_run) or _with_detail(
+        _clause(heartbeat_run), _cause(heartbeat_run.skip, heartbeat_run.detail)
+    )
+
+
+def _cause(skip: Skip | None, detail: str) -> str:
+    """Return the detail of a run without what the other words already say."""
+    return "" if skip is Skip.NO_FILE else detail.removeprefix("HEARTBEAT.md: ")
+
+
+def _clause(heartbeat_run: HeartbeatRun) -> str:
+    if heartbeat_run.status is not HeartbeatRunStatus.SKIPPED:
+        return _WORDS[heartbeat_run.status]
+    return (
+        "it was skipped"
+        if heartbeat_run.skip is None
+        else f"it was skipped: {_SKIPPED.get(heartbeat_run.skip, heartbeat_run.skip.value)}"
+    )
+
+
+def _told(heartbeat_run: HeartbeatRun) -> str:
+    """Return the delivery state of an alert, "" if the run has sent none."""
+    if is_undelivered(heartbeat_run):
+        where = f" to {_place(heartbeat_run.target)}" if heartbeat_run.target else ""
+        said = f"it had an alert, but the message could not be delivered{where}"
+        return _with_detail(said, heartbeat_run.undelivered or heartbeat_run.detail)
+    if heartbeat_run.status is not HeartbeatRunStatus.ALERTED or heartbeat_run.target is None:
+        return ""
+    where = _place(heartbeat_run.target)
+    if heartbeat_run.delivery == "pending":
+        return f"it had an alert, which waits to be sent to {where}"
+    found = f" ({_short(heartbeat_run.detail)})" if heartbeat_run.detail else ""
+    return f"it sent an alert to {where}{found}"
+
+
+def is_undelivered(heartbeat_run: HeartbeatRun) -> bool:
+    """Return whether the run had an alert that could not be delivered."""
+    died = heartbeat_run.status is HeartbeatRunStatus.ALERTED and heartbeat_run.delivery == "dead"
+    return died or heartbeat_run.status is HeartbeatRunStatus.DELIVERY_FAILED
+
+
+def advice(heartbeat_run: HeartbeatRun, heartbeat: Heartbeat | None = None) -> str:
+    """Return what to do about a result, as a sentence; "" if there is nothing to do.
+
+    ``heartbeat``: its current state, if known; one that is off in the settings needs other advice.
+    """
+    if is_undelivered(heartbeat_run):
+        return _ADVICE[HeartbeatRunStatus.DELIVERY_FAILED]
+    if heartbeat_run.skip is not None:
+        return _skip_advice(heartbeat_run.skip, heartbeat)
+    return _ADVICE.get(heartbeat_run.status, "")
+
+
+def _skip_advice(skip: Skip, heartbeat: Heartbeat | None) -> str:
+    if skip is Skip.DISABLED and heartbeat is not None and heartbeat.interval is None:
+        return BY_SETTINGS
+    return _SKIP_ADVICE.get(skip, "")
+
+
+# ---------------------------------------------------------------------------- why
+
+_ASKED: Final = {
+    HeartbeatRunKind.INTERVAL: "",
+    HeartbeatRunKind.MANUAL: ", by hand",
+    HeartbeatRunKind.EVENT: ", for an event",
+    HeartbeatRunKind.JOB: ", after a job",
+}
+
+
+def _asked(kind: HeartbeatRunKind) -> str:
+    return _ASKED.get(kind, f", {kind.value}")
+
+
+def why(view: HeartbeatView) -> tuple[str, str]:
+    """Return a line about the last run and one about the next, in the zone of the heartbeat."""
+    return _last(view), " ".join(_coming(view))
+
+
+def _last(view: HeartbeatView) -> str:
+    heartbeat_run = view.last
+    if heartbeat_run is None:
+        return "There has been no heartbeat run yet."
+    # The line about the next run says whether the heartbeat is off or muted now.
+    advised = "" if heartbeat_run.skip in (Skip.DISABLED, Skip.MUTED) else advice(heartbeat_run)
+    when = named(heartbeat_run.claimed_at, view.policy.zone, view.now)
+    row = view.heartbeat.failures if heartbeat_run.status is HeartbeatRunStatus.FAILED else 0
+    again = f"It has failed {row} times in a row." if row > 1 else ""
+    outcome = sentence(outcome_words(heartbeat_run))
+    parts = [
+        f"Last heartbeat run, {when}{_asked(heartbeat_run.kind)}: {outcome}",
+        advised,
+    ]
+    return " ".join(filter(None, [*parts, again]))
+
+
+def _coming(view: HeartbeatView) -> list[str]:
+    """Return when the next run comes, or why none does, and what will keep it silent."""
+    parts = [_current(view), _next(view)]
+    if view.heartbeat.is_on:
+        parts += [_wake(view), _budget(view), _unreachable(view)]
+    return [part for part in parts if part]
+
+
+def _current(view: HeartbeatView) -> str:
+    heartbeat_run, zone = view.current, view.policy.zone
+    if heartbeat_run is None:
+        return ""
+    if heartbeat_run.status is not HeartbeatRunStatus.DEFERRED:
+        since = named(heartbeat_run.claimed_at, zone, view.now)
+        return f"A heartbeat run has been in progress since {since}."
+    cause = _short(heartbeat_run.detail) or _BUSY
+    latest = view.heartbeat.next_at
+    bound = "" if latest is None else f", at the latest {named(latest, zone, view.now)}"
+    due = named(heartbeat_run.due_at, zone, view.now)
+    if latest is not None and latest <= view.now:
+        return f"The run that was due {due} has waited: {cause}. It starts now."
+    return f"The run that was due {due} is waiting: {cause}. It starts when that is over{bound}."
+
+
+def _next(view: HeartbeatView) -> str:
+    heartbeat, policy, now = view.heartbeat, view.policy, view.now
+    if heartbeat.interval is None:
+        return (
+            "No run is planned: the heartbeat is turned off in the settings (heartbeat.enabled or "
+            "heartbeat.interval)."
+        )
+    if heartbeat.switched is False:
+        return f"No run is planned: the heartbeat was turned off. {_ON}"
+    due = heartbeat.next_at
+    if due is None:
+        return "No run is planned yet. A gateway plans the first one when it starts: goclaw run."
+    if due <= now and view.current is not None:
+        if view.current.status is HeartbeatRunStatus.DEFERRED:
+            return ""  # The one that waits is this one too.
+        return f"The next run was due {named(due, policy.zone, now)}; it starts after this one."
+    if now - due > _LATE:
+        return (
+            f"The next run was due {named(due, policy.zone, now)}, but no gateway has started it. "
+            "Is a gateway running? Start one with: goclaw run."
+        )
+    start = max(due, now)
+    is_muted = heartbeat.muted_until is not None and heartbeat.muted_until > start
+    if not is_muted and (policy.hours is None or policy.hours.holds(start)):
+        return f"The next run is due {_when(due, view)}."
+    return _after_silence(view, due, heartbeat.interval)
+
+
+def _after_silence(view: HeartbeatView, due: datetime, interval: timedelta) -> str:
+    """Return the next run that will not be skipped, and why the runs before it will be."""
+    policy, causes, first = view.policy, [], _from(due, max(due, view.now), interval)
+    muted = view.heartbeat.muted_until
+    if muted is not None and muted > max(due, view.now):
+        until = named(muted, policy.zone, view.now)
+        causes.append(f"it is muted until {until} (unmute: {_UNMUTE})")
+        first = _from(due, muted, interval)
+    if policy.hours is not None and not policy.hours.holds(first):
+        causes.append(f"its active hours are {policy.hours}")
+    spoken = first if policy.hours is None else _within(policy.hours, first, interval)
+    because = " and ".join(causes)
+    if spoken is None:
+        return f"All coming runs will be skipped: {because}, and no run falls within those hours."
+    return f"The next run that will not be skipped is due {_when(spoken, view)}: {because}."
+
+
+def _within(hours: ActiveHours, first: datetime, interval: timedelta) -> datetime | None:
+    """Return the first grid point within active hours; None if none is found."""
+    point = first
+    for _ in range(_SEARCHED):
+        if hours.holds(point):
+            return point
+        point = _from(point, hours.next_start(point), interval)
+    return None
+
+
+def _from(point: datetime, earliest: datetime, interval: timedelta) -> datetime:
+    """Return the first point of the grid that is not before ``earliest``."""
+    return point - (point - earliest) // interval * interval
+
+
+def _wake(view: HeartbeatView) -> str:
+    """Return when a requested run comes; "" if none was requested, or it will be skipped."""
+    earliest, kind, hours = view.wake_from, view.heartbeat.wake_kind, view.policy.hours
+    if earliest is None:
+        return ""
+    earliest, muted = max(earliest, view.now), view.heartbeat.muted_until
+    if (muted is not None and muted > earliest) or (hours and not hours.holds(earliest)):
+        return ""
+    asked = _asked(kind or HeartbeatRunKind.EVENT).removeprefix(", ")
+    when = "soon" if earliest <= view.now else f"{_when(earliest, view)} at the earliest"
+    return f"A run {asked} starts {when}."
+
+
+def _budget(view: HeartbeatView) -> str:
+    if not is_used_up(view.policy.day, view.today):
+        return ""
+    return "The daily budget of the heartbeat is used up; runs are skipped until 00:00 UTC."
+
+
+def _unreachable(view: HeartbeatView) -> str:
+    if view.policy.target is NoTarget.NONE:
+        return ""
+    route = view.route
+    if route.target is None:
+        return sentence(f"alerts cannot be sent: {_short(route.problem or route.detail)}")
+    if route.problem:
+        return sentence(
+            f"alerts to {_place(route.target)} cannot be delivered: {_short(route.problem)}"
+        )
+    return ""
+
+
+# ---------------------------------------------------------------------------- status
+
+
+def status_lines(view: HeartbeatView) -> list[str]:
+    """Return the status of a heartbeat in a few lines, which include those of ``why``."""
+    lines = [f"Heartbeat of {view.heartbeat.agent}: {state_words(view)}.", *why(view)]
+    lines.append(sentence(f"alerts go {route_words(view.route, view.policy)}"))
+    lines.append(spent_words(view))
+    if view.events:
+        noun, verb = ("event", "waits") if view.events == 1 else ("events", "wait")
+        lines.append(f"{view.events} {noun} {verb} for the next heartbeat run.")
+    return lines
+
+
+def state_words(view: HeartbeatView) -> str:
+    """Return whether it is on, how often and in which hours, such as ``on, every 30 minutes``."""
+    heartbeat, policy = view.heartbeat, view.policy
+    if heartbeat.interval is None:
+        return "off in the settings"
+    words = [in_words(heartbeat.interval)]
+    if policy.hours is not None:
+        words.append(str(policy.hours))
+    if heartbeat.switched is False:
+        return f"off ({', '.join(words)} when it is on)"
+    if heartbeat.muted_until is not None and heartbeat.muted_until > view.now:
+        words.append(f"muted until {named(heartbeat.muted_until, policy.zone, view.now)}")
+    return ", ".join(["on", *words])
+
+
+def route_words(route: Route, policy: HeartbeatPolicy | None = None) -> str:
+    """Return where alerts go now, and any delivery problem: ``to telegram:5 (…)``."""
+    if policy is not None and policy.target is NoTarget.NONE:
+        return "only to the log (heartbeat.target is none)"
+    if route.target is None:
+        return _with_detail("nowhere", route.problem or route.detail)
+    found = f" ({_short(route.detail)})" if route.detail else ""
+    where = f"to {_place(route.target)}{found}"
+    return (
+        _with_detail(f"{where}, but cannot be delivered", route.problem) if route.problem else where
+    )
+
+
+def spent_words(view: HeartbeatView) -> str:
+    """Return the usage of its runs today and this month, and the daily limit."""
+    counts = priced(view.policy.day, view.today)
+    limits = [f"${counts.usd:.2f}"] if counts.usd is not None else []
+    if counts.tokens is not None and (not limits or _is_unpriced(view.today)):
+        limits = [f"{counts.tokens:,} tokens"]
+    most = f", of at most {limits[0]} a day" if limits else ""
+    return f"Used today (UTC): {_used(view.today)}{most}; this month: {_used(view.month)}."
+
+
+def _is_unpriced(used: Usage | None) -> bool:
+    return used is not None and used.cost_usd is None and used.tokens > 0
+
+
+def _used(used: Usage | None) -> str:
+    if used is None or used == NO_USAGE:
+        return "nothing"
+    tokens = count(used.tokens, "token")
+    return tokens if used.cost_usd is None else f"{usd(used.cost_usd)} ({tokens})"
+
+
+# ---------------------------------------------------------------------------- dry run
+
+
+def dry_run_lines(report: DryRunReport, heartbeat: Heartbeat | None = None) -> list[str]:
+    """Return what a heartbeat run would do now, and the prompt that the agent would read.
+
+    ``heartbeat``: see ``advice``.
+    """
+    lines = [_verdict(report, heartbeat)]
+    lines.append(sentence(f"an alert would go {route_words(report.route)}"))
+    if report.prompt:
+        lines += ["The agent would read:", *report.prompt.splitlines()]
+    return lines
+
+
+def _verdict(report: DryRunReport, heartbeat: Heartbeat | None) -> str:
+    match report.status:
+        case HeartbeatRunStatus.SKIPPED if report.skip is not None:
+            words = f"it would be skipped: {_SKIPPED[report.skip]}"
+            said = sentence(_with_detail(words, _cause(report.skip, report.detail)))
+            return " ".join(filter(None, [said, _skip_advice(report.skip, heartbeat)]))
+        case HeartbeatRunStatus.DEFERRED:
+            cause = _short(report.detail) or _BUSY
+            return sentence(f"it would wait: {cause}")
+        case _:
+            return sentence(_with_detail("it would ask its agent", report.detail))
+
+
+# ---------------------------------------------------------------------------- inside
+
+
+def _when(instant: datetime, view: HeartbeatView) -> str:
+    ahead = instant - view.now
+    away = f", in {lasting(ahead)}" if ahead >= timedelta(seconds=1) else ", now"
+    return f"{named(instant, view.policy.zone, view.now)}{away}"
+
+
+def _place(target: Target) -> str:
+    return cut_text(target_text(target), _REASON_CHARS)
+
+
+def _with_detail(words: str, detail: str) -> str:
+    short = _short(detail)
+    return f"{words}: {short}" if short else words
+
+
+def _short(text: str) -> str:
+    return clause(text, _REASON_CHARS)

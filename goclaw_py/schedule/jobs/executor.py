@@ -1,0 +1,382 @@
+"""Jobs as agent runs: what a gateway does when a job is due (SPEC section 6, AGENT-7)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from goclaw_py.core.errors import ApprovalNeeded, WorkSourceError
+from goclaw_py.core.ids import (
+    CRON_LANE,
+    AgentName,
+    LaneName,
+    NodeId,
+    OccurrenceId,
+    RunId,
+    SessionKey,
+)
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Trigger
+from goclaw_py.core.retry import retry_until_available
+from goclaw_py.core.targets import Maker
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.core.time.clocks import new_run_id
+from goclaw_py.operations.jobs import JobService, Requester, RunNow, StartedNow
+from goclaw_py.records import NewRun, Store
+from goclaw_py.runs.agent_executor import AgentTask
+from goclaw_py.runs.agent_loop import AgentLoop, TextPart
+from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
+from goclaw_py.runs.subagents import ParentRun
+from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
+from goclaw_py.schedule.jobs import texts
+from goclaw_py.schedule.jobs.decisions import Finish
+from goclaw_py.schedule.jobs.execution import EndReport, JobExecution, JobHandler
+from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.executions import JobExecutions
+from goclaw_py.schedule.jobs.models import (
+    FixedMessage,
+    Job,
+    Program,
+    Prompt,
+    may_schedule,
+    session_for,
+)
+from goclaw_py.schedule.jobs.notifications import JobNotifications
+from goclaw_py.schedule.jobs.policy import JobPolicy
+from goclaw_py.schedule.jobs.targets import JobTargets
+from goclaw_py.schedule.jobs.work_items import NoWork, WorkItems
+from goclaw_py.schedule.models import NOTHING, Attempt
+from goclaw_py.scheduler.state_machine import StopResult
+from goclaw_py.scheduler.views import RunState
+
+log = logging.getLogger(__name__)
+
+_WAKING = frozenset({OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT})
+"""Results after which ``wake_heartbeat`` requests a heartbeat run (SPEC CRON-20)."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobRunDeps(AgentRunDeps):
+    """The dependencies of scheduled runs.
+
+    Args:
+        program: Creates the loop that runs a program instead of an agent.
+        limits: The number of concurrent runs of an agent, where the settings limit it.
+    """
+
+    service: JobService
+    work: WorkItems
+    program: Callable[[tuple[str, ...]], AgentLoop]
+    limits: Mapping[AgentName, int] = field(default_factory=dict)
+
+
+class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
+    """Executes jobs as agent runs. ``lane`` is the lane of the runs."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        places: JobTargets,
+        deps: JobRunDeps,
+        lane: LaneName = CRON_LANE,
+    ) -> None:
+        super().__init__(store, clock, deps)
+        self._places = places
+        self._job_deps = deps
+        self._lane = lane
+
+    def connect_jobs(
+        self, occurrences: JobExecutions, notifications: JobNotifications, ask: Ask
+    ) -> None:
+        """Set the dependencies that only jobs need, besides ``connect``."""
+        self._occurrences = occurrences
+        self._notifications = notifications
+        self._ask = ask
+
+    # ------------------------------------------------------------------ looking
+
+    def delivering_to(self, target: Target, creator: str | None = None) -> list[RunId]:
+        """Return the runs of jobs with this chat as target, the first claimed first.
+
+        ``creator`` selects the jobs that this person requested. A job that waits for a retry is
+        listed with its last run, one without a run with its occurrence id.
+        """
+        return [
+            _stopped_by(held)
+            for held in self._occurrences.all()
+            if not held.is_over
+            and target == (held.target or held.claimed.job.spec.target)
+            and creator in (None, held.claimed.job.creator)
+        ]
+
+    def occurrence_of(self, run_id: RunId) -> OccurrenceId | None:
+        """Return the occurrence of a run that has not ended here, also of one that waits."""
+        found = (one.id for one in self._occurrences.all() if _stopped_by(one) == run_id)
+        return next(found, None)
+
+    def stop_run(self, run_id: RunId) -> StopResult:
+        """Stop a run, and the retries after it; takes effect before this returns."""
+        stopped = self._dispatcher.stop_one(run_id)
+        for held in self._occurrences.all():
+            if _stopped_by(held) == run_id and not (held.is_over or held.stopped):
+                # Its run may have ended, and that be on its way into the database.
+                self._occurrences.stop(held)
+                return stopped if run_id in stopped.stopped else StopResult(stopped=[run_id])
+        return stopped
+
+    async def stop_waiting(
+        self,
+        where: Target | SessionKey,
+        *,
+        everything: bool,
+        run: RunId | None = None,
+        creator: str | None = None,
+        reached: Collection[NodeId] = (),
+    ) -> int:
+        """Stop occurrences that wait and are not claimed; return their number.
+
+        ``where`` is their target, or the session of the run that waits for an answer. Stops the one
+        that ``run`` names, otherwise the first due, or ``everything``; ``creator`` selects the jobs
+        that this person requested. With ``reached``, the nodes that have stopped their own, also
+        all with this target of other nodes, which may be dead. Raises ``StoreUnavailable``.
+        """
+        stopped, target = 0, where if isinstance(where, Target) else None
+        asking_in = None if isinstance(where, Target) else where
+        for one in await self._store.waiting_occurrences(asking_in=asking_in):
+            if creator not in (None, one.job.creator) or run not in (None, RunId(one.id)):
+                continue
+            if target is None or await self._places.target_of(one.job) == target:
+                stopped += await self._occurrences.end_waiting(one)
+                if stopped and not everything:
+                    break
+        left = await self._store.occurrences_elsewhere(reached) if reached else ()
+        marked = [
+            one.id
+            for one in left
+            if creator in (None, one.job.creator)
+            and await self._places.target_of(one.job) == target
+        ]
+        if marked:
+            await self._store.mark_stopped(marked)  # The next claim finds it stopped.
+        return stopped + len(marked)
+
+    # ------------------------------------------------------------------ performing
+
+    def busy(self, job: Job, policy: JobPolicy) -> Why | None:
+        """Return why a job must wait, as far as this process knows."""
+        agent = job.spec.agent
+        # This one is claimed already.
+        if policy.max_per_agent and self._occurrences.of_agent(agent) > policy.max_per_agent:
+            return Why.AT_CAPACITY
+        limit = self._job_deps.limits.get(agent)
+        active = sum(run.agent == agent for run in self._dispatcher.runs()) if limit else 0
+        if limit and active >= limit:
+            return Why.AT_CAPACITY
+        session = session_for(job, policy, None)
+        return Why.BUSY if session is not None and self._is_busy(session, job) else None
+
+    def session(self, job: Job, policy: JobPolicy) -> SessionKey | None:
+        """Return the session of a job's run; None for a message or an isolated run."""
+        return (
+            None if isinstance(job.spec.payload, FixedMessage) else session_for(job, policy, None)
+        )
+
+    def _is_busy(self, session: SessionKey, job: Job) -> bool:
+        """Return whether a session has runs, except one that is just ending."""
+        if not self._dispatcher.has_session(session):
+            return False
+        own = {id_ for id_, mine in self._runs.items() if mine.held.claimed.job.id == job.id}
+        return any(
+            run.session == session and run.id not in own and run.state is not RunState.FINISHING
+            for run in self._dispatcher.runs()
+        )
+
+    async def perform(self, held: JobExecution) -> None:
+        """Start an attempt."""
+        try:
+            await self._prepare(held)
+        except NoWork:
+            await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
+        except WorkSourceError as error:
+            attempt = Attempt(Outcome.FAILED, error=str(error), retryable=True)
+            await self._occurrences.ended(held, attempt, None)
+
+    async def _prepare(self, held: JobExecution) -> None:
+        """Submit its run, or finish at once. Raises ``NoWork`` and ``WorkSourceError``."""
+        spec = held.claimed.job.spec
+        if isinstance(spec.payload, FixedMessage):
+            await held.until_due(self._clock)
+            held.started_at = held.started_at or self._clock.now()
+            said = Attempt(Outcome.COMPLETED, text=spec.payload.text)
+            await self._occurrences.ended(held, said, None)
+            return
+        await self._job_deps.work.take(held)
+        job = held.claimed.job
+        held.target = await retry_until_available(lambda: self._places.target_of(job))
+        if self._occurrences.holds(held):
+            self._submit(held)
+
+    def _submit(self, held: JobExecution) -> None:
+        job = held.claimed.job
+        first = held.claimed.manual and held.attempt == 1 and held.claimed.began_at is None
+        run_id = _manual_run(held) if first else new_run_id(self._clock)
+        session = session_for(job, held.policy, run_id)
+        assert session is not None
+        now = max(self._clock.now(), held.claimed.due_at)
+        run = NewRun(
+            id=run_id,
+            session=session,
+            agent=job.spec.agent,
+            trigger=Trigger.CRON,
+            lane=self._lane,
+            inbox=(),
+            target=held.target,
+            started_at=now,
+            submitted_at=now,
+            occurrence=held.id,
+        )
+        policy = self._places.policy_of(job, session)
+        timeout_s = held.policy.run_timeout_s or None
+        if timeout_s is not None:
+            # The run may start now, and waits until it is due.
+            timeout_s += max((held.claimed.due_at - self._clock.now()).total_seconds(), 0)
+        self.submit(held, run, policy, timeout_s)
+
+    async def tell(
+        self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
+    ) -> EndReport:
+        """See ``JobHandler``."""
+        return await self._notifications.tell(held, end, update, attempt)
+
+    async def told(
+        self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
+    ) -> None:
+        """See ``JobHandler``."""
+        job = held.claimed.job
+        await self._notifications.remember(job, say, besides=held.session)
+        await self._job_deps.work.finish(held, end, attempt)
+        await self._wake_heartbeat(held, end)
+
+    async def _wake_heartbeat(self, held: JobExecution, end: Finish) -> None:
+        """Request a heartbeat run if the job says so (SPEC CRON-20)."""
+        spec = held.claimed.job.spec
+        if spec.wake_heartbeat and end.status in _WAKING:
+            agent, now = spec.agent, self._clock.now()
+            await retry_until_available(
+                lambda: self._store.wake_heartbeat(agent, HeartbeatRunKind.JOB, now=now)
+            )
+
+    # ------------------------------------------------------------------ by hand
+
+    async def run_now(self, job: Job) -> StartedNow | RunNow:
+        """See ``service.ManualJobRuns``."""
+        if self._dispatcher.draining:
+            return RunNow.OFF
+        policy = job.policy(self._job_deps.service.profile.policy)
+        most = policy.max_per_agent
+        if most and self._occurrences.of_agent(job.spec.agent) >= most:
+            return RunNow.AT_CAPACITY
+        held = await self._occurrences.claim_manual(job.id)
+        if held is None:
+            return RunNow.ALREADY_RUNNING
+        held.attempt = 1
+        try:
+            if await self._occurrences.wait_elsewhere(held):
+                session = self.session(job, policy) or ""
+                return StartedNow(held.id, _manual_run(held), session)
+            await self._prepare(held)
+        except NoWork:
+            await self._occurrences.end(held, Finish(OccurrenceStatus.SKIPPED, Why.NO_WORK))
+            return RunNow.NO_WORK
+        except BaseException as error:
+            # Also if the caller is cancelled: it is claimed, and no other code ends it.
+            self._occurrences.fail(held, error)
+            raise
+        return StartedNow(held.id, held.run, held.session or "")
+
+    # ------------------------------------------------------------------ the dispatcher's host
+
+    def task(self, held: JobExecution, run: NewRun) -> AgentTask:
+        """See ``ScheduledAgentRuns``."""
+        job, policy = held.claimed.job, held.policy
+        payload = job.spec.payload
+        loop = self._job_deps.program(payload.argv) if isinstance(payload, Program) else None
+        schedules = self._job_deps.service.enabled and may_schedule(
+            job, policy, item=held.item is not None
+        )
+        return AgentTask(
+            run=run,
+            parts=(TextPart(self.prompt(held)),),
+            # It could not be announced later: its session is not a chat.
+            children=self._deps.children.of(
+                ParentRun(run.id, run.agent, run.session, None, asks=self._asked_chat(held))
+            ),
+            target=held.target,
+            system=(self._notifications.system(held),),
+            budget=policy.budget,
+            model=payload.model if isinstance(payload, Prompt) else "",
+            loop=loop,
+            jobs=self._job_deps.service if schedules else None,
+            asker=Requester(
+                job.owner,
+                Maker.MODEL,
+                run.agent,
+                held.target,
+                job.spec.peer,
+                job.creator,
+                chained=0 if held.claimed.manual else job.chained + 1,
+            ),
+            can_ask=True,
+        )
+
+    def prompt(self, held: JobExecution) -> str:
+        """See ``ScheduledAgentRuns``."""
+        payload = held.claimed.job.spec.payload
+        if not isinstance(payload, Prompt):
+            return ""
+        if held.item is None:
+            return payload.text
+        item = held.item
+        return texts.work_prompt(payload.text, item.title, item.body, item.url)
+
+    def source(self, held: JobExecution) -> str:
+        """See ``ScheduledAgentRuns``. The session may be that of a chat, where people read it."""
+        return f"[scheduler:{held.claimed.job.spec.slug}]"
+
+    async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
+        """See ``ScheduledAgentRuns``."""
+        return await self._ask(needed, held.claimed.job.spec.agent, self._asked_chat(held))
+
+    def _asked_chat(self, held: JobExecution) -> AskedChat:
+        """Return where people are asked about the tool calls of a job."""
+        target, job, session = held.target, held.claimed.job, held.session
+        # Nobody has just written there. A direct chat has the id of its person.
+        person = "" if target is None else target.chat
+        return AskedChat(
+            target,
+            job.spec.peer,
+            person,
+            SessionKey("") if session is None else session,
+            job.spec.title,
+            request=self.prompt(held),
+            creator=job.creator,
+        )
+
+    async def lost(self, held: JobExecution) -> None:
+        """Make an execution wait for its session, which another node owns or has just owned."""
+        if await self._occurrences.refused(held):
+            # The node that starts it takes its own item.
+            busy = Finish(OccurrenceStatus.SKIPPED, Why.BUSY)
+            await self._job_deps.work.finish(held, busy, NOTHING)
+
+
+def _manual_run(held: JobExecution) -> RunId:
+    """Return the id of the first run of a manual run, which is reported before it starts."""
+    return RunId(held.id)
+
+
+def _stopped_by(held: JobExecution) -> RunId:
+    """Return the id under which an occurrence can be stopped."""
+    return held.run or RunId(held.id)

@@ -1,0 +1,171 @@
+"""All parts of jobs in a gateway, connected to each other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from goclaw_py.chat.channel import Channel
+from goclaw_py.core.concurrency import WakeEvent
+from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.core.ids import CRON_LANE, AgentName, JobId, NodeId, SessionKey
+from goclaw_py.core.messages import Target
+from goclaw_py.core.metrics import NO_METER, MetricsRecorder
+from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.jobs import WorkSource
+from goclaw_py.records import Place, Store
+from goclaw_py.runs.agent_executor import AgentExecutor
+from goclaw_py.runs.agent_loop import AgentLoop
+from goclaw_py.runs.approval_port import Ask
+from goclaw_py.runs.replies.replies import Replies
+from goclaw_py.runs.session_settings import SessionSettings
+from goclaw_py.schedule.agent_runs import AgentRunDeps
+from goclaw_py.schedule.jobs.creation import JobCreationRules
+from goclaw_py.schedule.jobs.execution_models import UnreportedOccurrence
+from goclaw_py.schedule.jobs.executions import JobExecutions
+from goclaw_py.schedule.jobs.executor import JobRunDeps, JobRuns
+from goclaw_py.schedule.jobs.notifications import JobNotifications
+from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
+from goclaw_py.schedule.jobs.poller import JobPoller
+from goclaw_py.schedule.jobs.service import GatewayJobService
+from goclaw_py.schedule.jobs.targets import JobTargets
+from goclaw_py.schedule.jobs.work_items import WorkItems
+from goclaw_py.schedule.retention import run_retention
+from goclaw_py.scheduler.dispatcher import Dispatcher
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 2.0
+"""Seconds between checks of deliveries of results."""
+
+
+def _no_programs(argv: tuple[str, ...]) -> AgentLoop:
+    raise ValueError(f"this gateway does not run programs: {argv[0]}")
+
+
+@dataclass(frozen=True, slots=True)
+class JobSetup:
+    """The settings of jobs.
+
+    Args:
+        sources: The work sources, by name.
+        program: Creates the loop that runs a program instead of an agent.
+        limits: The number of concurrent runs of an agent, where the settings limit it.
+        runs: Executes the jobs; a simulation replaces it.
+    """
+
+    rules: JobCreationRules = field(default_factory=lambda: JobCreationRules(DEFAULT_PROFILE))
+    sources: Mapping[str, WorkSource] = field(default_factory=dict)
+    program: Callable[[tuple[str, ...]], AgentLoop] = _no_programs
+    limits: Mapping[AgentName, int] = field(default_factory=dict)
+    runs: Callable[[Store, Clock, JobTargets, JobRunDeps], JobRuns] = JobRuns
+
+
+@dataclass(frozen=True, slots=True)
+class JobDependencies(AgentRunDeps):
+    """The dependencies of jobs, and of heartbeats."""
+
+    channels: Mapping[Place, Channel]
+    policies: SessionSettings
+    replies: Replies
+    meter: MetricsRecorder = NO_METER
+
+
+class JobModule:
+    """The jobs of a gateway."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        node: Callable[[], NodeId],
+        setup: JobSetup,
+        by: JobDependencies,
+    ) -> None:
+        self._enabled = setup.rules.enabled
+        self._clock = clock
+        self._store = store
+        self._untold: Sequence[UnreportedOccurrence] = ()
+        self.wake = WakeEvent()
+        self.service = GatewayJobService(store, clock, setup.rules, chats=store)
+        base = setup.rules.base
+        self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
+        places = JobTargets(store, by.policies)
+        self._notifications = JobNotifications(store, clock, by.channels, places, by.replies)
+        work = WorkItems(setup.sources)
+        of_runs = by.children, by.feed, by.budget_tracker
+        deps = JobRunDeps(*of_runs, self.service, work, setup.program, setup.limits)
+        self.runs = setup.runs(store, clock, places, deps)
+
+    def connect(
+        self,
+        dispatcher: Dispatcher,
+        agent_executor: AgentExecutor,
+        owners: Callable[[], Awaitable[Sequence[Target]]],
+        release_later: Callable[[SessionKey], None],
+        ask: Ask,
+    ) -> None:
+        """Set the dependencies. Call it once, before anything runs.
+
+        ``owners`` finds the chats of the bot's owners; ``release_later`` takes sessions that this
+        node need not own any longer.
+        """
+        self._notifications.connect(owners)
+        self.runs.connect(dispatcher, agent_executor, self.occurrences, release_later)
+        self.runs.connect_jobs(self.occurrences, self._notifications, ask)
+        self.occurrences.connect(self.runs)
+        self.service.connect(self.runs)
+        self.loop = JobPoller(
+            self._store, self._clock, self.occurrences, lambda: _size(dispatcher), self.wake
+        )
+
+    async def run(self) -> None:
+        """Run due jobs until cancelled; do nothing if jobs are disabled."""
+        if self._enabled:
+            await self.loop.run()
+        await asyncio.Event().wait()
+
+    async def retry_notifications(self) -> None:
+        """Send undelivered results to another chat once one can be found, until cancelled."""
+        while True:
+            try:
+                self._untold = await self._notifications.send_unreported()
+            except StoreUnavailable as error:
+                log.debug("store_unavailable", extra={"error": str(error), "part": "job_results"})
+            await asyncio.sleep(_LOOK_S)
+
+    async def run_retention(self) -> None:
+        """Delete old rows regularly, until cancelled (SPEC DB-5)."""
+        await run_retention(lambda: self._store.sweep_jobs(now=self._clock.now()))
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return warnings for operators (SPEC CRON-4)."""
+        if not self._enabled:
+            return ("jobs are turned off (scheduler.enabled), so no job runs",)
+        return tuple(
+            f"the result of {one.job.spec.slug} could not be delivered: {one.error}; "
+            f"see: goclaw cron runs --job {one.job.spec.slug}"
+            for one in self._untold
+        )
+
+    def name_of(self, job: JobId) -> str | None:
+        """Return the name of a job that is running here, or its short name."""
+        mine = (held.claimed.job for held in self.occurrences.all())
+        return next((one.spec.title for one in mine if one.id == job), None)
+
+    async def close(self) -> None:
+        """Stop claiming, and release what waits. Runs end with the dispatcher."""
+        self.loop.close()
+        await self.occurrences.close()
+
+    def forget(self) -> None:
+        """Forget all claims: this node has expired, and its claims belong to others."""
+        self.occurrences.forget()
+        self.wake.call()
+
+
+def _size(dispatcher: Dispatcher) -> int:
+    """Return how many jobs may run at once now."""
+    return dispatcher.lane_load(CRON_LANE).concurrency

@@ -1,8 +1,0 @@
-"""Sources of work items for jobs, implementations of ``ports.jobs.WorkSource`` (CRON-18).
-
-GitHub is not imported here: most gateways do not need its HTTP client.
-"""
-
-from goclaw_py.sources.table import TableSource
-
-__all__ = ["TableSource"]

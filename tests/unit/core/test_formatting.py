@@ -1,0 +1,23 @@
+"""Amounts as people read them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from goclaw_py.core.text import usd
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [
+        ("0", "$0.00"),
+        ("0.00002", "< $0.0001"),
+        ("0.0001", "$0.0001"),
+        ("0.0605", "$0.0605"),
+        ("12.5", "$12.50"),
+    ],
+)
+def test_an_amount_is_never_shown_as_nothing_unless_it_is(amount: str, words: str) -> None:
+    assert usd(Decimal(amount)) == words
