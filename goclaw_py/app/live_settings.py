@@ -54,7 +54,7 @@ class Applier(Protocol):
 
 
 class LiveSettings:
-    """Implements ``ports.settings.SettingsService``.
+    """Implements ``operations.settings.SettingsService``.
 
     Args:
         base: The settings without edits.

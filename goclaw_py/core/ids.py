@@ -32,7 +32,7 @@ ApprovalId = NewType("ApprovalId", str)
 """A question to a person about a tool call: 16 hexadecimal digits."""
 
 Owner = NewType("Owner", str)
-"""Whose a job is: a chat, or whoever operates the gateway (``jobs.models.OPERATOR``)."""
+"""Whose a job is: a chat, or whoever operates the gateway (``schedule.jobs.models.OPERATOR``)."""
 
 MAIN_LANE = LaneName("main")
 CRON_LANE = LaneName("cron")

@@ -74,7 +74,7 @@ _NO_LANES = "no gateway is running here, so no lanes are open; start one with: g
 
 
 class StoreControl(GatewayQueries):
-    """The operations that need only the database. See ``ports.control.Control``."""
+    """The operations that need only the database. See ``operations.control.Control``."""
 
     def __init__(
         self,

@@ -1,1 +1,5 @@
-"""Protocols between features and what stands behind them: channel, agent, store, tools, clock."""
+"""What operators and tools may ask of a gateway: protocols, their requests and their answers.
+
+``control`` has most of them; ``jobs``, ``heartbeat``, ``settings``, ``audit`` and ``web_guests``
+are its parts. ``gateway`` implements them; ``web``, ``cli`` and tools call them.
+"""

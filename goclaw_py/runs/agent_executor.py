@@ -121,7 +121,7 @@ class ExecutorStore(NoteStore, Protocol):
     """The store operations that this module needs."""
 
     async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
-        """See ``ports.store.ApprovalStore``."""
+        """See ``records.ApprovalStore``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class NoteStore(Protocol):
     """The store operations that this module needs."""
 
     async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
-        """See ``ports.store.RunStore``."""
+        """See ``records.RunStore``."""
 
 
 class Journal:

@@ -27,14 +27,14 @@ class RunEndStore(Protocol):
     """The store operations that this module needs."""
 
     async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """See ``ports.store.RunStore``."""
+        """See ``records.RunStore``."""
 
 
 class RunStartStore(RunEndStore, Protocol):
     """The store operations for runs that may not have started."""
 
     async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
-        """See ``ports.store.RunStore``."""
+        """See ``records.RunStore``."""
 
 
 async def store_run(

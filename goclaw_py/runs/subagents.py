@@ -453,7 +453,7 @@ class ChildRuns:
 
 
 class RunChildren:
-    """Implements ``ports.tools.Children`` for one run."""
+    """Implements ``runs.toolbox.Children`` for one run."""
 
     def __init__(self, runs: ChildRuns, asker: ParentRun) -> None:
         self._runs = runs

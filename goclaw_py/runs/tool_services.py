@@ -64,7 +64,7 @@ class ToolMessenger:
         return RunMessenger(self, run)
 
     async def send(self, run: NewRun, target: Target, text: str) -> None:
-        """See ``ports.tools.Messenger``."""
+        """See ``runs.toolbox.Messenger``."""
         text = _sendable(run, text)
         channel = self._channels.get((target.channel, target.account))
         if channel is None:
@@ -110,7 +110,7 @@ def _sendable(run: NewRun, text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunMessenger:
-    """Implements ``ports.tools.Messenger`` for one run."""
+    """Implements ``runs.toolbox.Messenger`` for one run."""
 
     mail: ToolMessenger
     run: NewRun
@@ -121,7 +121,7 @@ class RunMessenger:
 
 
 class SessionFacts:
-    """Implements ``ports.tools.Pins`` for one run.
+    """Implements ``runs.toolbox.Pins`` for one run.
 
     Args:
         turns: Locked while facts are changed, because a session may have several runs.

@@ -1,4 +1,4 @@
-"""The database behind ``ports.store``: PostgreSQL, and memory for tests and simulation.
+"""The database behind ``records``: PostgreSQL, and memory for tests and simulation.
 
 Start at ``postgres.store``. SQL is in ``queries/*.sql``; rules that both stores share are in
 ``*rules``; ``embedded`` runs a server of our own, ``migrate`` brings its schema up to date.

@@ -1,6 +1,6 @@
 """How much work a regular expression is, in steps: those that a plain backtracking matcher takes.
 
-The clock of a test machine tells little. The patterns here are those that ``common.redaction`` has:
+The clock of a test machine tells little. The patterns here are those that ``core.redaction`` has:
 what is repeated is one character wide, and groups are not repeated.
 """
 

@@ -1,6 +1,6 @@
 """Plant small faults in the product, one at a time, and tell which ones the tests find.
 
-``make faults`` calls it, for example with ``ARGS="--count 50 --only goclaw_py/schedule/jobs --seed 7"``. The
+``make faults`` calls it, for example with ``ARGS="--count 50 --only goclaw_py/runs --seed 7"``. The
 same seed plants the same faults, so two runs tell whether a change of the tests lost something.
 A fault that nothing finds is either equivalent to the code as it is, or a test that is missing.
 The product is copied to a temporary folder first: the tree stays as it is.

@@ -1,0 +1,1 @@
+"""Chat commands: ``handlers`` has most of them, ``jobs`` and ``heartbeat`` the rest."""

@@ -1,4 +1,4 @@
-"""Waits for the rate limits of chats (SPEC IO-4): the shell around ``delivery.rate_limit``."""
+"""Waits for the rate limits of chats (SPEC IO-4): the shell around ``chat.outbound.rate_limit``."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def _checklist(answer: heartbeat_json.ChecklistAnswer) -> Checklist:
 
 
 class RemoteHeartbeatService(Remote):
-    """Implements ``ports.heartbeat.HeartbeatService``; every method may raise ``NoGateway``.
+    """Implements ``operations.heartbeat.HeartbeatService``; every method may raise ``NoGateway``.
 
     What needs no waiting (``agents``) is known once anything was asked.
     """

@@ -39,7 +39,7 @@ class _Known:
 
 
 class RemoteJobService(Remote):
-    """Implements ``ports.jobs.JobService``; every method may raise ``NoGateway``.
+    """Implements ``operations.jobs.JobService``; every method may raise ``NoGateway``.
 
     What needs no waiting (``profile``, ``enabled``, ``most``) is known once anything was asked.
     """

@@ -11,7 +11,7 @@ from goclaw_py.web.api import wire
 
 
 class RemoteSettings(Remote):
-    """Implements ``ports.settings.SettingsService``; every method may raise ``NoGateway``."""
+    """Implements ``operations.settings.SettingsService``; every method may raise ``NoGateway``."""
 
     def __init__(self, ask: RequestSender) -> None:
         self._ask = ask

@@ -1,0 +1,1 @@
+"""Proxies of the environment, HTTP sessions through them, addresses of databases."""

@@ -1,0 +1,1 @@
+"""Clocks, zones, moments and durations: read, computed and shown to people."""

@@ -100,7 +100,7 @@ class FolderEntry:
 class Workspace:
     """The folder of an agent. ``root`` is the operator's choice and may be a link.
 
-    Paths are as in ``model.workspace_paths``. Everything raises ``WorkspaceError``.
+    Paths are as in ``core.workspace.paths``. Everything raises ``WorkspaceError``.
     """
 
     def __init__(self, root: Path) -> None:

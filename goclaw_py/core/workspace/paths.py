@@ -1,7 +1,6 @@
 """The syntax of paths in a workspace (SPEC SEC-4).
 
-Only the text is checked here. ``goclaw_py.core.workspace.files`` checks for links when it opens a path, part
-by part.
+Only the text is checked here. ``files`` checks for links when it opens a path, part by part.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Events of runs on their way to who watches: kept, sent to other nodes, streamed."""

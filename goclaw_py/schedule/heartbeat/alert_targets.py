@@ -41,7 +41,7 @@ class AlertTargetStore(ChatStore, Protocol):
     """The store operations that this module needs."""
 
     async def session(self, key: SessionKey) -> Session | None:
-        """See ``ports.store.RunStore``."""
+        """See ``records.RunStore``."""
 
 
 class AlertTargetResolver:

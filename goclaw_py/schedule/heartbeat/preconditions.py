@@ -44,7 +44,7 @@ class Checked:
 
 
 class Checks:
-    """Finds the facts that ``heartbeat.decisions.decide`` asks for."""
+    """Finds the facts that ``schedule.heartbeat.decisions.decide`` asks for."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Decides whether a due job runs, what follows an attempt, and when it runs next.
 
-Pure: ``jobs.executions`` carries out the decisions, the store stores them. They concern one
-scheduled occurrence; manual runs do not change their job.
+Pure: ``executions`` carries out the decisions, the store stores them. They concern one scheduled
+occurrence; manual runs do not change their job.
 """
 
 from __future__ import annotations

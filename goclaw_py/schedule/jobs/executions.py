@@ -2,7 +2,7 @@
 
 This is the part of the scheduled-work engine that is specific to jobs. A ``JobHandler`` executes
 them: as agent runs in a gateway, as callbacks in other programs. Decisions are in
-``jobs.decisions``.
+``schedule.jobs.decisions``.
 """
 
 from __future__ import annotations

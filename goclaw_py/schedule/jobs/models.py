@@ -268,7 +268,7 @@ def _latin(char: str) -> str:
 def checked(spec: JobSpec) -> JobSpec:
     """Return the definition without surplus blanks. Raises ``BadJob`` if it is not valid.
 
-    ``jobs.schedule`` checks its schedule.
+    ``schedule.jobs.schedule`` checks its schedule.
     """
     name = " ".join(spec.name.split())
     if not SLUG.fullmatch(spec.slug):

@@ -56,7 +56,7 @@ class JobServiceStore(JobStore, RunStore, Protocol):
 
 
 class GatewayJobService:
-    """Implements ``ports.jobs.JobService`` over a store.
+    """Implements ``operations.jobs.JobService`` over a store.
 
     Args:
         hand: The service for manual runs; None: this process has none.
@@ -85,21 +85,21 @@ class GatewayJobService:
 
     @property
     def profile(self) -> Profile:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return self._rules.profile
 
     @property
     def enabled(self) -> bool:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return self._rules.enabled
 
     @property
     def most(self) -> int:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return self._rules.most
 
     def now(self) -> datetime:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return self._clock.now()
 
     def _most(self, by: Requester) -> int | None:
@@ -110,7 +110,7 @@ class GatewayJobService:
     # ------------------------------------------------------------------ making and changing
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
-        """See ``ports.jobs.JobService``. A derived slug gets a number if it is taken."""
+        """See ``operations.jobs.JobService``. A derived slug gets a number if it is taken."""
         await self.check_scheduling(by)
         job = await self._made(draft, by)
         for _ in range(_TRIES):
@@ -128,7 +128,7 @@ class GatewayJobService:
         raise SlugTaken(job.spec.slug)
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
-        """See ``ports.jobs.JobService``. Without a revision, edit the newest one."""
+        """See ``operations.jobs.JobService``. Without a revision, edit the newest one."""
         for _ in range(_TRIES):
             before = await self.get(asked, by)
             if change.revision not in (None, before.revision):
@@ -150,7 +150,7 @@ class GatewayJobService:
         )
 
     async def delete(self, asked: str, by: Requester) -> Job:
-        """See ``ports.jobs.JobService``. The policy decides whether the job's log is deleted."""
+        """See ``operations.jobs.JobService``. The policy says whether its log is deleted."""
         job = await self.get(asked, by)
         forget = job.policy(self._rules.base).history_on_delete is History.DELETE
         if not await self._store.delete_job(job.id, forget=forget):
@@ -159,7 +159,7 @@ class GatewayJobService:
         return job
 
     async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         job = await self.get(asked, by)
         if self._hand is None or not self.enabled:
             return RunNow.OFF
@@ -168,7 +168,7 @@ class GatewayJobService:
     # ------------------------------------------------------------------ looking
 
     async def get(self, asked: str, by: Requester) -> Job:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         own = await self._store.find_jobs(asked, owner=owner_for(by))
         found = own or await self._store.find_jobs(asked)
         if by.owner is not None and not own:
@@ -184,11 +184,11 @@ class GatewayJobService:
         return found[0]
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return await self._store.jobs(_visible(query, by))
 
     async def counts(self, query: JobQuery, by: Requester) -> dict[JobState, int]:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return await self._store.job_counts(_visible(query, by))
 
     async def log(
@@ -200,7 +200,7 @@ class GatewayJobService:
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         job, unknown = None, None
         if asked is not None:
             try:
@@ -227,14 +227,14 @@ class GatewayJobService:
         return [_with_wait(row, sessions.get(row.id), working) for row in rows]
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         found = await self._store.logged(occurrence)
         if found is None or by.owner not in (None, found.owner):
             raise UnknownJob(occurrence)
         return (await self._with_waits([found]))[0]
 
     async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         if asked is None:
             if by.owner is not None:
                 raise NotYours("", by.owner)
@@ -242,14 +242,14 @@ class GatewayJobService:
         return await self._store.job_stats((await self.get(asked, by)).id, since=since)
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
             return []
         timing = job.timing(self._rules.base)
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
     async def no_route(self, asked: str, by: Requester) -> str:
-        """See ``ports.jobs.JobService``. A channel may still refuse the message."""
+        """See ``operations.jobs.JobService``. A channel may still refuse the message."""
         job = await self.get(asked, by)
         if self._chats is None or job.spec.notify is Notify.NEVER:
             return ""
@@ -264,17 +264,17 @@ class GatewayJobService:
         return "no message has come from this chat yet"
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return self.upcoming(replace(await self._made(draft, by), state=JobState.ACTIVE), count)
 
     # ------------------------------------------------------------------ zones
 
     async def zone(self, by: Requester) -> str:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         return await self._store.zone_of(owner_for(by)) or self.profile.zone or _UTC
 
     async def choose_zone(self, zone: str | None, by: Requester) -> str:
-        """See ``ports.jobs.JobService``."""
+        """See ``operations.jobs.JobService``."""
         if zone is not None:
             zone_named(zone)
         await self._store.choose_zone(owner_for(by), zone)

@@ -1,7 +1,7 @@
 """The JSON of jobs, for the server and its client.
 
-Jobs are as in ``jobs.job_json``. Drafts and changes have the keys of its ``spec``: missing keys of
-a draft come from the settings, those of a change stay as they are. Imports no web framework.
+Jobs are as in ``schedule.jobs.job_json``. Drafts and changes have the keys of its ``spec``: missing
+keys of a draft come from the settings, those of a change stay. Imports no web framework.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class SpecView(BaseModel):
 
 
 class JobView(BaseModel):
-    """A job, as ``jobs.job_json`` writes it."""
+    """A job, as ``schedule.jobs.job_json`` writes it."""
 
     id: str
     owner: str

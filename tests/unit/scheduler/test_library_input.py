@@ -93,7 +93,7 @@ def test_the_scheduler_imports_nothing_else() -> None:
     code = "import sys; from goclaw_py import Lane, Scheduler; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     ours = {name for name in ran.stdout.split() if name.startswith("goclaw_py.")}
-    assert {name.split(".")[1] for name in ours} == {"common", "model", "scheduler"}
+    assert {name.split(".")[1] for name in ours} == {"core", "scheduler"}
     assert (
         not {
             "goclaw_py.schedule.cron.expression",

@@ -28,7 +28,7 @@ class StandingClock:
 
 
 class Hand:
-    """Implements ``jobs.service.Hand``: says what it is told to."""
+    """Implements ``schedule.jobs.service.Hand``: says what it is told to."""
 
     def __init__(self) -> None:
         self.answer: StartedNow | RunNow = STARTED

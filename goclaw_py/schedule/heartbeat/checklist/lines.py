@@ -29,7 +29,7 @@ _TEMPLATE: Final = re.compile(r"[^`~]*(?:`{3,}|~{3,})\s*(?:md|markdown)\b", re.I
 _LONE_RETURN: Final = re.compile(r"\r(?!\n)")
 _MOST_LINES: Final = 500
 """The longest code block; keeps reading linear in the length of a file."""
-# Atomic groups, not possessive ones: see ``delivery.ok_token``.
+# Atomic groups, not possessive ones: see ``chat.outbound.ok_token``.
 _BULLETS: Final = r"(?>(?:(?:[-*+]|[0-9]{1,9}[.)])[^\S\n]+(?:\[[\sxX]?\][^\S\n]+)?)*)"
 _MARK: Final = re.compile(
     rf"^(?>(?:[^\S\n]|>)*){_BULLETS}(?P<fence>`{{3,}}+(?![^\n]*`)|~{{3,}}+)[^\n]*\n"

@@ -61,7 +61,7 @@ class JobStorage(JobServiceStore, NodeStore, Protocol):
     """The store operations that the scheduler needs."""
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """See ``ports.store.Store``."""
+        """See ``records.Store``."""
 
 
 class JobScheduler:

@@ -134,7 +134,7 @@ def test_what_an_example_explains_is_understood_and_costs_nothing_until_a_line_i
     intervals = [f"{each.strip().removesuffix(':')}:" for line in shown for each in line.split("/")]
     assert len(intervals) == 10
     assert [each for each in intervals if read_interval(each) is None] == []
-    top = Path(__file__).parents[3] / "HEARTBEAT.md.example"
+    top = Path(__file__).parents[4] / "HEARTBEAT.md.example"
     assert example == top.read_text("utf-8")
 
 

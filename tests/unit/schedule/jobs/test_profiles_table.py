@@ -10,7 +10,7 @@ import pytest
 
 from goclaw_py.schedule.jobs.policy import PROFILES, Busy, JobPolicy, Profile
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "profiles.md"
+GUIDE = Path(__file__).parents[4] / "docs" / "guide" / "profiles.md"
 NONE = "\N{EN DASH}"
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
