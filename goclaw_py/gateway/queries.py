@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
-from goclaw_py.core.approvals import Approval, ToolGrant
 from goclaw_py.core.display_names import KnownNames, display_name, needed_names
 from goclaw_py.core.errors import NotFound, StoreUnavailable
 from goclaw_py.core.ids import RunId, SessionKey
-from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.session_keys import agent_of, is_direct_chat
 from goclaw_py.operations.control import MessageCounts, RunRecord
+from goclaw_py.operations.lookup import only
 from goclaw_py.records import (
     ALL_ENTRIES,
     ALL_MESSAGES,
@@ -39,8 +39,6 @@ from goclaw_py.records import (
     StoredRun,
 )
 from goclaw_py.runs.step_views import step_view
-
-T = TypeVar("T")
 
 SEARCHED: Final = 1000
 """The number of sessions among which a part of a key is searched."""
@@ -202,30 +200,6 @@ class GatewayQueries:
             raise NotFound(f"there is no message {row_id} in the inbox")
         return found
 
-    async def approvals(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        waiting: bool = True,
-        before: Cursor | None = None,
-    ) -> list[Approval]:
-        """See ``Control``."""
-        return await self._store.approvals(
-            limit=limit, session=session, waiting=waiting, before=before
-        )
-
-    async def approval(self, prefix: str) -> Approval:
-        """See ``Control``."""
-        found = await self._store.find_approvals(prefix)
-        return only(
-            found, lambda _: True, lambda one: one.id, f"approval {prefix!r}", "approvals list"
-        )
-
-    async def grants(self) -> list[ToolGrant]:
-        """See ``Control``."""
-        return await self._store.grants()
-
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
         """See ``Control``."""
         return await self._store.people(limit=limit, before=before)
@@ -266,25 +240,3 @@ def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> Se
     )
     asked = f"session {wanted or part!r}"
     return only(candidates, lambda _: True, str, asked, "sessions list", most=_CANDIDATES)
-
-
-def only(
-    candidates: list[T],
-    matches: Callable[[T], bool],
-    name: Callable[[T], str],
-    wanted: str,
-    see: str,
-    *,
-    most: int = FOUND - 1,
-) -> T:
-    """Return the only candidate that matches. Raises ``NotFound`` if none or several do.
-
-    ``see`` is the command that lists all candidates.
-    """
-    found = [candidate for candidate in candidates if matches(candidate)]
-    if not found:
-        raise NotFound(f"there is no {wanted}; see: goclaw {see}")
-    if len(found) > 1:
-        names = ", ".join(name(candidate) for candidate in found[:most])
-        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")
-    return found[0]

@@ -8,20 +8,18 @@ from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from datetime import datetime
 from typing import TypeVar
 
-from goclaw_py.chat.inbound import approvals
-from goclaw_py.chat.outbound import approval_texts
 from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.approvals import Approval, Decision
-from goclaw_py.core.errors import ApprovalClosed, NoGateway, NotFound, WrongDecision
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, SessionKey
+from goclaw_py.core.errors import NoGateway, NotFound
+from goclaw_py.core.ids import LaneName, NodeId, SessionKey
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import peer_of
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.gateway import conversations, forks, tokens, web_guests
-from goclaw_py.gateway.queries import SEARCHED, GatewayQueries, only
+from goclaw_py.gateway.queries import SEARCHED, GatewayQueries
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import (
     NodesView,
     PairingApplicant,
@@ -33,6 +31,7 @@ from goclaw_py.operations.control import (
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.lookup import only
 from goclaw_py.operations.settings import SettingsService
 from goclaw_py.operations.web_guests import NewToken, WebGuest, WebInvitation
 from goclaw_py.records import Node, Person, Place, SignIn, Store, StoredRun, Token
@@ -91,6 +90,7 @@ class StoreControl(GatewayQueries):
         self._clock = clock
         self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
+        self._approvals = Approvals(store, clock)
         self._calls = NodeRpc(store, clock, lambda: NodeId(""))
 
     @property
@@ -109,6 +109,11 @@ class StoreControl(GatewayQueries):
         if self._settings is None:
             raise NoGateway("the settings are not known here")
         return self._settings
+
+    @property
+    def approvals(self) -> Approvals:
+        """See ``Control``."""
+        return self._approvals
 
     async def status(self) -> GatewayStatus:
         """Raise ``NoGateway``: there is no state without one."""
@@ -217,30 +222,6 @@ class StoreControl(GatewayQueries):
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """See ``Control``."""
         return await self._store.dismiss_dead_letters(ids)
-
-    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
-        """See ``Control``."""
-        asked = await self.approval(prefix)
-        if decision not in asked.request.decisions:
-            possible = ", ".join(asked.request.decisions)
-            raise WrongDecision(f"the answer to {asked.id} can be {possible}, not {decision}")
-        tool = asked.request.tool
-        if decision is Decision.ALWAYS and rule != tool:
-            text = approval_texts.rule(asked.agent, tool)
-            raise WrongDecision(f"“always” adds this rule: {text} To add it, give rule: {tool}")
-        done = await approvals.decide(self._store, asked, decision, by="", now=self._clock.now())
-        if done is None:
-            raise ApprovalClosed(f"{asked.id} has been answered already, or its time is over")
-        return done
-
-    async def revoke_grant(
-        self, agent: AgentName, tool: str, session: SessionKey | None = None
-    ) -> None:
-        """See ``Control``."""
-        if not await self._store.revoke_grant(agent, tool, session):
-            where = "" if session is None else f" in session {session}"
-            raise NotFound(f"agent {agent} has no grant for tool {tool!r}{where}")
-        log.info("grant_revoked", extra={"agent": agent, "tool": tool, "session": session})
 
     async def pairing_requests(self) -> list[PairingApplicant]:
         """See ``Control``."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.core.approvals import Approval, Decision, ToolGrant
-from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Sender
 from goclaw_py.core.pagination import Cursor
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
@@ -202,6 +202,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
     @property
     def settings(self) -> SettingsService:
         """The service that shows and edits settings."""
+
+    @property
+    def approvals(self) -> Approvals:
+        """The questions of runs about their tool calls, and what their answers allow."""
 
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""
@@ -409,38 +413,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
 
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         """Dismiss messages that ended without an answer; return their number."""
-
-    async def approvals(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        waiting: bool = True,
-        before: Cursor | None = None,
-    ) -> list[Approval]:
-        """Return questions about tool calls, the newest first (SPEC AGENT-11).
-
-        ``waiting`` limits them to those without an answer.
-        """
-
-    async def approval(self, prefix: str) -> Approval:
-        """Return the question whose id starts with ``prefix``. Raises ``NotFound``."""
-
-    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
-        """Answer a question as an operator; its run continues when all of them are answered.
-
-        ``rule``: the tool of the rule that ``Decision.ALWAYS`` adds, which the operator has read.
-        Raises ``NotFound``, ``ApprovalClosed``, and ``WrongDecision`` with the possible answers
-        or with the rule.
-        """
-
-    async def grants(self) -> list[ToolGrant]:
-        """Return the tools that agents may call without a question, because a person allowed it."""
-
-    async def revoke_grant(
-        self, agent: AgentName, tool: str, session: SessionKey | None = None
-    ) -> None:
-        """Ask again about a tool; ``session`` as in the grant. Raises ``NotFound``."""
 
     async def nodes(self) -> NodesView:
         """Return the nodes of this database."""

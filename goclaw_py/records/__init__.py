@@ -16,7 +16,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.operations.settings import SettingEdit
-from goclaw_py.records.approvals import ApprovalStore, NewApproval
+from goclaw_py.records.approvals import (
+    WAITING_APPROVALS,
+    ApprovalQuery,
+    ApprovalStore,
+    NewApproval,
+)
 from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, AuditStore
 from goclaw_py.records.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.records.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
@@ -110,7 +115,9 @@ __all__ = [
     "ALL_SESSIONS",
     "MOST_COUNTED",
     "MOST_RUNS_COUNTED",
+    "WAITING_APPROVALS",
     "AcceptedMessages",
+    "ApprovalQuery",
     "ApprovalStore",
     "AuditEntry",
     "AuditFilter",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.approvals import (
     NO_CONTEXT,
@@ -33,6 +33,27 @@ class NewApproval:
     context: ApprovalContext = NO_CONTEXT
 
 
+@dataclass(frozen=True, slots=True)
+class ApprovalQuery:
+    """Selects questions, the newest first.
+
+    Args:
+        session: Only those of the runs of this session.
+        asked_in: With ``session`` also those that were asked in this chat.
+        waiting: Only those without an answer.
+        before: Only those after this one in the list: the ``cursor`` of the last one of a page.
+    """
+
+    session: SessionKey | None = None
+    asked_in: Target | None = None
+    waiting: bool = True
+    limit: int = 50
+    before: Cursor | None = None
+
+
+WAITING_APPROVALS: Final = ApprovalQuery()
+
+
 class ApprovalStore(Protocol):
     """Questions, their answers, and what the answers allow.
 
@@ -48,19 +69,8 @@ class ApprovalStore(Protocol):
     async def find_approvals(self, prefix: str) -> list[Approval]:
         """Return at most ``FOUND`` questions whose id starts with ``prefix``."""
 
-    async def approvals(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        asked_in: Target | None = None,
-        waiting: bool = True,
-        before: Cursor | None = None,
-    ) -> list[Approval]:
-        """Return questions, the newest first; only those without an answer if ``waiting``.
-
-        With ``session`` those of its runs, with ``asked_in`` also those asked in this chat.
-        """
+    async def approvals(self, query: ApprovalQuery = WAITING_APPROVALS) -> list[Approval]:
+        """Return questions, the newest first."""
 
     async def decide_approval(
         self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime

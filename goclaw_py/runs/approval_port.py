@@ -1,14 +1,19 @@
-"""How runs ask people about their tool calls (SPEC AGENT-11)."""
+"""How runs ask people about their tool calls, and how an answer is applied (SPEC AGENT-11)."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
+from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.errors import ApprovalNeeded
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
-from goclaw_py.records import InboxRow, NewApproval
+from goclaw_py.records import ApprovalStore, InboxRow, NewApproval
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +50,21 @@ class Questions:
 
 Ask = Callable[[ApprovalNeeded, AgentName, AskedChat | None], Awaitable[Questions]]
 """Returns what is stored with the end of a run that asks; waits for the database."""
+
+
+async def decide(
+    store: ApprovalStore, asked: Approval, decision: Decision, *, by: str, now: datetime
+) -> Approval | None:
+    """Apply an answer; ``by`` is "" for an operator. Returns None if it came too late."""
+    done = await store.decide_approval(asked.id, decision, by=by, now=now)
+    if done is not None:
+        log.info(
+            "approval_decided",
+            extra={
+                "approval": asked.id,
+                "run_id": asked.run_id,
+                "tool": asked.request.tool,
+                "decision": decision,
+            },
+        )
+    return done

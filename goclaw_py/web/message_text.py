@@ -141,7 +141,7 @@ TEXT: Final[Mapping[str, str]] = {
 PLAIN_RESULTS: Final = frozenset({"run_counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
-_SERVICES: Final = frozenset({"jobs", "heartbeats", "settings"})
+_SERVICES: Final = frozenset({"jobs", "heartbeats", "settings", "approvals"})
 _SEARCHES: Final[Mapping[type, str]] = {MessageFilter: "text", JobQuery: "name"}
 _SAID_TO_ALL: Final = (StoreUnavailable, NoGateway, BadUsageQuery, RoleTooLow)
 """Errors whose words quote nothing that is stored."""

@@ -21,7 +21,15 @@ from goclaw_py.core.messages import Button, OutboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.run_steps import DecisionStep, ResponseStep, TakenStep
-from goclaw_py.records import InboxRow, NewApproval, Notice, RunEnd, RunSoFar, SubagentTask
+from goclaw_py.records import (
+    ApprovalQuery,
+    InboxRow,
+    NewApproval,
+    Notice,
+    RunEnd,
+    RunSoFar,
+    SubagentTask,
+)
 from tests.support.harness import until
 from tests.support.stores import AGENT, ANN, PLACES, T0, A, World, at, key_of, listen, new_run, say
 
@@ -104,7 +112,7 @@ async def test_a_message_waits_for_the_answer_and_then_runs_again(world: World) 
     assert done is not None
     assert (done.decision, done.decided_by, done.decided_at) == (Decision.ONCE, "Ann", at(12))
     assert await world.a.approvals() == []
-    assert await world.a.approvals(waiting=False) == [done]
+    assert await world.a.approvals(ApprovalQuery(waiting=False)) == [done]
     (again,) = await world.a.claim_pending(A, now=at(13), places=PLACES)
     assert (again.id, again.attempts) == (row.id, 0)
     begun = await world.a.begin_run(new_run("r2", again, started_at=at(14)), node=A)
@@ -134,8 +142,8 @@ async def test_questions_are_found_by_a_prefix_and_listed_page_by_page(world: Wo
     assert [one.id for one in await world.a.find_approvals("b")] == ["b1", "b2", "b3"]
     assert await world.a.find_approvals("x\0") == []
     await world.a.decide_approval(ApprovalId("b2"), Decision.DENY, by="Ann", now=at(12))
-    first = await world.a.approvals(limit=2)
-    then = await world.a.approvals(limit=9, before=first[-1].cursor)
+    first = await world.a.approvals(ApprovalQuery(limit=2))
+    then = await world.a.approvals(ApprovalQuery(limit=9, before=first[-1].cursor))
     assert [one.id for one in (*first, *then)] == ["b3", "b1", "aa2", "aa1"]
 
 
@@ -180,7 +188,7 @@ async def test_after_its_time_a_question_counts_as_denied(world: World) -> None:
     assert late is None
     assert await world.a.expire_approvals(now=at(12)) == 1
     assert await pending(world) == [row.id]
-    (done,) = await world.a.approvals(waiting=False)
+    (done,) = await world.a.approvals(ApprovalQuery(waiting=False))
     assert done.decision is Decision.EXPIRED
 
 
@@ -225,7 +233,7 @@ async def test_what_is_allowed_for_longer_is_not_asked_again(world: World) -> No
 
 async def test_the_messages_of_the_run_above_wait_for_the_answer_to_a_child(world: World) -> None:
     row = await waits_for_child(world)
-    (asked,) = await world.a.approvals(session=ANN_S)
+    (asked,) = await world.a.approvals(ApprovalQuery(session=ANN_S))
     assert asked.run_id == "c1"
     await world.a.finish_run(asking("r1"), node=A)
     assert await pending(world) == []
@@ -251,7 +259,7 @@ async def test_a_background_subagent_waits_for_the_answers_to_its_questions(worl
     for name, left in (("q1", ["q2"]), ("q2", [])):
         assert await world.a.interrupted_subagents(since=T0) == []
         await world.a.decide_approval(ApprovalId(name), Decision.ONCE, by="Ann", now=at(12))
-        assert [one.id for one in await world.a.approvals(session=ANN_S)] == left
+        assert [one.id for one in await world.a.approvals(ApprovalQuery(session=ANN_S))] == left
     await until(heard.expect(Notice.SUBAGENTS))
     (found,) = await world.a.interrupted_subagents(since=T0)
     assert (found.run.id, found.crashes) == ("s1", 0)

@@ -16,7 +16,7 @@ from goclaw_py.core.messages import Button
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.run_steps import DecisionStep, ResponseStep
-from goclaw_py.records import NewApproval, Notice, RunEnd, RunSoFar
+from goclaw_py.records import ApprovalQuery, NewApproval, Notice, RunEnd, RunSoFar
 from goclaw_py.schedule.jobs.execution_models import OccurrenceClaim, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import JobState
 from tests.support.store_jobs import (
@@ -304,9 +304,10 @@ async def test_questions_are_found_by_the_chat_that_is_asked(world: World) -> No
     await waiting(world)
     other = SessionKey("agent:default:x")
     for chat, found in ((ANN, [Q1]), (BOB, []), (replace(ANN, thread="5"), [])):
-        asked = await world.a.approvals(session=other, asked_in=chat)
+        asked = await world.a.approvals(ApprovalQuery(session=other, asked_in=chat))
         assert [one.id for one in asked] == found
-    assert [one.id for one in await world.a.approvals(session=SESSION, asked_in=BOB)] == [Q1]
+    here = ApprovalQuery(session=SESSION, asked_in=BOB)
+    assert [one.id for one in await world.a.approvals(here)] == [Q1]
 
 
 @pytest.mark.parametrize("session", [SESSION, key_of(ANN)], ids=["of the job", "of the chat"])
@@ -317,7 +318,8 @@ async def test_it_moves_with_its_chat(world: World, session: SessionKey) -> None
     await world.a.move_chat("telegram", "default", old=ANN.chat, new="300", now=at(11))
     there = replace(ANN, chat="300")
     moved = key_of(there) if session == key_of(ANN) else session
-    (asked,) = await world.a.approvals(session=SessionKey("agent:default:x"), asked_in=there)
+    elsewhere = ApprovalQuery(SessionKey("agent:default:x"), asked_in=there)
+    (asked,) = await world.a.approvals(elsewhere)
     assert (asked.session, asked.target) == (moved, there)
     (found,) = await world.a.waiting_occurrences(asking_in=moved)
     await decide(world)

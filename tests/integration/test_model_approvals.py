@@ -254,7 +254,7 @@ async def test_the_call_of_a_job_is_made_once_on_the_node_that_is_left(
         await until(lambda: database.sessions[asked.session].owner is None)
         first.kill()
         assert tools.calls == [LOOKED]
-        await second.control.decide_approval(asked.id, Decision.ONCE)
+        await second.control.approvals.decide(asked.id, Decision.ONCE)
         await until(lambda: "paid Ann" in " ".join(second.channel.texts()))
     assert tools.calls == [LOOKED, PAID]
     assert len(server.seen) == 2

@@ -36,6 +36,7 @@ from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.audit import actions, facts
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobChange, JobDraft, JobService
@@ -71,6 +72,13 @@ BY_OPERATORS: Final = Ways(access=DirectPolicy.OPEN)
 NEWS: Final = JobDraft(every(3600), Prompt("Read my diary"), "news")
 
 
+SERVICES: Final[dict[str, type]] = {
+    "jobs": JobService,
+    "heartbeats": HeartbeatService,
+    "settings": SettingsService,
+    "approvals": Approvals,
+}
+
 Whole = dict[str, str]
 """Whole ids, by kind."""
 
@@ -102,9 +110,7 @@ def who(entry: AuditEntry) -> tuple[str, str, str, str]:
     ("port", "changes", "reads"),
     [
         (Control, actions.CONTROL, actions.READS["control"]),
-        (JobService, actions.SERVICES["jobs"], actions.READS["jobs"]),
-        (HeartbeatService, actions.SERVICES["heartbeats"], actions.READS["heartbeats"]),
-        (SettingsService, actions.SERVICES["settings"], actions.READS["settings"]),
+        *((service, actions.SERVICES[n], actions.READS[n]) for n, service in SERVICES.items()),
     ],
 )
 def test_each_operation_is_declared_to_change_or_to_read(
@@ -123,8 +129,7 @@ def test_the_other_tables_name_methods_of_the_store(table: actions.Actions) -> N
 
 def test_subjects_use_arguments_that_the_operations_have() -> None:
     """A renamed argument would let each call fail."""
-    ports = {"jobs": JobService, "heartbeats": HeartbeatService, "settings": SettingsService}
-    tables = [(Control, actions.CONTROL), *((ports[n], t) for n, t in actions.SERVICES.items())]
+    tables = [(Control, actions.CONTROL), *((SERVICES[n], t) for n, t in actions.SERVICES.items())]
     for port, table in tables:
         for name, change in table.items():
             given: dict[str, Any] = {
@@ -226,7 +231,7 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     control = audited(store)
     await asyncio.gather(
         control.sessions(), control.runs(), control.people(), control.chats(), control.nodes(),
-        control.approvals(), control.outbox(), control.audit_entries(),
+        control.approvals.list(), control.outbox(), control.audit_entries(),
     )  # fmt: skip
     assert await store.audit_entries() == []
 
@@ -270,7 +275,7 @@ PARTS: Final[tuple[tuple[str, Callable[[Control, Whole], Awaitable[Any]], str], 
     ("run.replay", lambda control, whole: control.replay(whole["run"][:-1]), "run"),
     (
         "approval.decide",
-        lambda control, whole: control.decide_approval(whole["approval"][:6], Decision.DENY),
+        lambda control, whole: control.approvals.decide(whole["approval"][:6], Decision.DENY),
         "approval",
     ),
     ("node.drain", lambda control, whole: control.drain(whole["node"][:-1]), "node"),
@@ -295,11 +300,12 @@ async def test_what_is_named_by_a_part_is_recorded_by_its_whole_id(
         whole = {
             "session": "agent:main:console:direct:browser",
             "run": (await control.runs())[-1].id,
-            "approval": (await control.approvals())[0].id,
+            "approval": (await control.approvals.list())[0].id,
             "node": gateway.node(),
             "job": job.id,
         }
-        service = cast("Any", control.jobs if kind == "job" else control)
+        services = {"job": control.jobs, "approval": control.approvals}
+        service = cast("Any", services.get(kind, control))
         if fails:
             _break(service, action)
         with suppress(GoclawError):
@@ -312,8 +318,7 @@ async def test_what_is_named_by_a_part_is_recorded_by_its_whole_id(
 
 def _break(service: Any, action: str) -> None:
     """Let an operation fail after it has found its subject."""
-    methods = {"approval.decide": "decide_approval", "job.run": "run_now"}
-    name = methods.get(action, action.partition(".")[2])
+    name = "run_now" if action == "job.run" else action.partition(".")[2]
 
     async def broken(*given: Any, **more: Any) -> None:
         raise StoreUnavailable("away")

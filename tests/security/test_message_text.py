@@ -20,6 +20,7 @@ import pytest
 
 import goclaw_py.schedule.jobs.models  # noqa: F401  (types of the ports' annotations)
 from goclaw_py.core.actors import AccessRole, Actor, ActorKind, acts
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
@@ -35,7 +36,7 @@ from goclaw_py.web.message_text import (
     may_be_text,
 )
 
-SERVICES = (Control, JobService, HeartbeatService, SettingsService)
+SERVICES = (Control, JobService, HeartbeatService, SettingsService, Approvals)
 TEXT_RESULTS = {"names", "rename", "no_route", "choose_zone"}
 """Methods that return a bare string that is text, or that no viewer may call."""
 
@@ -66,7 +67,7 @@ def operations() -> Iterator[tuple[str, Any]]:
                 hints = get_type_hints(
                     function, localns={**NAMES, **vars(sys.modules[service.__module__])}
                 )
-                if name not in ("jobs", "heartbeats", "settings"):
+                if name not in ("jobs", "heartbeats", "settings", "approvals"):
                     yield name, hints["return"]
 
 

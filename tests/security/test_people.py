@@ -26,7 +26,7 @@ from goclaw_py.core.run_events import PressAnswered
 from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.core.targets import Maker, owner_of
 from goclaw_py.operations.jobs import JobChange, JobDraft, Requester
-from goclaw_py.records import JobQuery, Standing
+from goclaw_py.records import ApprovalQuery, JobQuery, Standing
 from goclaw_py.records.people import ALPHABET, CODE_LENGTH, make_code
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import FixedMessage, Program, Prompt
@@ -317,7 +317,7 @@ async def test_a_heartbeat_asks_nobody() -> None:
     async with beating() as gateway:
         await until_ended(gateway, 1)
         assert [one.can_ask for one in asked(gateway)] == [False]
-        assert await gateway.store.approvals(waiting=False) == []
+        assert await gateway.store.approvals(ApprovalQuery(waiting=False)) == []
 
 
 async def test_an_answer_once_is_for_one_call_of_one_person() -> None:

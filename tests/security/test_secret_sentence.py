@@ -197,7 +197,7 @@ async def _find_ids(reader: Reader, control: GatewayControl) -> None:
         "heartbeat_run": [str(one.id) for one in await control.heartbeats.log(MAIN_AGENT, limit=5)],
         "chat": ["nobody"],
     }
-    approvals = await control.approvals()
+    approvals = await control.approvals.list()
     reader.ids["prefix"] += [one.id for one in approvals]
     assert approvals
     assert all(reader.ids.values())

@@ -37,7 +37,7 @@ from goclaw_py.core.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
-from goclaw_py.records import InboxRow, Place, Store
+from goclaw_py.records import ApprovalQuery, InboxRow, Place, Store
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker
 from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.scheduler.models import Mode
@@ -286,7 +286,7 @@ class CommandHandlers:
             model=next((run.model for run in lately if run.model), ""),
             works=self._canceller.activity(key),
         )
-        asked = await self._store.approvals(session=key, asked_in=row.message.target)
+        asked = await self._store.approvals(ApprovalQuery(key, asked_in=row.message.target))
         waiting = [approval_texts.waiting(one) for one in reversed(asked)]
         return "\n".join([now, *waiting, *await self._jobs.coming(row)])
 

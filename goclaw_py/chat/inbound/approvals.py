@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Protocol
 
 from goclaw_py.chat.access import access_texts
@@ -33,11 +32,9 @@ from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, T
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.text import first_words, visible_line
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import ApprovalStore, InboxRow, NameStore, NewApproval
-from goclaw_py.runs.approval_port import AskedChat, Questions
+from goclaw_py.records import ApprovalQuery, ApprovalStore, InboxRow, NameStore, NewApproval
+from goclaw_py.runs.approval_port import AskedChat, Questions, decide
 from goclaw_py.runs.session_settings import SessionSettings
-
-log = logging.getLogger(__name__)
 
 _TYPED = {
     "": Decision.ONCE,
@@ -132,7 +129,7 @@ class ToolApprovals:
     async def _answered(self, session: SessionKey) -> Sequence[Approval]:
         """Return the newest questions of a session."""
         return await retry_until_available(
-            lambda: self._store.approvals(session=session, waiting=False, limit=_PAST)
+            lambda: self._store.approvals(ApprovalQuery(session, waiting=False, limit=_PAST))
         )
 
     async def _context(self, chat: AskedChat) -> ApprovalContext:
@@ -208,7 +205,8 @@ class ToolApprovals:
 
     async def answer(self, row: InboxRow, command: TypedCommand) -> str:
         """Answer the oldest question of a chat, as typed. Raises ``StoreUnavailable``."""
-        waiting = await self._store.approvals(session=row.session, asked_in=row.message.target)
+        here = ApprovalQuery(row.session, asked_in=row.message.target)
+        waiting = await self._store.approvals(here)
         if not waiting:
             return approval_texts.NOTHING_WAITS
         asked = waiting[-1]
@@ -265,21 +263,3 @@ def _shown(asked: Approval, *, rule: bool) -> Pressed:
     text = approval_texts.question(asked.request, asked.context)
     buttons = approval_buttons(asked.request.decisions, asked.id)
     return Pressed(text, is_used=False, toast=approval_texts.NOT_DECIDED, buttons=buttons)
-
-
-async def decide(
-    store: ApprovalStore, asked: Approval, decision: Decision, *, by: str, now: datetime
-) -> Approval | None:
-    """Apply an answer; ``by`` is "" for an operator. Returns None if it came too late."""
-    done = await store.decide_approval(asked.id, decision, by=by, now=now)
-    if done is not None:
-        log.info(
-            "approval_decided",
-            extra={
-                "approval": asked.id,
-                "run_id": asked.run_id,
-                "tool": asked.request.tool,
-                "decision": decision,
-            },
-        )
-    return done

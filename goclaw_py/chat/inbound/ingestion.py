@@ -44,6 +44,7 @@ from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
 from goclaw_py.records import AcceptedMessages, InboxKind, InboxRow, NewInbox, Place, Store
+from goclaw_py.records.approvals import ApprovalQuery
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
@@ -346,14 +347,11 @@ class MessageIngestor:
 
         That an approval waits is known only to the database. Raises ``StoreUnavailable``.
         """
-        message = row.message
-        if (
-            row.kind is InboxKind.COMMAND
-            or speakers.is_empty(message)
-            or self._is_stop(row.session, message)
-        ):
+        message, waiting = row.message, ApprovalQuery(row.session)
+        is_command = row.kind is InboxKind.COMMAND or speakers.is_empty(message)
+        if is_command or self._is_stop(row.session, message):
             return True
-        return self._may_stop(message) and bool(await self._store.approvals(session=row.session))
+        return self._may_stop(message) and bool(await self._store.approvals(waiting))
 
     async def _execute(self, entry: MailboxEntry, row: InboxRow) -> None:
         """Execute a command, but a stop only once."""

@@ -5,20 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import datetime
-from functools import cached_property
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, get_type_hints
+from functools import cached_property, partial
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, get_type_hints
 from urllib.parse import quote
 
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.targets import target_text
+from goclaw_py.operations.declare import operations_of
 from goclaw_py.operations.jobs import Requester
-from goclaw_py.records import AuditFilter, MessageFilter, RunFilter, SessionFilter
+from goclaw_py.records import MessageFilter
 from goclaw_py.web.api import wire
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 Value = str | int | bool | list[str]
 Params = Mapping[str, Value]
 
@@ -85,6 +87,25 @@ def call(
     return sent
 
 
+def remote(service: type[T], send: RequestSender) -> T:
+    """Return a service of a gateway in another process: each operation is sent to its route."""
+    return cast("T", _RemoteService(service, send))
+
+
+class _RemoteService(Remote):
+    """The operations of a service, by ``operations.declare``."""
+
+    def __init__(self, service: type, send: RequestSender) -> None:
+        self._send = send
+        for name, one in operations_of(service).items():
+            setattr(self, name, partial(call(getattr(service, name), one.route), self))
+
+    async def send(
+        self, method: str, path: str, body: object = None, params: Params | None = None
+    ) -> bytes:
+        return await self._send(method, path, body, params)
+
+
 @dataclass(frozen=True)
 class _Call:
     method: Callable[..., Any]
@@ -144,8 +165,6 @@ def query(**given: object) -> dict[str, Value]:
                 pass
             case Requester():
                 params |= asker_params(value)
-            case RunFilter() | SessionFilter() | AuditFilter():
-                params |= query(**asdict(value))
             case MessageFilter(channel, chat, since, text):
                 place = None if chat is None else target_text(chat.whole_chat)
                 params |= query(channel=channel, chat=place, since=since, search=text or None)
@@ -153,6 +172,9 @@ def query(**given: object) -> dict[str, Value]:
                 params[name] = value.isoformat()
             case Cursor():
                 params[name] = str(value)
+            case _ if is_dataclass(value):
+                # A filter or query: each of its fields is a parameter.
+                params |= query(**{one.name: getattr(value, one.name) for one in fields(value)})
             case str():
                 # Use the value of an enum; httpx would send its name.
                 params[name] = str.__str__(value)

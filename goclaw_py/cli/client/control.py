@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import httpx
 
-from goclaw_py.cli.client.calls import Params, Remote, call, query, segment
+from goclaw_py.cli.client.calls import Params, Remote, call, query, remote, segment
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUnavailable
 from goclaw_py.core.ids import AgentName
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
@@ -103,6 +104,11 @@ class RemoteControl(Remote):
 
         return RemoteSettings(self.send)
 
+    @cached_property
+    def approvals(self) -> Approvals:
+        """Return the operations on approvals."""
+        return remote(Approvals, self.send)
+
     status = call(Control.status, "GET /api/status")
     lanes = call(Control.lanes, "GET /api/lanes")
     resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
@@ -132,9 +138,6 @@ class RemoteControl(Remote):
     dead_letter = call(Control.dead_letter, "GET /api/inbox/{row_id}")
     retry_dead_letters = call(Control.retry_dead_letters, "POST /api/inbox/retry", key="retried")
     dismiss_dead_letters = call(Control.dismiss_dead_letters, "POST /api/inbox/drop", key="dropped")
-    approvals = call(Control.approvals, "GET /api/approvals")
-    approval = call(Control.approval, "GET /api/approvals/{prefix}")
-    decide_approval = call(Control.decide_approval, "POST /api/approvals/{prefix}/decide")
     web_guests = call(Control.web_guests, "GET /api/web/guests")
     invite_web_guest = call(Control.invite_web_guest, "POST /api/web/guests")
     sign_ins = call(Control.sign_ins, "GET /api/web/sign-ins")
@@ -143,8 +146,6 @@ class RemoteControl(Remote):
     tokens = call(Control.tokens, "GET /api/tokens")
     create_token = call(Control.create_token, "POST /api/tokens")
     revoke_token = call(Control.revoke_token, "DELETE /api/tokens/{name}")
-    grants = call(Control.grants, "GET /api/grants")
-    revoke_grant = call(Control.revoke_grant, "POST /api/grants/revoke")
     nodes = call(Control.nodes, "GET /api/nodes")
     audit_entries = call(Control.audit_entries, "GET /api/audit")
     drain = call(Control.drain, "POST /api/nodes/{node}/drain")

@@ -26,8 +26,9 @@ from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show
 from goclaw_py.core.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.gateway.queries import only
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.lookup import only
+from goclaw_py.records import ApprovalQuery
 
 app = typer.Typer(
     help="Manage tool calls that need the approval of a person.", no_args_is_help=True
@@ -75,7 +76,7 @@ def list_(
     empty = "no approvals" if every else "no tool call waits for an approval"
 
     async def ask(control: Control) -> list[Approval]:
-        return await control.approvals(waiting=not every, limit=limit)
+        return await control.approvals.list(ApprovalQuery(waiting=not every, limit=limit))
 
     def show_all(found: list[Approval], names: DisplayNames) -> None:
         show_table(_COLUMNS, [_row(one, names) for one in found], empty=empty)
@@ -112,7 +113,7 @@ def show(ctx: typer.Context, approval: ApprovalId, *, as_json: AsJson = False) -
     """Show a tool call with its arguments, and how to answer."""
 
     async def ask(control: Control) -> Approval:
-        return await control.approval(approval)
+        return await control.approvals.get(approval)
 
     def keys(one: Approval) -> Iterator[str]:
         yield one.session
@@ -165,7 +166,7 @@ def allow(
     if session and always:
         raise typer.BadParameter("give either --session or --always")
     if always:
-        asked = cli(ctx).ask(lambda control: control.approval(approval))
+        asked = cli(ctx).ask(lambda control: control.approvals.get(approval))
         rule = plain(approval_texts.rule(asked.agent, asked.request.tool))
         if not yes and not sys.stdin.isatty():
             raise typer.BadParameter(f"{rule} To add this rule: --yes", param_hint="--always")
@@ -209,7 +210,7 @@ def _decide(
         typer.echo(f"{display.cell(one.request.tool)}: {_state(one)}")
 
     output = Printer(Approval, said, as_json)
-    answer(ctx, lambda control: control.decide_approval(approval, decision, rule=rule), output)
+    answer(ctx, lambda control: control.approvals.decide(approval, decision, rule=rule), output)
 
 
 @app.command()
@@ -218,7 +219,7 @@ def grants(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List tools that were allowed for a session or always."""
 
     async def ask(control: Control) -> list[ToolGrant]:
-        return await control.grants()
+        return await control.approvals.grants()
 
     def keys(found: list[ToolGrant]) -> Iterator[str]:
         return (one.session for one in found if one.session is not None)
@@ -258,12 +259,12 @@ def revoke(
     """Revoke a grant: the agent asks again before it calls the tool."""
 
     async def ask(control: Control) -> None:
-        keys = {one.session for one in await control.grants() if one.session is not None}
+        keys = {one.session for one in await control.approvals.grants() if one.session is not None}
         key = SessionKey(session) if session is not None else None
         if session is not None and key not in keys:
             what = f"grant for session {session!r}"
             key = only(sorted(keys), lambda key: session in key, str, what, "approvals grants")
-        await control.revoke_grant(AgentName(agent), tool, key)
+        await control.approvals.revoke(AgentName(agent), tool, key)
 
     cli(ctx).ask(ask)
     if as_json:

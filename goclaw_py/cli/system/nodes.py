@@ -20,8 +20,8 @@ from goclaw_py.cli.output import (
     show_table,
 )
 from goclaw_py.cluster.membership import other_sections
-from goclaw_py.gateway.queries import only
 from goclaw_py.operations.control import Control, NodesView
+from goclaw_py.operations.lookup import only
 from goclaw_py.records import Node
 
 app = typer.Typer(no_args_is_help=True, help="Manage the gateways (nodes) that share the database.")

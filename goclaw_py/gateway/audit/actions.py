@@ -213,6 +213,31 @@ _SETTINGS: Final[Actions] = {
     )
 }
 
+
+async def _of_prefix(approvals: Any, arguments: Arguments) -> Arguments:
+    return {"prefix": (await approvals.get(arguments["prefix"])).id}
+
+
+def _decided(arguments: Arguments, approval: Any) -> Facts:
+    return {
+        "decision": arguments["decision"].value,
+        "agent": approval.agent,
+        "tool": approval.request.tool,
+        "session": approval.session,
+    }
+
+
+_APPROVALS: Final[Actions] = {
+    "decide": Change("approval.decide", _of("approval {prefix}"), None, _decided, find=_of_prefix),
+    "revoke": Change(
+        "grant.revoke",
+        lambda given, _: (
+            f"agent {given['agent']}, tool {given['tool']}"
+            + (f", session {given['session']}" if given["session"] else "")
+        ),
+    ),
+}
+
 # ---------------------------------------------------------------------------- all operations
 
 
@@ -222,10 +247,6 @@ async def _find_session(control: Any, arguments: Arguments) -> Arguments:
 
 async def _find_run(control: Any, arguments: Arguments) -> Arguments:
     return {"prefix": (await control.run(arguments["prefix"])).id}
-
-
-async def _find_approval(control: Any, arguments: Arguments) -> Arguments:
-    return {"prefix": (await control.approval(arguments["prefix"])).id}
 
 
 async def _find_node(control: Any, arguments: Arguments) -> Arguments:
@@ -266,15 +287,6 @@ def _approved(_arguments: Arguments, person: Any) -> str:
     if person is None:
         return "person with a pairing code"
     return f"person {person.channel}/{person.account}/{person.sender.id}"
-
-
-def _decided(arguments: Arguments, approval: Any) -> Facts:
-    return {
-        "decision": arguments["decision"].value,
-        "agent": approval.agent,
-        "tool": approval.request.tool,
-        "session": approval.session,
-    }
 
 
 def _stopped(report: Any) -> Facts:
@@ -328,16 +340,6 @@ CONTROL: Final[Actions] = {
     "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),
     "retry_dead_letters": Change("incoming.retry", _rows, told=_number("retried")),
     "dismiss_dead_letters": Change("incoming.dismiss", _rows, told=_number("dismissed")),
-    "decide_approval": Change(
-        "approval.decide", _of("approval {prefix}"), told=_decided, find=_find_approval
-    ),
-    "revoke_grant": Change(
-        "grant.revoke",
-        lambda given, _: (
-            f"agent {given['agent']}, tool {given['tool']}"
-            + (f", session {given['session']}" if given["session"] else "")
-        ),
-    ),
     "drain": Change("node.drain", _of("node {node}"), find=_find_node),
     "approve": Change(
         "person.approve",
@@ -386,6 +388,7 @@ SERVICES: Final[Mapping[str, Actions]] = {
     "jobs": _JOBS,
     "heartbeats": _HEARTBEATS,
     "settings": _SETTINGS,
+    "approvals": _APPROVALS,
 }
 """The services within ``Control``, by name."""
 
@@ -395,8 +398,8 @@ READS: Final[Mapping[str, frozenset[str]]] = {
         "control": """
             jobs heartbeats settings status lanes active queue sessions session history runs
             run_density run_counts runs_between run run_record why usage run_times follow
-            outbox message_counts outbox_row dead_letters dead_letter approvals approval
-            grants nodes people pairing_requests names heard chats web_guests sign_ins
+            outbox message_counts outbox_row dead_letters dead_letter approvals nodes people
+            pairing_requests names heard chats web_guests sign_ins
             tokens audit_entries
         """,
         "jobs": """
@@ -405,6 +408,7 @@ READS: Final[Mapping[str, frozenset[str]]] = {
         """,
         "heartbeats": "agents view log heartbeat_run dry_run events checklist",
         "settings": "view history",
+        "approvals": "list get grants",
     }.items()
 }
 """Operations that change nothing: they are not recorded, and cost no statement."""

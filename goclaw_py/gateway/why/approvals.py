@@ -8,6 +8,7 @@ from goclaw_py.core.display_names import short_id
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.gateway.why.sources import Sources, Verdict, ago, between, conclude
 from goclaw_py.operations.explanation import Cure, ExplanationStep
+from goclaw_py.records import ApprovalQuery
 
 
 async def questions(src: Sources, run: RunId, session: SessionKey) -> list[Approval]:
@@ -15,7 +16,7 @@ async def questions(src: Sources, run: RunId, session: SessionKey) -> list[Appro
 
     ``session`` is that of the run whose messages wait.
     """
-    found = await src.store.approvals(session=session, waiting=False)
+    found = await src.store.approvals(ApprovalQuery(session, waiting=False))
     return [one for one in reversed(found) if await _is_below(src, one.run_id, run)]
 
 

@@ -8,11 +8,10 @@ from functools import partial
 
 from goclaw_py.core.approvals import Approval, Decision, ToolGrant, about_approval
 from goclaw_py.core.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
-from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, stop_reason
-from goclaw_py.core.pagination import FOUND, Cursor
+from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.run_steps import DecisionStep
-from goclaw_py.records import Notice, RunEnd, StoredEntry
+from goclaw_py.records import WAITING_APPROVALS, ApprovalQuery, Notice, RunEnd, StoredEntry
 from goclaw_py.schedule.jobs.execution_models import Why
 from goclaw_py.store import rules
 from goclaw_py.store.memory.access_requests import show
@@ -83,25 +82,17 @@ class MemoryApprovals(MemoryPart):
         found = sorted(one for one in self._db.approvals.questions if one.startswith(prefix))
         return [self._db.approvals.questions[one].approval for one in found[:FOUND]]
 
-    async def approvals(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        asked_in: Target | None = None,
-        waiting: bool = True,
-        before: Cursor | None = None,
-    ) -> list[Approval]:
+    async def approvals(self, query: ApprovalQuery = WAITING_APPROVALS) -> list[Approval]:
         found = (
             record.approval
             for record in self._db.approvals.questions.values()
             if (
-                session in (None, record.approval.session)
-                or (asked_in is not None and asked_in == record.approval.target)
+                query.session in (None, record.approval.session)
+                or (query.asked_in is not None and query.asked_in == record.approval.target)
             )
-            and not (waiting and record.approval.decision)
+            and not (query.waiting and record.approval.decision)
         )
-        return newest(found, limit, before)
+        return newest(found, query.limit, query.before)
 
     async def decide_approval(
         self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime

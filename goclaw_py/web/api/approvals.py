@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 from goclaw_py.core.approvals import Approval, ToolGrant
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.operations.control import Control
+from goclaw_py.records import ApprovalQuery
 from goclaw_py.web.api.paging import LINK, Before, Limit, Page
 from goclaw_py.web.api.wire import DecideBody, GrantBody
 
@@ -34,15 +35,13 @@ def approval_routes(control: Control) -> APIRouter:
     ) -> list[Approval]:
         """List tool calls that wait for an answer, the newest first."""
         key = None if session is None else SessionKey(session)
-        found = await control.approvals(
-            limit=limit + 1, session=key, waiting=waiting, before=before
-        )
-        return page.of(found, limit)
+        wanted = ApprovalQuery(key, waiting=waiting, limit=limit + 1, before=before)
+        return page.of(await control.approvals.list(wanted), limit)
 
     @api.get("/approvals/{prefix}")
     async def one(prefix: ApprovalPath) -> Approval:
         """Get a question by its id or a unique beginning of it."""
-        return await control.approval(prefix)
+        return await control.approvals.get(prefix)
 
     @api.post("/approvals/{prefix}/decide")
     async def decide(prefix: ApprovalPath, body: DecideBody) -> Approval:
@@ -52,17 +51,17 @@ def approval_routes(control: Control) -> APIRouter:
         `skip`. The run continues when all of its questions are answered. `always` needs the name
         of the tool as `rule`; without it the error says which rule would be added.
         """
-        return await control.decide_approval(prefix, body.decision, rule=body.rule)
+        return await control.approvals.decide(prefix, body.decision, rule=body.rule)
 
     @api.get("/grants")
     async def grants() -> list[ToolGrant]:
         """List the tools that agents may call without a question."""
-        return await control.grants()
+        return await control.approvals.grants()
 
     @api.post("/grants/revoke", status_code=204)
     async def revoke(body: GrantBody) -> None:
         """Ask again about a tool."""
         session = None if body.session is None else SessionKey(body.session)
-        await control.revoke_grant(AgentName(body.agent), body.tool, session)
+        await control.approvals.revoke(AgentName(body.agent), body.tool, session)
 
     return api

@@ -16,6 +16,7 @@ from goclaw_py.core.approvals import ABOUT_APPROVAL, ABOUT_OUTCOME, Decision
 from goclaw_py.core.errors import ApprovalClosed, NotFound
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.operations.control import Control
+from goclaw_py.records import ApprovalQuery
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
 SHOWN: Final = 50
@@ -45,7 +46,7 @@ def routes(service: PageServices) -> list[Route]:
         if decision == Decision.ALWAYS and not rule:
             return await _rule(service, request, approval)
         try:
-            await control.decide_approval(approval, Decision(decision), rule=rule)
+            await control.approvals.decide(approval, Decision(decision), rule=rule)
         except (ApprovalClosed, NotFound):
             # Another person was faster, for example in the chat.
             return back_to("/approvals", "late")
@@ -58,7 +59,7 @@ def routes(service: PageServices) -> list[Route]:
             raise HTTPException(422, "a grant has an agent and a tool")
         key = SessionKey(session) if session else None
         try:
-            await control.revoke_grant(AgentName(agent), tool, key)
+            await control.approvals.revoke(AgentName(agent), tool, key)
         except NotFound:
             return back_to("/approvals", "nothing")
         return back_to("/approvals", "removed")
@@ -74,7 +75,7 @@ def routes(service: PageServices) -> list[Route]:
 async def _rule(service: PageServices, request: Request, approval: str) -> Response:
     """Show the rule that “always allow” adds."""
     try:
-        asked = await service.control.approval(approval)
+        asked = await service.control.approvals.get(approval)
     except NotFound:
         return back_to("/approvals", "late")
     facts = {"title": "Always allow a tool", "path": "/approvals", "asked": asked}
@@ -85,9 +86,9 @@ async def _rule(service: PageServices, request: Request, approval: str) -> Respo
 async def _look(control: Control, query: Query) -> Facts:
     before = place(query.get("before"))
     waiting, newest, grants = await asyncio.gather(
-        control.approvals(limit=_MOST_WAITING),
-        control.approvals(limit=SHOWN + 1, waiting=False, before=before),
-        control.grants(),
+        control.approvals.list(ApprovalQuery(limit=_MOST_WAITING)),
+        control.approvals.list(ApprovalQuery(waiting=False, limit=SHOWN + 1, before=before)),
+        control.approvals.grants(),
     )
     named = {one.session for one in (*waiting, *newest)}
     return {

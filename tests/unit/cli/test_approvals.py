@@ -32,7 +32,7 @@ def test_what_waits_is_listed_and_on_request_everything(goclaw: Shell) -> None:
 
 
 def test_nothing_waits(goclaw: Shell, database: FakeControl) -> None:
-    database.asked, database.granted = [], []
+    database.questions.asked, database.questions.granted = [], []
     assert goclaw("approvals", "list").out == "no tool call waits for an approval\n"
     assert goclaw("approvals", "list", "--all").out == "no approvals\n"
     assert goclaw("approvals", "grants").out == "no grants\n"
@@ -68,7 +68,7 @@ def test_a_rule_is_confirmed_in_a_terminal(
     for code in (1, 0):
         assert goclaw("approvals", "allow", PAY.id, "--always").code == code
     assert "Agent main may call pay without asking" in asked[0]
-    assert database.asked[0].decision is Decision.ALWAYS
+    assert database.questions.asked[0].decision is Decision.ALWAYS
 
 
 @pytest.mark.parametrize(("typed", "said"), [
@@ -88,12 +88,12 @@ def test_a_question_is_answered(goclaw: Shell, typed: tuple[str, ...], said: str
 
 
 @pytest.mark.parametrize(("typed", "code", "said"), [
-    (("allow", "9f"), ExitCode.FAILED, "or several"),
-    (("allow", "9f0"), ExitCode.FAILED, "cannot be once"),
+    (("allow", "9f"), ExitCode.FAILED, "approval '9f' is not unique"),
+    (("allow", "9f0"), ExitCode.FAILED, "can be happened, again, skip, not once"),
     (("allow", "9f86", "--always"), ExitCode.USAGE, "Agent main may call pay without asking"),
     (("allow", "9f8", "--session", "--always"), ExitCode.USAGE, "either --session or --always"),
     (("answer", "9f0", "once"), ExitCode.USAGE, "one of happened, again, skip"),
-    (("revoke", "main", "shell"), ExitCode.FAILED, "no grant for 'shell'"),
+    (("revoke", "main", "shell"), ExitCode.FAILED, "has no grant for tool 'shell'"),
 ])  # fmt: skip
 def test_a_mistake_is_told(goclaw: Shell, typed: tuple[str, ...], code: int, said: str) -> None:
     got = goclaw("approvals", *typed)

@@ -122,7 +122,7 @@ async def was_approved() -> Explanation:
         await asyncio.sleep(2)
         (asked,) = await gateway.store.approvals()
         assert (await ask(gateway, f"run:{asked.run_id}")).code == "waits.approval"
-        await gateway.control.decide_approval(asked.id[:6], Decision.ONCE)
+        await gateway.control.approvals.decide(asked.id[:6], Decision.ONCE)
         await gateway.channel.until_sent(3)
         assert (await ask(gateway, ANN)).code == "answered"
         found = await ask(gateway, f"run:{asked.run_id}")

@@ -5,8 +5,10 @@ Names and texts are such as a model would choose that wants to fool an operator.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import cast
 
 from goclaw_py.core.approvals import (
     Approval,
@@ -16,9 +18,9 @@ from goclaw_py.core.approvals import (
     Decision,
     ToolGrant,
 )
-from goclaw_py.core.errors import ApprovalClosed, NotFound, WrongDecision
 from goclaw_py.core.ids import AgentName, ApprovalId, SessionKey
-from goclaw_py.core.pagination import Cursor
+from goclaw_py.operations.approvals.operations import Approvals
+from goclaw_py.records import ApprovalQuery, ApprovalStore
 from tests.unit.web.fake_post import AT, FOOL, KEY, RUN, TOPIC, behind
 from tests.unit.web.fake_usage import FakeUsage
 
@@ -42,56 +44,59 @@ GRANT = ToolGrant(AgentName("main"), "pay", None, AT, FOOL)
 IN_SESSION = ToolGrant(AgentName("main"), "wipe", KEY, AT, "")
 
 
-class FakeApprovals(FakeUsage):
-    """The part of ``FakeControl`` that is about approvals."""
+@dataclass
+class FakeApprovalStore:
+    """The questions and grants of ``FakeControl``. ``called`` notes what is asked of it."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = [PAY, WIPE, ANSWERED]
-        self.granted = [GRANT, IN_SESSION]
+    called: Callable[..., None]
+    asked: list[Approval] = field(default_factory=lambda: [PAY, WIPE, ANSWERED])
+    granted: list[ToolGrant] = field(default_factory=lambda: [GRANT, IN_SESSION])
 
-    async def approvals(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        waiting: bool = True,
-        before: Cursor | None = None,
-    ) -> list[Approval]:
-        self._called("approvals", limit, session, waiting)
-        found = [one for one in self.asked if not (waiting and one.decision)]
-        return behind([one for one in found if session in (None, one.session)], before)[:limit]
+    async def find_approvals(self, prefix: str) -> list[Approval]:
+        self.called("find_approvals", prefix)
+        return [one for one in self.asked if one.id.startswith(prefix)]
 
-    async def approval(self, prefix: str) -> Approval:
-        self._called("approval", prefix)
-        found = [one for one in self.asked if one.id.startswith(prefix)]
-        if len(found) != 1:
-            raise NotFound(f"no approval, or several, with {prefix!r}")
-        return found[0]
+    async def approvals(self, query: ApprovalQuery) -> list[Approval]:
+        self.called("approvals", query)
+        found = [one for one in self.asked if not (query.waiting and one.decision)]
+        found = [one for one in found if query.session in (None, one.session)]
+        return behind(found, query.before)[: query.limit]
 
-    async def decide_approval(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
-        self._called("decide_approval", prefix, decision, rule)
-        one = await self.approval(prefix)
-        if decision is Decision.ALWAYS and rule != one.request.tool:
-            raise WrongDecision("“always” adds a rule")
-        if decision not in one.request.decisions:
-            raise WrongDecision(f"the answer cannot be {decision}")
+    async def decide_approval(
+        self, approval_id: ApprovalId, decision: Decision, *, by: str, now: datetime
+    ) -> Approval | None:
+        self.called("decide_approval", approval_id, decision, by)
+        (one,) = (one for one in self.asked if one.id == approval_id)
         if one.decision is not None:
-            raise ApprovalClosed(f"{one.id} has been answered already")
-        done = replace(one, decision=decision, decided_at=AT)
+            return None
+        done = replace(one, decision=decision, decided_at=now, decided_by=by)
         self.asked[self.asked.index(one)] = done
         return done
 
     async def grants(self) -> list[ToolGrant]:
-        self._called("grants")
+        self.called("grants")
         return self.granted
 
-    async def revoke_grant(
-        self, agent: AgentName, tool: str, session: SessionKey | None = None
-    ) -> None:
-        self._called("revoke_grant", agent, tool, session)
+    async def revoke_grant(self, agent: AgentName, tool: str, session: SessionKey | None) -> bool:
+        self.called("revoke_grant", agent, tool, session)
         wanted = agent, tool, session
         left = [one for one in self.granted if (one.agent, one.tool, one.session) != wanted]
-        if len(left) == len(self.granted):
-            raise NotFound(f"no grant for {tool!r}")
+        was_granted = len(left) < len(self.granted)
         self.granted = left
+        return was_granted
+
+
+class FixedClock:
+    """Always the same instant."""
+
+    def now(self) -> datetime:
+        return AT
+
+
+class FakeApprovals(FakeUsage):
+    """The part of ``FakeControl`` that is about approvals: the real operations, a fake store."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.questions = FakeApprovalStore(self._called)
+        self.approvals = Approvals(cast("ApprovalStore", self.questions), FixedClock())

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from goclaw_py.core.ids import NodeId
-from goclaw_py.gateway.queries import only
 from goclaw_py.operations.control import NodesView
+from goclaw_py.operations.lookup import only
 from goclaw_py.records import Node, NodeState
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -8,6 +8,7 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.approvals import Decision
 from goclaw_py.core.errors import ApprovalClosed, NotFound
 from goclaw_py.core.ids import AgentName
+from goclaw_py.records import ApprovalQuery
 from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_approvals import ANSWERED, GRANT, IN_SESSION, PAY, WIPE
 from tests.unit.web.fake_post import KEY
@@ -18,33 +19,34 @@ MAIN = AgentName("main")
 
 @pytest.mark.real_time
 async def test_everything_comes_back_as_it_was(remote: RemoteControl) -> None:
-    assert await remote.approvals() == [PAY, WIPE]
-    assert await remote.approvals(waiting=False, limit=3, session=KEY) == [PAY, WIPE, ANSWERED]
-    assert await remote.approvals(before=PAY.cursor) == [WIPE]
-    assert await remote.approval("9f8") == PAY
-    done = await remote.decide_approval("9f8", Decision.SESSION)
+    assert await remote.approvals.list() == [PAY, WIPE]
+    everything = ApprovalQuery(KEY, waiting=False, limit=3)
+    assert await remote.approvals.list(everything) == [PAY, WIPE, ANSWERED]
+    assert await remote.approvals.list(ApprovalQuery(before=PAY.cursor)) == [WIPE]
+    assert await remote.approvals.get("9f8") == PAY
+    done = await remote.approvals.decide("9f8", Decision.SESSION)
     assert (done.id, done.decision) == (PAY.id, Decision.SESSION)
-    assert await remote.grants() == [GRANT, IN_SESSION]
-    await remote.revoke_grant(MAIN, "pay")
-    await remote.revoke_grant(MAIN, "wipe", KEY)
-    assert await remote.grants() == []
+    assert await remote.approvals.grants() == [GRANT, IN_SESSION]
+    await remote.approvals.revoke(MAIN, "pay")
+    await remote.approvals.revoke(MAIN, "wipe", KEY)
+    assert await remote.approvals.grants() == []
 
 
 @pytest.mark.real_time
 async def test_an_answer_that_does_not_count_raises_the_same_error(remote: RemoteControl) -> None:
     with pytest.raises(NotFound):
-        await remote.decide_approval("9f", Decision.ONCE)
+        await remote.approvals.decide("9f", Decision.ONCE)
     with pytest.raises(ApprovalClosed, match="answered already"):
-        await remote.decide_approval(ANSWERED.id, Decision.ONCE)
-    with pytest.raises(NotAccepted, match="cannot be once"):
-        await remote.decide_approval(WIPE.id, Decision.ONCE)
+        await remote.approvals.decide(ANSWERED.id, Decision.ONCE)
+    with pytest.raises(NotAccepted, match="can be happened, again, skip, not once"):
+        await remote.approvals.decide(WIPE.id, Decision.ONCE)
     with pytest.raises(NotFound, match="shell"):
-        await remote.revoke_grant(MAIN, "shell")
+        await remote.approvals.revoke(MAIN, "shell")
 
 
 @pytest.mark.parametrize(("body", "status", "text"), [
     ({"decision": "once"}, 409, "answered already"),
-    ({"decision": "skip"}, 422, "cannot be skip"),
+    ({"decision": "skip"}, 422, "can be once, session, always, deny, not skip"),
     ({"decision": "expired"}, 422, "decision: Input should be"),
     ({"decision": "yes"}, 422, "decision: Input should be"),
     ({}, 422, "decision: Field required"),

@@ -20,11 +20,9 @@ from goclaw_py.core.approvals import (
     about_approval,
 )
 from goclaw_py.core.ids import AgentName, ApprovalId, OccurrenceId, RunId, SessionKey
-from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import stop_reason
-from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_steps import DecisionStep
-from goclaw_py.records import Notice, RunEnd
+from goclaw_py.records import WAITING_APPROVALS, ApprovalQuery, Notice, RunEnd
 from goclaw_py.store import rules
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.delivery.drafts import close_forsaken
@@ -75,22 +73,14 @@ class PostgresApprovals(PostgresPart):
         found = await self._pool.fetch(_SQL["find"], *prefix_range(prefix))
         return [_approval(row) for row in found]
 
-    async def approvals(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        asked_in: Target | None = None,
-        waiting: bool = True,
-        before: Cursor | None = None,
-    ) -> list[Approval]:
-        chat = rows.TargetColumns.of(asked_in)
+    async def approvals(self, query: ApprovalQuery = WAITING_APPROVALS) -> list[Approval]:
+        chat = rows.TargetColumns.of(query.asked_in)
         found = await self._pool.fetch(
             _SQL["approvals"],
-            limit,
-            session,
-            waiting,
-            *place(before),
+            query.limit,
+            query.session,
+            query.waiting,
+            *place(query.before),
             chat.channel,
             chat.account,
             chat.chat,

@@ -14,13 +14,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from goclaw_py.chat.outbound import approval_texts, texts
-from goclaw_py.core.approvals import Decision
+from goclaw_py.core.approvals import Approval, Decision
 from goclaw_py.core.errors import ApprovalClosed, NotFound
-from goclaw_py.core.ids import RunId
+from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS
 from goclaw_py.operations.control import QueueView
-from goclaw_py.records import StoredEntry, Unanswered
+from goclaw_py.records import ApprovalQuery, StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.pages.approvals import LABELS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
@@ -78,7 +78,7 @@ class _ChatPages:
             "waiting": _waiting(queue),
             "waits_for": queue.waiting[0].waits_for if queue and queue.waiting else None,
             # A guest answers no question about a tool, and sees none.
-            "asking": await self._control.approvals(session=key) if key and not guest else [],
+            "asking": await self._asking(key) if key and not guest else [],
             "guest": guest,
             "labels": LABELS,
             "about": approval_texts.about,
@@ -164,7 +164,7 @@ class _ChatPages:
         """Answer a question of a tool in this conversation."""
         fields = await form(request)
         here = await self._stored(fields)
-        waiting = await self._control.approvals(session=here.session.key)
+        waiting = await self._asking(here.session.key)
         asked = next((one for one in waiting if one.id == fields.get("id")), None)
         if asked is None:
             return back_to("/chat", "late", name=here.name)
@@ -172,11 +172,14 @@ class _ChatPages:
         if decision not in asked.request.decisions:
             raise HTTPException(422, "the question has other answers")
         try:
-            await self._control.decide_approval(asked.id, Decision(decision))
+            await self._control.approvals.decide(asked.id, Decision(decision))
         except (ApprovalClosed, NotFound):
             # Another person was faster.
             return back_to("/chat", "late", name=here.name)
         return back_to("/chat", "answered", name=here.name)
+
+    async def _asking(self, session: SessionKey) -> list[Approval]:
+        return await self._control.approvals.list(ApprovalQuery(session))
 
     async def _stored(self, query: Query) -> StoredConversation:
         """Return the named conversation. Raises ``NotFound`` if nothing was said in it."""

@@ -19,7 +19,7 @@ from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, S
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import PressAnswered, TextDelta
 from goclaw_py.core.run_steps import DecisionStep
-from goclaw_py.records import Standing
+from goclaw_py.records import ApprovalQuery, Standing
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Say, ScriptedAgent, Step
@@ -336,7 +336,7 @@ async def test_a_background_subagent_asks_in_the_chat_and_continues_on_any_node(
         await first.say(said)
         asked = await question(first)
         await until(lambda: first.dispatcher.runs() == ())
-        assert len(await first.store.approvals(session=session_of())) == 1
+        assert len(await first.store.approvals(ApprovalQuery(session=session_of()))) == 1
         await asyncio.sleep(3000)
         assert texts(first) == ["started", asked_for(said)]
         await first.shut_down()
@@ -350,7 +350,7 @@ async def test_a_background_subagent_asks_in_the_chat_and_continues_on_any_node(
         runs = [run for run in await other.store.runs() if run.target and run.parent]
         assert [run.reason for run in runs] == [None, Reason.APPROVAL]
         assert runs[0].session == runs[1].session
-        (answered,) = await other.store.approvals(waiting=False)
+        (answered,) = await other.store.approvals(ApprovalQuery(waiting=False))
         assert answered.decided_at is not None
         assert runs[0].started_at - answered.decided_at < timedelta(seconds=0.3)
 

@@ -38,21 +38,21 @@ async def test_a_tool_is_always_allowed_only_after_a_look_at_the_rule(
     assert answer.status_code == 200
     assert "Agent main may call pay without asking" in answer.text
     assert 'name="rule" value="pay"' in answer.text
-    assert control.asked[0].decision is None
-    await browser.refuses(f"{PAGE}/decide", 422, "adds a rule", rule="wipe", **always)
+    assert control.questions.asked[0].decision is None
+    await browser.refuses(f"{PAGE}/decide", 422, "“always” adds this rule", rule="wipe", **always)
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id="gone", decision="always")
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=answered", rule="pay", **always)
-    assert control.asked[0].decision is Decision.ALWAYS
+    assert control.questions.asked[0].decision is Decision.ALWAYS
 
 
 async def test_nothing_waits(browser: Browser, control: FakeControl) -> None:
-    control.asked, control.granted = [], []
+    control.questions.asked, control.questions.granted = [], []
     await browser.says(PAGE, "No tool call waits for an answer.", "[agents.NAME.approval]")
 
 
 async def test_a_button_answers(browser: Browser, control: FakeControl) -> None:
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=answered", id=PAY.id, decision="session")
-    assert control.asked[0].decision is Decision.SESSION
+    assert control.questions.asked[0].decision is Decision.SESSION
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id=PAY.id, decision="once")
     await browser.leads(f"{PAGE}/decide", f"{PAGE}?notice=late", id="gone", decision="once")
     await browser.says(f"{PAGE}?notice=late", "It has been answered already")
@@ -61,9 +61,9 @@ async def test_a_button_answers(browser: Browser, control: FakeControl) -> None:
 async def test_a_forged_form_does_nothing(browser: Browser, control: FakeControl) -> None:
     for fields in ({}, {"id": PAY.id}, {"id": PAY.id, "decision": "expired"}):
         await browser.refuses(f"{PAGE}/decide", 422, "an answer has the id", **fields)
-    await browser.refuses(f"{PAGE}/decide", 422, "cannot be once", id=WIPE.id, decision="once")
+    await browser.refuses(f"{PAGE}/decide", 422, "skip, not once", id=WIPE.id, decision="once")
     await browser.refuses(f"{PAGE}/revoke", 422, "a grant has an agent", agent="main")
-    assert control.asked == [PAY, WIPE, ANSWERED]
+    assert control.questions.asked == [PAY, WIPE, ANSWERED]
     foreign = {"origin": "http://evil.example"}
     answer = await browser.post(f"{PAGE}/decide", data={"id": PAY.id}, headers=foreign)
     assert answer.status_code == 403
@@ -73,7 +73,7 @@ async def test_a_grant_is_revoked(browser: Browser, control: FakeControl) -> Non
     removed = f"{PAGE}?notice=removed"
     await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="pay", session="")
     await browser.leads(f"{PAGE}/revoke", removed, agent="main", tool="wipe", session=KEY)
-    assert control.granted == []
+    assert control.questions.granted == []
     await browser.leads(f"{PAGE}/revoke", f"{PAGE}?notice=nothing", agent="main", tool="pay")
 
 

@@ -197,7 +197,7 @@ async def test_a_question_is_answered_in_its_conversation_only(
     browser: Browser, control: FakeControl
 ) -> None:
     mine = replace(PAY, session=fakes.SESSION)
-    control.asked = [mine, WIPE]
+    control.questions.asked = [mine, WIPE]
     text = await browser.says("/chat?name=local", "May the agent do this?", "<code>pay</code>")
     assert "wipe" not in text
     decide = {"name": "local", "id": mine.id}

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from html import unescape
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
@@ -24,9 +24,18 @@ from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import QueueView, RunRecord
 from goclaw_py.operations.terminals import TerminalMessage
-from goclaw_py.records import ALL_SESSIONS, Session, SessionFilter, StoredEntry, StoredRun
+from goclaw_py.records import (
+    ALL_SESSIONS,
+    ApprovalQuery,
+    ApprovalStore,
+    Session,
+    SessionFilter,
+    StoredEntry,
+    StoredRun,
+)
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.api.routes import make_api
@@ -38,7 +47,7 @@ from goclaw_py.web.guests.site import MOST_CONVERSATIONS
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.files import guest_path
 from goclaw_py.web.signin import GUEST_COOKIE
-from tests.unit.web.fake_approvals import PAY
+from tests.unit.web.fake_approvals import PAY, FakeApprovalStore, FixedClock
 from tests.unit.web.fake_terminals import FakeTerminals, FakeUploads
 from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeControl
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
@@ -69,6 +78,13 @@ def session(chat: str, at: int = 0) -> Session:
     return replace(FULL, key=key, last_active_at=NOW + timedelta(seconds=at))
 
 
+class AskingStore(FakeApprovalStore):
+    """A question waits in every session."""
+
+    async def approvals(self, query: ApprovalQuery) -> list[Approval]:
+        return [PAY]
+
+
 class GuestControl(FakeControl):
     """Knows conversations of several people; what was said in one names it."""
 
@@ -77,6 +93,8 @@ class GuestControl(FakeControl):
         self.files: tuple[OutFile, ...] = ()
         self.session_of_run = SESSION
         self.failed = False
+        asking = cast("ApprovalStore", AskingStore(self._called))
+        self.approvals = Approvals(asking, FixedClock())
         self.known = [session(chat) for chat in ("ann", "ann.trip", "bob", "anna", "bob.ann")]
 
     async def sessions(
@@ -107,9 +125,6 @@ class GuestControl(FakeControl):
         error = "cannot open /srv/operator/secret"
         failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error=error)
         return [failed] if self.failed else [ENDED]
-
-    async def approvals(self, **_asked: Any) -> list[Approval]:
-        return [PAY]
 
     async def queue(self, key: str) -> QueueView:
         self._called("queue", key)

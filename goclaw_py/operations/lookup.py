@@ -1,0 +1,33 @@
+"""What people name by a part of its id or name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from goclaw_py.core.errors import NotFound
+from goclaw_py.core.pagination import FOUND
+
+T = TypeVar("T")
+
+
+def only(
+    candidates: list[T],
+    matches: Callable[[T], bool],
+    name: Callable[[T], str],
+    wanted: str,
+    see: str,
+    *,
+    most: int = FOUND - 1,
+) -> T:
+    """Return the only candidate that matches. Raises ``NotFound`` if none or several do.
+
+    ``see`` is the command that lists all candidates.
+    """
+    found = [candidate for candidate in candidates if matches(candidate)]
+    if not found:
+        raise NotFound(f"there is no {wanted}; see: goclaw {see}")
+    if len(found) > 1:
+        names = ", ".join(name(candidate) for candidate in found[:most])
+        raise NotFound(f"{wanted} is not unique: {names}{', …' if len(found) > most else ''}")
+    return found[0]
