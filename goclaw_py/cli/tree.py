@@ -31,7 +31,7 @@ PLACES: Final = {
     "channels": ("system.lists:channels", "List the channels of the settings."),
     "runs": ("runs.commands:app", "List, show, follow and replay runs of agents."),
     "approvals": (
-        "runs.approvals:app",
+        "goclaw_py.operations.approvals.command:app",
         "Manage tool calls that need the approval of a person.",
     ),
     "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
@@ -121,7 +121,8 @@ def _prepare(command: Any) -> None:
 
 def _command(name: str, place: str) -> Any:
     module, _, attribute = place.partition(":")
-    found = getattr(import_module(f"goclaw_py.cli.{module}"), attribute)
+    is_noun = module.startswith("goclaw_py.operations.")
+    found = getattr(import_module(module if is_noun else f"goclaw_py.cli.{module}"), attribute)
     # As in ``entry``: avoid the import of rich.
     around = typer.Typer(rich_markup_mode=None)
     if isinstance(found, typer.Typer):

@@ -52,5 +52,12 @@ def modules() -> tuple[Module, ...]:
     return tuple(found)
 
 
+def nouns() -> tuple[str, ...]:
+    """The folders of ``operations``: each is all that operators do with one noun."""
+    packages = (module for module in modules() if module.path.name == "__init__.py")
+    folder = ROOT / "goclaw_py" / "operations"
+    return tuple(module.name for module in packages if module.path.parents[1] == folder)
+
+
 def is_stdlib(package: str) -> bool:
     return package in sys.stdlib_module_names

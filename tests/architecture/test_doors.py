@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from tests.architecture.sources import OURS, Module, is_stdlib, modules
+from tests.architecture.sources import OURS, Module, is_stdlib, modules, nouns
 
 ANYWHERE = OURS
+
+
+def of_each_noun(name: str) -> tuple[str, ...]:
+    return tuple(f"{noun}.{name}" for noun in nouns())
+
 
 DOORS: dict[str, tuple[str, ...]] = {
     "aiogram": ("channels.telegram.via_aiogram",),
@@ -20,7 +25,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "authlib": ("goclaw_py.web.openid.provider",),
     "asyncpg": ("goclaw_py.store.postgres", "goclaw_py.store.migrate"),
     "croniter": ("goclaw_py.schedule.cron.expression",),
-    "fastapi": ("goclaw_py.web",),
+    "fastapi": ("goclaw_py.web", *of_each_noun("routes")),
     "fastmcp": ("goclaw_py.agents.models.mcp", "goclaw_py.agents.models.responses.mcp_messages"),
     "genai_prices": ("goclaw_py.agents.models",),
     "httpx": ("goclaw_py.cli",),
@@ -49,10 +54,10 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pydantic_core": ("goclaw_py.config",),
     "rich": ("goclaw_py.cli",),
     "segno": ("goclaw_py.cli.qr_code",),
-    "starlette": ("goclaw_py.web",),
+    "starlette": ("goclaw_py.web", *of_each_noun("page")),
     "telegram": ("channels.telegram.via_ptb",),
     "tenacity": ("goclaw_py.core.retry", "goclaw_py.agents.models"),
-    "typer": ("goclaw_py.cli",),
+    "typer": ("goclaw_py.cli", *of_each_noun("command")),
     "uvicorn": ("goclaw_py.web",),
     "uvloop": ("goclaw_py.app",),
     "yaml": ("goclaw_py.cli.cron.files",),

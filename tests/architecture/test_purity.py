@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterable
 
-from tests.architecture.sources import Module, modules
+from tests.architecture.sources import Module, modules, nouns
 
 IMPURE = {
     "asyncio",
@@ -103,7 +102,6 @@ PURE_NAMES = {
 SEEN = PURE_NAMES | PROTOCOLS | OF_ALL
 FEATURES = tuple(f"goclaw_py.{package}" for package in (*PURE, "cluster", "gateway"))
 SOURCES = "goclaw_py.schedule.sources"
-NOUNS = tuple(name for name in NAMES if re.fullmatch(r"goclaw_py\.operations\.\w+\.\w+", name))
 pure = [module for module in modules() if module.name in PURE_NAMES]
 behind_ports = [
     module
@@ -111,7 +109,7 @@ behind_ports = [
     if module.is_in(*(f"goclaw_py.{one}" for one in SEE_RECORDS_ONLY))
     # A folder of `operations` is all that operators do with one noun: not a protocol, but its only
     # implementation, with its routes, commands and page.
-    and not module.is_in(*NOUNS)
+    and not module.is_in(*nouns())
 ]
 
 

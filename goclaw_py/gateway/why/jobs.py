@@ -8,8 +8,8 @@ from typing import Final
 from goclaw_py.core.display_names import short_id
 from goclaw_py.core.targets import Maker
 from goclaw_py.core.time.texts import at, friendly
-from goclaw_py.gateway.why import approvals
 from goclaw_py.gateway.why.sources import Sources, Verdict, between, brief, conclude, quoted
+from goclaw_py.operations.approvals import why as approvals
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,

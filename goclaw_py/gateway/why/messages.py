@@ -7,7 +7,7 @@ from goclaw_py.core.display_names import short_id
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.text import sentence
-from goclaw_py.gateway.why import approvals, outcomes, runs, waits
+from goclaw_py.gateway.why import outcomes, runs, waits
 from goclaw_py.gateway.why.sources import (
     Sources,
     Verdict,
@@ -17,6 +17,7 @@ from goclaw_py.gateway.why.sources import (
     span,
     uncapitalized,
 )
+from goclaw_py.operations.approvals import why as approvals
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,

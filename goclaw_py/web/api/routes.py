@@ -19,11 +19,11 @@ from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.approvals.routes import approval_routes
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.terminals import Terminals
-from goclaw_py.web.api.approvals import approval_routes
 from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
 from goclaw_py.web.api.gateway import gateway_routes
@@ -96,7 +96,7 @@ def make_api(
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
     _include(app, settings_routes(control), "/api")
     _include(app, audit_routes(control), "/api")
-    _include(app, approval_routes(control), "/api")
+    _include(app, approval_routes(control), "")
     _include(app, people_routes(control), "/api")
     _include(app, guest_routes(control), "/api/web")
     _include(app, token_routes(control), "/api/tokens")

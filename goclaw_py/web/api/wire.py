@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_args
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.approvals import Decision
 from goclaw_py.core.errors import GoclawError
 from goclaw_py.core.run_events import (
     ButtonsUsed,
@@ -196,32 +195,6 @@ class RunCounts:
     """
 
     counts: dict[str, int]
-
-
-class DecideBody(Body):
-    """The answer to a question about a tool call.
-
-    ``rule``: for `always` the name of the tool, which from then on is called without a question.
-    """
-
-    decision: Literal[
-        Decision.ONCE,
-        Decision.SESSION,
-        Decision.ALWAYS,
-        Decision.DENY,
-        Decision.HAPPENED,
-        Decision.AGAIN,
-        Decision.SKIP,
-    ]
-    rule: str = ""
-
-
-class GrantBody(Body):
-    """A grant; ``session`` is null if it holds in all sessions."""
-
-    agent: Name
-    tool: Name
-    session: Key | None = None
 
 
 SettingWord = Annotated[bool, Field(strict=True)] | int | float | Text

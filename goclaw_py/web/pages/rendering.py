@@ -14,9 +14,10 @@ from importlib.resources import files
 from typing import Final
 from urllib.parse import quote
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from goclaw_py import operations
 from goclaw_py.core import text as formatting
 from goclaw_py.core.actors import Actor, acting
 from goclaw_py.core.display_names import address, sender_words, short_id
@@ -83,7 +84,7 @@ Read = Callable[[OutboundMessage], str]
 
 
 class Pages:
-    """Renders templates of this package.
+    """Renders templates of this package, and of the folders of ``operations``.
 
     Args:
         read: Returns the text of a message as people in its chat read it.
@@ -100,7 +101,12 @@ class Pages:
         navigation: Sequence[tuple[str, str]] = NAVIGATION,
     ) -> None:
         self._templates = Environment(
-            loader=PackageLoader(__package__, "templates"),
+            loader=ChoiceLoader(
+                [
+                    PackageLoader(__package__, "templates"),
+                    PackageLoader(operations.__name__, "."),
+                ]
+            ),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

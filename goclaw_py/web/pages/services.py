@@ -89,13 +89,15 @@ class Page:
 
     Args:
         path: Its path, without parameters.
-        name: Its templates are ``NAME.html`` and, for the live part, ``NAME_live.html``.
+        name: Its templates are ``NAME.html`` and, for the live part, ``NAME_live.html``, unless
+            ``part`` is given.
         title: Its title.
         look: Collects the facts of both.
         params: The query parameters that select its contents; others are ignored.
         every_s: The interval of updates of the live part, in seconds.
         keeps: No action on it changes what it shows. Facts that take long to collect are then
             collected less often, and the page says so until they are there.
+        part: The template of the live part of a page that has nothing else.
     """
 
     path: str
@@ -105,6 +107,17 @@ class Page:
     params: tuple[str, ...] = ()
     every_s: float = 1.0
     keeps: bool = False
+    part: str = ""
+
+    @property
+    def template(self) -> str:
+        """The template of the page."""
+        return "live.html" if self.part else f"{self.name}.html"
+
+    @property
+    def live_template(self) -> str:
+        """The template of its live part."""
+        return self.part or f"{self.name}_live.html"
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +267,7 @@ class PageServices:
                 if not facts.done():
                     facts.cancel()
                     return self._soon(request, page, query)
-            return self.answer(request, f"{page.name}.html", await facts)
+            return self.answer(request, page.template, await facts)
 
         return [Route(page.path, show), self.live_route(page)]
 
@@ -266,7 +279,7 @@ class PageServices:
             key = _part_key(page, query)
 
             async def make() -> str:
-                return self.render(f"{page.name}_live.html", await self._look(page, query))
+                return self.render(page.live_template, await self._look(page, query))
 
             seen = request.headers.get("last-event-id", "")
             return ClosedStream(self.hub.stream(LivePart(key, make, page.every_s), seen))
@@ -277,6 +290,7 @@ class PageServices:
         """Return the facts for the templates of a page."""
         source = f"/live/{page.name}" + (f"?{urlencode(sorted(query.items()))}" if query else "")
         own = {"title": page.title, "path": page.path, "live": source, "query": query}
+        own["part"] = page.live_template
         return own | await self._look(page, query)
 
     def _soon(self, request: Request, page: Page, query: Query) -> Response:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
 from goclaw_py.web.api.error_json import status_of
@@ -26,7 +27,6 @@ from goclaw_py.web.front import WebAccess
 from goclaw_py.web.guard import FORBIDDEN, FORBIDDEN_PATH
 from goclaw_py.web.message_text import without_text
 from goclaw_py.web.pages import (
-    approvals,
     audit,
     deliveries,
     heartbeats,
@@ -87,7 +87,7 @@ _MODULES: Final = (
     jobs,
     heartbeats,
     deliveries,
-    approvals,
+    approvals_page,
     usage,
     settings,
     audit,

@@ -35,7 +35,7 @@ def test_the_release_is_an_option_too(goclaw: Shell, option: str) -> None:
 def test_only_the_module_of_a_command_is_imported() -> None:
     code = (
         "import sys, goclaw_py.cli.entry as e; e.run(['version']);"
-        "print(*(n.removeprefix('goclaw_py.cli.') for n in sys.modules if 'goclaw_py.cli.' in n))"
+        "print(*(n.removeprefix('goclaw_py.cli.') for n in sys.modules if 'goclaw_py.' in n))"
     )
     got = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     imported = set(got.stdout.splitlines()[-1].split())

@@ -19,10 +19,10 @@ from goclaw_py.core.errors import ApprovalClosed, NotFound
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Attachment
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS
+from goclaw_py.operations.approvals.page import LABELS
 from goclaw_py.operations.control import QueueView
 from goclaw_py.records import ApprovalQuery, StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
-from goclaw_py.web.pages.approvals import LABELS
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
 from goclaw_py.web.pages.chat.files import file_address, is_picture
 from goclaw_py.web.pages.chat.lines import Line, lines_of

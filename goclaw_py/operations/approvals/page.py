@@ -64,7 +64,8 @@ def routes(service: PageServices) -> list[Route]:
             return back_to("/approvals", "nothing")
         return back_to("/approvals", "removed")
 
-    page = Page("/approvals", "approvals", "Approvals", partial(_look, control), ("before",))
+    look, part = partial(_look, control), "approvals/page.html"
+    page = Page("/approvals", "approvals", "Approvals", look, ("before",), part=part)
     return [
         *service.routes(page),
         Route("/approvals/decide", decide, methods=["POST"]),
@@ -80,7 +81,7 @@ async def _rule(service: PageServices, request: Request, approval: str) -> Respo
         return back_to("/approvals", "late")
     facts = {"title": "Always allow a tool", "path": "/approvals", "asked": asked}
     facts["rule"] = approval_texts.rule(asked.agent, asked.request.tool)
-    return service.answer(request, "approval_rule.html", facts)
+    return service.answer(request, "approvals/rule.html", facts)
 
 
 async def _look(control: Control, query: Query) -> Facts:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
 
-from goclaw_py.core.approvals import Approval, ToolGrant
+from goclaw_py.core.approvals import Approval, Decision, ToolGrant
 from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control
 from goclaw_py.records import ApprovalQuery
 from goclaw_py.web.api.paging import LINK, Before, Limit, Page
-from goclaw_py.web.api.wire import DecideBody, GrantBody
+from goclaw_py.web.api.serve import serve
+from goclaw_py.web.api.wire import Body, Key, Name
 
 ApprovalPath = Annotated[str, Path(min_length=1, max_length=64, examples=["9f86d081"])]
 Waiting = Annotated[bool, Query(description="`false`: also those with an answer.")]
@@ -20,11 +22,37 @@ OfSession = Annotated[
 ]
 
 
+class DecideBody(Body):
+    """The answer to a question about a tool call.
+
+    ``rule``: for `always` the name of the tool, which from then on is called without a question.
+    """
+
+    decision: Literal[
+        Decision.ONCE,
+        Decision.SESSION,
+        Decision.ALWAYS,
+        Decision.DENY,
+        Decision.HAPPENED,
+        Decision.AGAIN,
+        Decision.SKIP,
+    ]
+    rule: str = ""
+
+
+class GrantBody(Body):
+    """A grant; ``session`` is null if it holds in all sessions."""
+
+    agent: Name
+    tool: Name
+    session: Key | None = None
+
+
 def approval_routes(control: Control) -> APIRouter:
-    """Return the routes below ``/api``."""
+    """Return the routes."""
     api = APIRouter(tags=["approvals"])
 
-    @api.get("/approvals", responses=LINK)
+    @serve(api, Approvals.list, responses=LINK)
     async def approvals(
         page: Page,
         before: Before,
@@ -38,12 +66,12 @@ def approval_routes(control: Control) -> APIRouter:
         wanted = ApprovalQuery(key, waiting=waiting, limit=limit + 1, before=before)
         return page.of(await control.approvals.list(wanted), limit)
 
-    @api.get("/approvals/{prefix}")
+    @serve(api, Approvals.get)
     async def one(prefix: ApprovalPath) -> Approval:
         """Get a question by its id or a unique beginning of it."""
         return await control.approvals.get(prefix)
 
-    @api.post("/approvals/{prefix}/decide")
+    @serve(api, Approvals.decide)
     async def decide(prefix: ApprovalPath, body: DecideBody) -> Approval:
         """Answer a question about a tool call.
 
@@ -53,12 +81,12 @@ def approval_routes(control: Control) -> APIRouter:
         """
         return await control.approvals.decide(prefix, body.decision, rule=body.rule)
 
-    @api.get("/grants")
+    @serve(api, Approvals.grants)
     async def grants() -> list[ToolGrant]:
         """List the tools that agents may call without a question."""
         return await control.approvals.grants()
 
-    @api.post("/grants/revoke", status_code=204)
+    @serve(api, Approvals.revoke, status_code=204)
     async def revoke(body: GrantBody) -> None:
         """Ask again about a tool."""
         session = None if body.session is None else SessionKey(body.session)
