@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
+from goclaw_py.operations import approvals
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -30,10 +31,7 @@ PLACES: Final = {
     "models": ("system.lists:models", "List the models of the settings."),
     "channels": ("system.lists:channels", "List the channels of the settings."),
     "runs": ("runs.commands:app", "List, show, follow and replay runs of agents."),
-    "approvals": (
-        "goclaw_py.operations.approvals.command:app",
-        "Manage tool calls that need the approval of a person.",
-    ),
+    "approvals": ("goclaw_py.operations.approvals.command:app", approvals.HELP),
     "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
     "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),
     "outbox": ("messages.outbox:app", "Manage outgoing messages."),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Final
 
 
@@ -21,6 +21,21 @@ class AccessRole(StrEnum):
 
     ADMIN = "admin"
     """Decides about people, settings, tokens and nodes."""
+
+
+class Least(IntEnum):
+    """The least that a request needs; each includes those before it."""
+
+    VIEWER = 0
+    TEXT = 1
+    """A viewer who may read the text of messages, or more."""
+
+    OPERATOR = 2
+    ADMIN = 3
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return "viewer who may read text" if self is Least.TEXT else self.name.lower()
 
 
 class ActorKind(StrEnum):

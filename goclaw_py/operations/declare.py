@@ -1,10 +1,13 @@
-"""What an operation says of itself, beside its signature: read by all who offer operations."""
+"""What operations say of themselves, beside their signatures, to all layers that offer them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
+
+from goclaw_py.core.actors import Least
+from goclaw_py.operations.audit import Actions, Change
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -13,22 +16,28 @@ _ATTRIBUTE: Final = "declared_operation"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """How an operation is reached.
+    """How an operation is reached, by whom, and what is recorded of it.
 
     Args:
         route: Method and path in the API, such as ``GET /api/runs/{prefix}``. Placeholders are
             names of arguments. The others are query parameters of a GET, and else keys of the body;
             of a query record its fields.
+        least: The least role for the route.
+        change: None: it changes nothing.
     """
 
     route: str
+    least: Least
+    change: Change | None = None
 
 
-def operation(route: str) -> Callable[[_Method], _Method]:
+def operation(
+    route: str, least: Least, change: Change | None = None
+) -> Callable[[_Method], _Method]:
     """Declare an operation; see ``Operation``."""
 
     def declare(method: _Method) -> _Method:
-        setattr(method, _ATTRIBUTE, Operation(route))
+        setattr(method, _ATTRIBUTE, Operation(route, least, change))
         return method
 
     return declare
@@ -44,3 +53,47 @@ def operations_of(service: type) -> dict[str, Operation]:
     """Return the operations of a service by their names."""
     methods = vars(service).items()
     return {name: declared(one) for name, one in methods if hasattr(one, _ATTRIBUTE)}
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """What other layers need of a noun before they load its routes, page and commands.
+
+    Args:
+        name: Of its property of ``Control``.
+        service: The class with its operations.
+        pages: The routes of its pages and forms, by the least role.
+        plain: The strings of its records that say nothing of what people and agents have written,
+            by the name of the record.
+        text: Those that may: see ``web.message_text``.
+        chat_changes: Methods of the store by which commands and buttons of chats change it.
+    """
+
+    name: str
+    service: type
+    pages: Mapping[Least, tuple[str, ...]] = field(default_factory=dict)
+    plain: Mapping[str, str] = field(default_factory=dict)
+    text: Mapping[str, str] = field(default_factory=dict)
+    chat_changes: Actions = field(default_factory=dict)
+
+    @property
+    def operations(self) -> Mapping[str, Operation]:
+        """Its operations by name."""
+        return operations_of(self.service)
+
+    @property
+    def changes(self) -> Actions:
+        """What is recorded of those that change something, by name."""
+        return {name: one.change for name, one in self.operations.items() if one.change}
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """The names of the others."""
+        return frozenset(self.operations) - self.changes.keys()
+
+    def routes(self) -> Iterator[tuple[str, Least]]:
+        """Yield each route of the API and of the pages, with its least role."""
+        for one in self.operations.values():
+            yield one.route, one.least
+        for least, routes in self.pages.items():
+            yield from ((route, least) for route in routes)

@@ -18,22 +18,20 @@ from enum import Enum
 from functools import cache
 from typing import Any, Final, cast, get_args, get_type_hints
 
-from goclaw_py.core.actors import AccessRole, acting
+from goclaw_py.core.actors import AccessRole, Least, acting
 from goclaw_py.core.display_names import KnownNames, display_name
 from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, NotFound, StoreUnavailable
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import JobQuery, MessageFilter
 from goclaw_py.schedule.jobs.models import Program
-from goclaw_py.web.roles import Least, RoleTooLow, level_of
+from goclaw_py.web.roles import RoleTooLow, level_of
 
 HIDDEN: Final = "(hidden)"
 """What stands in the place of a text."""
 
 PLAIN: Final[Mapping[str, str]] = {
     "ActiveHours": "zone",
-    "Approval": "decided_by",
-    "ApprovalContext": "account",
-    "ApprovalRequest": "call_id tool",
     "Attachment": "ref mime",
     "ChannelView": "name account detail warning proxy",
     "Chat": "channel account chat",
@@ -78,20 +76,17 @@ PLAIN: Final[Mapping[str, str]] = {
     "Target": "channel account chat thread",
     "Token": "name",
     "ToolCall": "name",
-    "ToolGrant": "tool granted_by",
     "UsageReport": "zone",
     "UsageRow": "group",
     "WebGuest": "name",
     "WebInvitation": "name",
+    **{kind: names for noun in NOUNS for kind, names in noun.plain.items()},
 }
 """The strings that say nothing of what people and agents have written."""
 
 TEXT: Final[Mapping[str, str]] = {
     "Actor": "name via",
     "AuditEntry": "kind actor role via node action subject before after result",
-    "ApprovalContext": "chat request job",
-    "ApprovalRequest": "arguments",
-    "Asker": "name",
     "Attachment": "name",
     "Button": "text data",
     "Chat": "name gone",
@@ -135,13 +130,14 @@ TEXT: Final[Mapping[str, str]] = {
     "ToolCall": "arguments result",
     "UsageRow": "names",
     "WebInvitation": "path",
+    **{kind: names for noun in NOUNS for kind, names in noun.text.items()},
 }
 """Those that may: blanked, as whatever stands in neither table. A test compares all types."""
 
 PLAIN_RESULTS: Final = frozenset({"run_counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
-_SERVICES: Final = frozenset({"jobs", "heartbeats", "settings", "approvals"})
+_SERVICES: Final = frozenset({"jobs", "heartbeats", "settings", *(one.name for one in NOUNS)})
 _SEARCHES: Final[Mapping[type, str]] = {MessageFilter: "text", JobQuery: "name"}
 _SAID_TO_ALL: Final = (StoreUnavailable, NoGateway, BadUsageQuery, RoleTooLow)
 """Errors whose words quote nothing that is stored."""

@@ -1,4 +1,4 @@
-"""The least role of every route over TCP, in one table (SPEC SEC-8).
+"""The least role of every route over TCP (SPEC SEC-8).
 
 ``Guard`` asks it before an app sees the request. A request may match several paths, such as
 ``/api/jobs/{job}`` and ``/api/jobs/{job}/log``; the strictest of them counts, so that it does not
@@ -9,31 +9,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
 from functools import cache
 from typing import Final
 
-from goclaw_py.core.actors import AccessRole, Actor
+from goclaw_py.core.actors import AccessRole, Actor, Least
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.nouns import NOUNS
 
 
 class RoleTooLow(GoclawError):
     """Who acts may not do this; the message names the role that it needs."""
-
-
-class Least(IntEnum):
-    """The least that a request needs; each includes those before it."""
-
-    VIEWER = 0
-    TEXT = 1
-    """A viewer who may read the text of messages, or more."""
-
-    OPERATOR = 2
-    ADMIN = 3
-
-    def __str__(self) -> str:
-        """Return it in words."""
-        return "viewer who may read text" if self is Least.TEXT else self.name.lower()
 
 
 ROUTES: Final[Mapping[Least, str]] = {
@@ -48,7 +33,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/nodes
         GET /api/usage
         GET /api/usage/times
-        GET /api/grants
         GET /api/people
         POST /api/names
         GET /api/pairing
@@ -131,8 +115,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/schedule/{slug}
         GET /api/logs
         GET /api/logs/events
-        GET /api/approvals
-        GET /api/approvals/{prefix}
         GET /api/heartbeats/{agent}/dry-run
         GET /api/heartbeats/{agent}/checklist
         GET /api/agents/{agent}/events
@@ -142,8 +124,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /live/run
         GET /runs/{prefix}
         GET /heartbeats/{agent}/dry-run
-        GET /approvals
-        GET /live/approvals
         GET /why
         GET /live/why
         GET /logs
@@ -162,8 +142,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /api/inbox/retry
         POST /api/inbox/drop
         PUT /api/lanes/{name:path}
-        POST /api/approvals/{prefix}/decide
-        POST /api/grants/revoke
         PUT /api/schedule/{slug}
         PATCH /api/schedule/{slug}
         DELETE /api/schedule/{slug}
@@ -203,8 +181,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /deliveries/outbox/drop
         POST /deliveries/inbox/retry
         POST /deliveries/inbox/drop
-        POST /approvals/decide
-        POST /approvals/revoke
         GET /settings
         GET /chat
         GET /live/chat
@@ -250,7 +226,10 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /people/groups
     """,
 }
-"""The routes of the API and of the dashboard; those of guests are behind a door of their own."""
+"""The routes of the API and of the dashboard; those of guests are behind a door of their own.
+
+Those of ``NOUNS`` are declared there.
+"""
 
 _PARAMETER: Final = re.compile(r"\{\w+(:path)?\}")
 
@@ -262,6 +241,10 @@ def routes() -> Iterator[tuple[str, str, Least]]:
             if line.strip():
                 method, path = line.split()
                 yield method, path, least
+    for noun in NOUNS:
+        for route, least in noun.routes():
+            method, path = route.split()
+            yield method, path, least
 
 
 @cache

@@ -36,10 +36,11 @@ from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.audit import actions, facts
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.operations.approvals.operations import Approvals
+from goclaw_py.operations.audit import Actions
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobChange, JobDraft, JobService
+from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.operations.settings import (
     EditableSetting,
     SettingChange,
@@ -76,7 +77,7 @@ SERVICES: Final[dict[str, type]] = {
     "jobs": JobService,
     "heartbeats": HeartbeatService,
     "settings": SettingsService,
-    "approvals": Approvals,
+    **{noun.name: noun.service for noun in NOUNS},
 }
 
 Whole = dict[str, str]
@@ -114,7 +115,7 @@ def who(entry: AuditEntry) -> tuple[str, str, str, str]:
     ],
 )
 def test_each_operation_is_declared_to_change_or_to_read(
-    port: type, changes: actions.Actions, reads: frozenset[str]
+    port: type, changes: Actions, reads: frozenset[str]
 ) -> None:
     """A new operation needs a line in the table."""
     operations = {name for name in dir(port) if not name.startswith("_")}
@@ -123,7 +124,7 @@ def test_each_operation_is_declared_to_change_or_to_read(
 
 
 @pytest.mark.parametrize("table", [actions.CHATS, actions.SIGN_INS])
-def test_the_other_tables_name_methods_of_the_store(table: actions.Actions) -> None:
+def test_the_other_tables_name_methods_of_the_store(table: Actions) -> None:
     assert [name for name in table if not hasattr(MemoryStore, name)] == []
 
 

@@ -19,7 +19,7 @@ import pytest
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from goclaw_py.core.actors import AccessRole, Actor, ActorKind
+from goclaw_py.core.actors import AccessRole, Actor, ActorKind, Least
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.records import Token
 from goclaw_py.records.tokens import PREFIX
@@ -29,7 +29,7 @@ from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.openid.client import OpenIdClient
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.roles import Least, least_of, level_of, may, routes
+from goclaw_py.web.roles import least_of, level_of, may, routes
 from goclaw_py.web.signin import COOKIE, GUEST_COOKIE
 from tests.support.apps import lend_api
 from tests.unit.web.fakes import NOW, FakeControl

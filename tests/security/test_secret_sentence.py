@@ -19,7 +19,7 @@ from urllib.parse import quote
 import pytest
 from starlette.types import Message
 
-from goclaw_py.core.actors import AccessRole
+from goclaw_py.core.actors import AccessRole, Least
 from goclaw_py.core.approvals import ApprovalRequest
 from goclaw_py.core.errors import AgentError, ApprovalNeeded
 from goclaw_py.core.ids import MAIN_AGENT, SessionKey
@@ -35,7 +35,7 @@ from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
-from goclaw_py.web.roles import Least, routes
+from goclaw_py.web.roles import routes
 from tests.support.figures import snapshots_of
 from tests.support.harness import GatewayProcess, a_process, message, until
 from tests.support.heartbeat_gateway import heartbeat_gateway, write

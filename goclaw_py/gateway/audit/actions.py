@@ -2,66 +2,24 @@
 
 One table for each service: method, name of the action, subject, what it was before and what it is
 afterwards. Each method of these services is in its table or among ``READS``; a test compares them.
+Operations of ``NOUNS`` declare it themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from goclaw_py.core.actors import Actor, ActorKind
 from goclaw_py.gateway.audit.facts import digest
+from goclaw_py.operations.audit import Actions, Arguments, Change, named
 from goclaw_py.operations.jobs import RunNow
+from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.records import SignInMethod
 from goclaw_py.records.audit import OK, Facts
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.schedule.jobs.job_json import plain
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, Program, Prompt
-
-Arguments = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What is recorded of an operation.
-
-    Args:
-        action: Its name, or a function of the arguments that returns it.
-        subject: Returns to what it was done, from the arguments and the result; the result is None
-            if the operation has failed.
-        read: Returns what it may change, before it does.
-        told: Returns the same afterwards, from the arguments and the result. With ``read`` only
-            what differs is recorded.
-        is_done: Returns whether it has changed anything.
-        said: Returns the words for the result.
-        actor: Returns who did it, where nobody acts before it.
-        masked: An argument that is left out of the words of errors.
-        find: Returns what is named by a part of its key or id, whole: arguments for the functions
-            above. It comes first, because the operation may delete what it finds.
-    """
-
-    action: str | Callable[[Arguments], str]
-    subject: Callable[[Arguments, Any], str]
-    read: Callable[[Any, Arguments], Awaitable[Facts | None]] | None = None
-    told: Callable[[Arguments, Any], Facts] | None = None
-    is_done: Callable[[Arguments, Any], bool] = lambda _arguments, _result: True
-    said: Callable[[Any], str] = lambda _result: OK
-    actor: Callable[[Arguments], Actor] | None = None
-    masked: str = ""
-    find: Callable[[Any, Arguments], Awaitable[Arguments]] | None = None
-
-    def name(self, arguments: Arguments) -> str:
-        """Return the name of the action."""
-        return self.action if isinstance(self.action, str) else self.action(arguments)
-
-
-Actions = Mapping[str, Change]
-
-
-def _of(form: str) -> Callable[[Arguments, Any], str]:
-    """Return a subject with values of the arguments."""
-    return lambda arguments, _result: form.format_map(arguments)
 
 
 def _rows(arguments: Arguments, _result: object) -> str:
@@ -170,7 +128,7 @@ def _of_checklist(action: str) -> Change:
     )
 
 
-_AGENT: Final = _of("agent {agent}")
+_AGENT: Final = named("agent {agent}")
 
 _HEARTBEATS: Final[Actions] = {
     "run_now": Change("heartbeat.run", _AGENT, said=lambda result: getattr(result, "value", OK)),
@@ -211,31 +169,6 @@ _SETTINGS: Final[Actions] = {
         _settings,
         _values,
     )
-}
-
-
-async def _of_prefix(approvals: Any, arguments: Arguments) -> Arguments:
-    return {"prefix": (await approvals.get(arguments["prefix"])).id}
-
-
-def _decided(arguments: Arguments, approval: Any) -> Facts:
-    return {
-        "decision": arguments["decision"].value,
-        "agent": approval.agent,
-        "tool": approval.request.tool,
-        "session": approval.session,
-    }
-
-
-_APPROVALS: Final[Actions] = {
-    "decide": Change("approval.decide", _of("approval {prefix}"), None, _decided, find=_of_prefix),
-    "revoke": Change(
-        "grant.revoke",
-        lambda given, _: (
-            f"agent {given['agent']}, tool {given['tool']}"
-            + (f", session {given['session']}" if given["session"] else "")
-        ),
-    ),
 }
 
 # ---------------------------------------------------------------------------- all operations
@@ -299,15 +232,15 @@ def _stopped(report: Any) -> Facts:
     return {name: count for name, count in found.items() if count}
 
 
-_SESSION: Final = _of("session {key}")
+_SESSION: Final = named("session {key}")
 
 CONTROL: Final[Actions] = {
     "resize_lane": Change(
-        "lane.resize", _of("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
+        "lane.resize", named("lane {name}"), _lane, lambda _, done: {"size": done.lane.concurrency}
     ),
     "stop": Change(
         lambda arguments: "session.stop_all" if arguments["everything"] else "session.stop",
-        _of("session {session}"),
+        named("session {session}"),
         told=lambda _, report: _stopped(report),
     ),
     "send_message": Change(
@@ -331,7 +264,7 @@ CONTROL: Final[Actions] = {
     # It stores nothing, but may pay a provider.
     "replay": Change(
         "run.replay",
-        _of("run {prefix}"),
+        named("run {prefix}"),
         told=lambda arguments, _: {"from_step": arguments["from_step"]},
         is_done=lambda arguments, _: not arguments["dry_run"],
         find=_find_run,
@@ -340,7 +273,7 @@ CONTROL: Final[Actions] = {
     "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),
     "retry_dead_letters": Change("incoming.retry", _rows, told=_number("retried")),
     "dismiss_dead_letters": Change("incoming.dismiss", _rows, told=_number("dismissed")),
-    "drain": Change("node.drain", _of("node {node}"), find=_find_node),
+    "drain": Change("node.drain", named("node {node}"), find=_find_node),
     "approve": Change(
         "person.approve",
         _approved,
@@ -350,20 +283,20 @@ CONTROL: Final[Actions] = {
     ),
     "revoke": Change(
         "person.revoke",
-        _of("person {channel}/{account}/{sender_id}"),
+        named("person {channel}/{account}/{sender_id}"),
         _person,
         lambda _arguments, _result: {},
     ),
     "allow_chat": Change(
         lambda arguments: "chat.allow" if arguments["allowed"] else "chat.deny",
-        _of("chat {channel}/{account}/{chat}"),
+        named("chat {channel}/{account}/{chat}"),
         _access,
         lambda arguments, _: {"allowed": arguments["allowed"]},
     ),
     # The link is a secret: it is in the answer only.
     "invite_web_guest": Change(
         "guest.invite",
-        _of("person {name}"),
+        named("person {name}"),
         told=lambda arguments, made: {
             "again": arguments["again"],
             "expires_at": plain(made.expires_at),
@@ -372,33 +305,33 @@ CONTROL: Final[Actions] = {
     # The token itself is in the answer only.
     "create_token": Change(
         "token.create",
-        _of("token {name}"),
+        named("token {name}"),
         told=lambda arguments, _: {
             "role": plain(arguments["role"]),
             "reads_text": arguments["reads_text"],
             "expires_at": plain(arguments["expires_at"]),
         },
     ),
-    "revoke_token": Change("token.revoke", _of("token {name}")),
-    "end_sign_in": Change("sign_in.end", _of("sign-in {sign_in}")),
-    "end_sign_ins": Change("sign_in.end_all", _of("all browsers"), told=_number("ended")),
+    "revoke_token": Change("token.revoke", named("token {name}")),
+    "end_sign_in": Change("sign_in.end", named("sign-in {sign_in}")),
+    "end_sign_ins": Change("sign_in.end_all", named("all browsers"), told=_number("ended")),
 }
 
 SERVICES: Final[Mapping[str, Actions]] = {
     "jobs": _JOBS,
     "heartbeats": _HEARTBEATS,
     "settings": _SETTINGS,
-    "approvals": _APPROVALS,
+    **{noun.name: noun.changes for noun in NOUNS},
 }
 """The services within ``Control``, by name."""
 
-READS: Final[Mapping[str, frozenset[str]]] = {
+_READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
             jobs heartbeats settings status lanes active queue sessions session history runs
             run_density run_counts runs_between run run_record why usage run_times follow
-            outbox message_counts outbox_row dead_letters dead_letter approvals nodes people
+            outbox message_counts outbox_row dead_letters dead_letter nodes people
             pairing_requests names heard chats web_guests sign_ins
             tokens audit_entries
         """,
@@ -408,8 +341,12 @@ READS: Final[Mapping[str, frozenset[str]]] = {
         """,
         "heartbeats": "agents view log heartbeat_run dry_run events checklist",
         "settings": "view history",
-        "approvals": "list get grants",
     }.items()
+}
+READS: Final[Mapping[str, frozenset[str]]] = {
+    **_READS,
+    "control": _READS["control"] | {noun.name for noun in NOUNS},
+    **{noun.name: noun.reads for noun in NOUNS},
 }
 """Operations that change nothing: they are not recorded, and cost no statement."""
 
@@ -445,9 +382,6 @@ CHATS: Final[Actions] = {
     "retry_dead_letters": Change(
         "incoming.retry", _rows, told=_number("retried"), is_done=_is_some
     ),
-    "decide_approval": Change(
-        "approval.decide", _of("approval {approval_id}"), told=_decided, is_done=_is_some
-    ),
     "decide": Change(
         _verdict,
         _requester,
@@ -457,6 +391,7 @@ CHATS: Final[Actions] = {
         },
         is_done=lambda arguments, one: one is not None and one.expires_at > arguments["now"],
     ),
+    **{name: change for noun in NOUNS for name, change in noun.chat_changes.items()},
 }
 """Methods of the store by which commands and buttons of chats change something.
 
@@ -489,7 +424,7 @@ SIGN_INS: Final[Actions] = {
         is_done=_is_some,
         actor=_browser,
     ),
-    "end_sign_in": Change("sign_in.end", _of("sign-in {sign_in}"), is_done=_is_some),
+    "end_sign_in": Change("sign_in.end", named("sign-in {sign_in}"), is_done=_is_some),
     "use_web_link": Change(
         "guest.join",
         lambda _, link: f"person {link.name}" if link else "",

@@ -21,10 +21,10 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.text import error_text
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS, Actions, Change
+from goclaw_py.gateway.audit.actions import CHATS, CONTROL, SERVICES, SIGN_INS
 from goclaw_py.gateway.audit.facts import Hide, changed, clean, line
 from goclaw_py.gateway.audit.repeats import APART, RepeatedEntries
-from goclaw_py.operations.audit import NoChange
+from goclaw_py.operations.audit import Actions, Change, NoChange
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService

@@ -26,13 +26,12 @@ from goclaw_py.cli.output import Column, Printer, clock, plain, show_facts, show
 from goclaw_py.core.approvals import ABOUT_OUTCOME, Approval, Decision, ToolGrant
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.operations.approvals import HELP
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.lookup import only
 from goclaw_py.records import ApprovalQuery
 
-app = typer.Typer(
-    help="Manage tool calls that need the approval of a person.", no_args_is_help=True
-)
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 _COLUMNS = (
     "ID",

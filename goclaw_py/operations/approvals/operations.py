@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 
 from goclaw_py.chat.outbound import approval_texts
+from goclaw_py.core.actors import Least
 from goclaw_py.core.approvals import Approval, Decision, ToolGrant
 from goclaw_py.core.errors import ApprovalClosed, NotFound, WrongDecision
 from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.time.clock import Clock
+from goclaw_py.operations.approvals import changes
 from goclaw_py.operations.declare import operation
 from goclaw_py.operations.lookup import only
 from goclaw_py.records import WAITING_APPROVALS, ApprovalQuery, ApprovalStore
@@ -24,14 +26,14 @@ class Approvals:
         self._store = store
         self._clock = clock
 
-    @operation("GET /api/approvals/{prefix}")
+    @operation("GET /api/approvals/{prefix}", Least.TEXT)
     async def get(self, prefix: str) -> Approval:
         """Return the question whose id starts with ``prefix``. Raises ``NotFound``."""
         found = await self._store.find_approvals(prefix)
         wanted = f"approval {prefix!r}"
         return only(found, lambda _: True, lambda one: one.id, wanted, "approvals list")
 
-    @operation("POST /api/approvals/{prefix}/decide")
+    @operation("POST /api/approvals/{prefix}/decide", Least.OPERATOR, changes.DECIDE)
     async def decide(self, prefix: str, decision: Decision, *, rule: str = "") -> Approval:
         """Answer a question as an operator; its run continues when all of them are answered.
 
@@ -52,12 +54,12 @@ class Approvals:
             raise ApprovalClosed(f"{asked.id} has been answered already, or its time is over")
         return done
 
-    @operation("GET /api/grants")
+    @operation("GET /api/grants", Least.VIEWER)
     async def grants(self) -> list[ToolGrant]:
         """Return the tools that agents may call without a question, because a person allowed it."""
         return await self._store.grants()
 
-    @operation("POST /api/grants/revoke")
+    @operation("POST /api/grants/revoke", Least.OPERATOR, changes.REVOKE)
     async def revoke(self, agent: AgentName, tool: str, session: SessionKey | None = None) -> None:
         """Ask again about a tool; ``session`` as in the grant. Raises ``NotFound``."""
         if not await self._store.revoke_grant(agent, tool, session):
@@ -66,7 +68,7 @@ class Approvals:
         log.info("grant_revoked", extra={"agent": agent, "tool": tool, "session": session})
 
     # The last one: below it, ``list`` in a signature would be this method.
-    @operation("GET /api/approvals")
+    @operation("GET /api/approvals", Least.TEXT)
     async def list(self, query: ApprovalQuery = WAITING_APPROVALS) -> list[Approval]:
         """Return questions, the newest first."""
         return await self._store.approvals(query)

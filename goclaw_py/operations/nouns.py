@@ -1,0 +1,10 @@
+"""The nouns whose operations stand in a folder of their own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from goclaw_py.operations.approvals.noun import APPROVALS
+from goclaw_py.operations.declare import Noun
+
+NOUNS: Final[tuple[Noun, ...]] = (APPROVALS,)
