@@ -1,0 +1,116 @@
+"""What operators do stands in one folder per noun, and a new operation is forgotten nowhere.
+
+The recipe "Add an operation" in CONTRIBUTING.md relies on these tests.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+from goclaw_py.operations.declare import Noun
+from goclaw_py.operations.nouns import NOUNS
+from tests.architecture.sources import ROOT, modules, nouns
+
+MOST_FILES_OUTSIDE = 8
+READING_POSTS: frozenset[str] = frozenset()
+"""Operations that change nothing, although they are no GET: ``noun.operation``."""
+
+each_noun = pytest.mark.parametrize("noun", NOUNS, ids=[noun.name for noun in NOUNS])
+
+
+def folder(noun: Noun) -> Path:
+    return ROOT / "goclaw_py" / "operations" / noun.name
+
+
+def called(noun: Noun, path: Path) -> set[str]:
+    """The operations that a file uses: ``control.approvals.list(...)`` or ``Approvals.list``."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name, value=ast.Attribute(attr=owner))):
+                found |= {name} if owner == noun.name else set()
+            case ast.Attribute(attr=name, value=ast.Name(id=owner)):
+                found |= {name} if owner == noun.service.__name__ else set()
+    return found & noun.operations.keys()
+
+
+def files_outside(noun: Noun) -> dict[str, set[str]]:
+    """The files of the product outside the folder that use one of its operations or routes.
+
+    Files that know only the noun, such as the table of commands, are not among them: nothing
+    changes in them for another operation.
+    """
+    paths = {route.split()[1] for route, _ in noun.routes()}
+    found: dict[str, set[str]] = {}
+    for top in ("goclaw_py", "channels"):
+        for path in sorted((ROOT / top).rglob("*")):
+            if path.suffix not in (".py", ".html", ".js", ".json", ".sql") or path.is_relative_to(
+                folder(noun)
+            ):
+                continue
+            words = {word.strip("\"'`,()") for word in path.read_text(encoding="utf-8").split()}
+            named = words & paths
+            if path.suffix == ".py":
+                named |= called(noun, path)
+            if named:
+                found[str(path.relative_to(ROOT))] = named
+    return found
+
+
+def test_each_folder_is_a_noun() -> None:
+    assert {f"goclaw_py.operations.{noun.name}" for noun in NOUNS} == {*nouns()}
+
+
+def test_a_noun_imports_no_other_noun() -> None:
+    wrong = [
+        (module.name, name)
+        for noun in nouns()
+        for module in modules()
+        if module.is_in(noun)
+        for name in module.imports()
+        if name.startswith(nouns()) and not f"{name}.".startswith(f"{noun}.")
+    ]
+    assert wrong == []
+
+
+@each_noun
+def test_each_method_declares_how_it_is_reached(noun: Noun) -> None:
+    methods = inspect.getmembers(noun.service, inspect.isfunction)
+    assert {name for name, _ in methods if not name.startswith("_")} == noun.operations.keys()
+
+
+@each_noun
+def test_what_is_no_get_says_what_it_changes(noun: Noun) -> None:
+    """What changes something is in the audit log (SPEC SEC-9)."""
+    for name, operation in noun.operations.items():
+        reads = operation.route.startswith("GET ") or f"{noun.name}.{name}" in READING_POSTS
+        assert (operation.change is None) == reads, name
+
+
+@each_noun
+@pytest.mark.parametrize("file", ["routes.py", "command.py"])
+def test_each_operation_is_offered(noun: Noun, file: str) -> None:
+    assert noun.operations.keys() - called(noun, folder(noun) / file) == set()
+
+
+@each_noun
+def test_each_operation_is_tried_over_the_api(noun: Noun) -> None:
+    tests = ROOT / "tests" / "unit" / "operations" / noun.name / "test_routes.py"
+    assert noun.operations.keys() - called(noun, tests) == set()
+
+
+@each_noun
+def test_few_files_elsewhere_use_an_operation(noun: Noun) -> None:
+    """An upper bound for the files that a new operation needs besides those in the folder."""
+    assert len(files_outside(noun)) <= MOST_FILES_OUTSIDE
+
+
+def test_a_use_elsewhere_is_seen() -> None:
+    (approvals,) = (noun for noun in NOUNS if noun.name == "approvals")
+    found = files_outside(approvals)
+    assert found["goclaw_py/web/pages/chat/page.py"] == {"list", "decide"}
+    assert found["goclaw_py/web/pages/rendering.py"] == {"/approvals"}
