@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
     from goclaw_py.records import JobQuery
     from goclaw_py.schedule.jobs.embedded.job_scheduler import Due, JobScheduler
+    from goclaw_py.schedule.jobs.embedded.memory_store import MemoryStore
     from goclaw_py.schedule.jobs.models import Job, JobState, Prompt
     from goclaw_py.schedule.jobs.policy import PROFILES, Profile
     from goclaw_py.schedule.jobs.schedule import At, Cron, Every
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
     from goclaw_py.scheduler.scheduler import UnknownLane
     from goclaw_py.scheduler.views import LaneView, RunState, RunView, StopReport
-    from goclaw_py.store.memory import MemoryDatabase, MemoryStore
     from goclaw_py.store.postgres import PostgresStore
 
 _HOME = {
@@ -48,8 +48,7 @@ _HOME = {
     "JobState": "schedule.jobs.models",
     "Lane": "scheduler.embedded.scheduler",
     "LaneView": "scheduler.views",
-    "MemoryDatabase": "store.memory",
-    "MemoryStore": "store.memory",
+    "MemoryStore": "schedule.jobs.embedded.memory_store",
     "Mode": "scheduler.models",
     "NestingLimits": "scheduler.child_runs",
     "NotCompleted": "scheduler.embedded.run",
@@ -88,7 +87,6 @@ __all__ = [
     "JobState",
     "Lane",
     "LaneView",
-    "MemoryDatabase",
     "MemoryStore",
     "Mode",
     "NestingLimits",

@@ -18,7 +18,7 @@ _KEPT: Final = {
         "SESSIONS_KEPT",
         "REQUESTS_KEPT",
     ),
-    "goclaw_py.store.job_rules": ("KEPT",),
+    "goclaw_py.schedule.jobs.job_rules": ("KEPT",),
     "goclaw_py.store.heartbeat_rules": ("KEPT",),
 }
 _OFTEN: Final = {"goclaw_py.schedule.retention": ("FIRST_S", "TIDY_S")}

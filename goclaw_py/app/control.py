@@ -34,7 +34,7 @@ async def open_control(
         begun_s = clock.begin()
         if (there := await store.time()) is not None:
             clock.read(there, begun_s)
-        jobs = GatewayJobService(store, clock, job_rules(settings), chats=store)
+        jobs = GatewayJobService(store, clock, job_rules(settings), chats=store, runs=store)
         heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
         edits = LiveSettings(settings, store, clock, _Validator(settings))

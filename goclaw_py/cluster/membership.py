@@ -23,7 +23,7 @@ from goclaw_py.core.ids import NodeId
 from goclaw_py.core.retry import hedged, retry_until_available
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock, new_id
-from goclaw_py.records import Node, NodeState, NodeStore, RecoveryReport, Renewed
+from goclaw_py.records import MembershipStore, Node, NodeState, RecoveryReport, Renewed
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Membership:
 
     def __init__(
         self,
-        store: NodeStore,
+        store: MembershipStore,
         clock: Clock,
         release: str,
         *,

@@ -48,13 +48,21 @@ from goclaw_py.records.inbox import (
     Unanswered,
 )
 from goclaw_py.records.incidents import Incident, IncidentStore
-from goclaw_py.records.jobs import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, JobStore
+from goclaw_py.records.jobs import (
+    AHEAD_AT_ONCE,
+    MOST_COUNTED,
+    GatewayJobStore,
+    JobPage,
+    JobQuery,
+    JobStore,
+)
 from goclaw_py.records.nodes import (
     CallStore,
     InterruptedRun,
     LaneGrant,
     LaneShare,
     LaneStore,
+    MembershipStore,
     Node,
     NodeCall,
     NodeState,
@@ -131,6 +139,7 @@ __all__ = [
     "Draft",
     "DraftStore",
     "DroppedMessage",
+    "GatewayJobStore",
     "HeartbeatStore",
     "InboxKind",
     "InboxRow",
@@ -148,6 +157,7 @@ __all__ = [
     "LaneStore",
     "LastActivity",
     "LastTurn",
+    "MembershipStore",
     "MessageFilter",
     "NameKind",
     "NameStore",
@@ -249,7 +259,7 @@ class Store(
     ChatStore,
     NameStore,
     IncidentStore,
-    JobStore,
+    GatewayJobStore,
     WorkStore,
     HeartbeatStore,
     SettingStore,

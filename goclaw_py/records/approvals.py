@@ -89,7 +89,7 @@ class ApprovalStore(Protocol):
     ) -> int:
         """End the oldest turn of a session that waits for an answer, or all; return their number.
 
-        Occurrences of jobs are not among them: see ``JobStore.waiting_occurrences``.
+        Occurrences of jobs are not among them: see ``GatewayJobStore.waiting_occurrences``.
         ``sender`` limits it to turns that this person has asked for (``person_at``).
         """
 

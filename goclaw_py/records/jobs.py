@@ -69,7 +69,7 @@ class JobPage:
 
 
 class JobStore(Protocol):
-    """Jobs, occurrences, and the time zones of owners.
+    """Jobs, occurrences, and the time zones of owners, as every service of jobs needs them.
 
     A change of a job sends ``Notice.CRON``. A job stored by another release that this one cannot
     read is shown with the fields that can be read, and the cause as its last error.
@@ -83,9 +83,6 @@ class JobStore(Protocol):
         Raises ``SlugTaken``, and ``TooManyJobs`` if its owner has ``most`` active or paused jobs
         already; None is no limit.
         """
-
-    async def job(self, job_id: JobId) -> Job | None:
-        """Return a job, or None if it is not stored."""
 
     async def find_jobs(self, text: str, *, owner: Owner | None = None) -> list[Job]:
         """Return at most ``FOUND`` jobs by slug, or by the first 4 or more characters of the id.
@@ -201,17 +198,6 @@ class JobStore(Protocol):
         alive.
         """
 
-    async def waiting_occurrences(
-        self, *, asking_in: SessionKey | None = None
-    ) -> list[OccurrenceClaim]:
-        """Return the occurrences that wait and are not claimed, the first due first.
-
-        With ``asking_in`` only those that wait for the answer to a question of a run in a session.
-        """
-
-    async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
-        """Return the unfinished occurrences that none of these nodes has, and that do not wait."""
-
     async def end_occurrence(
         self, end: OccurrenceEnd, say: Sequence[OutboundMessage] = (), *, node: NodeId | None
     ) -> None:
@@ -252,6 +238,35 @@ class JobStore(Protocol):
     async def logged(self, occurrence: OccurrenceId) -> LoggedOccurrence | None:
         """Return an occurrence, or None if it is not stored."""
 
+    async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
+        """Return counts of the occurrences of a job, or of all jobs, that were due since then."""
+
+    # ---------------------------------------------------------------- time zones
+
+    async def zone_of(self, owner: Owner) -> str | None:
+        """Return the time zone that an owner has chosen, or None (SPEC CMD-5)."""
+
+    async def choose_zone(self, owner: Owner, zone: str | None) -> None:
+        """Store the time zone of an owner; None removes it."""
+
+
+class GatewayJobStore(JobStore, Protocol):
+    """What only gateways need: occurrences that wait, deliveries of results, and retention."""
+
+    async def job(self, job_id: JobId) -> Job | None:
+        """Return a job, or None if it is not stored."""
+
+    async def waiting_occurrences(
+        self, *, asking_in: SessionKey | None = None
+    ) -> list[OccurrenceClaim]:
+        """Return the occurrences that wait and are not claimed, the first due first.
+
+        With ``asking_in`` only those that wait for the answer to a question of a run in a session.
+        """
+
+    async def occurrences_elsewhere(self, nodes: Collection[NodeId]) -> list[OccurrenceClaim]:
+        """Return the unfinished occurrences that none of these nodes has, and that do not wait."""
+
     async def told_in(self, occurrence: OccurrenceId, target: Target) -> bool:
         """Return whether a message about an occurrence was for this chat, in any thread."""
 
@@ -269,20 +284,9 @@ class JobStore(Protocol):
     ) -> bool:
         """Add messages about an undelivered result, once; False if it was reported before."""
 
-    async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
-        """Return counts of the occurrences of a job, or of all jobs, that were due since then."""
-
     async def sweep_jobs(self, *, now: datetime) -> int:
         """Delete what ended more than 90 days ago; return the number of rows (SPEC DB-5).
 
         These are occurrences, and completed or failed jobs that neither ran nor changed since. At
         most 250 of each, the oldest first; repeat until it returns 0.
         """
-
-    # ---------------------------------------------------------------- time zones
-
-    async def zone_of(self, owner: Owner) -> str | None:
-        """Return the time zone that an owner has chosen, or None (SPEC CMD-5)."""
-
-    async def choose_zone(self, owner: Owner, zone: str | None) -> None:
-        """Store the time zone of an owner; None removes it."""

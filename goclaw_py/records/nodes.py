@@ -95,7 +95,7 @@ Place = tuple[str, str]
 """Channel and account: an address at which a process can receive and send."""
 
 
-class NodeStore(Protocol):
+class MembershipStore(Protocol):
     """Nodes, their leases, and recovery after expired nodes."""
 
     async def time(self) -> datetime | None:
@@ -130,15 +130,6 @@ class NodeStore(Protocol):
     async def nodes(self) -> list[Node]:
         """Return all nodes, the oldest first, including expired ones that are not recovered."""
 
-    async def owner(self, session: SessionKey) -> NodeId | None:
-        """Return the node that owns a session, which may be expired; None if no node does."""
-
-    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
-        """Take a named lease. True if it was free, this node's already, or its owner's expired."""
-
-    async def drop_lease(self, name: str, node: NodeId) -> None:
-        """Release a named lease if this node owns it. Sends ``Notice.NODES``."""
-
     async def recover(
         self,
         *,
@@ -159,6 +150,19 @@ class NodeStore(Protocol):
 
         Live nodes are not changed. Several nodes may call it at once; one of them does the work.
         """
+
+
+class NodeStore(MembershipStore, Protocol):
+    """What only gateways need: sessions, named leases, and single pieces of work of a node."""
+
+    async def owner(self, session: SessionKey) -> NodeId | None:
+        """Return the node that owns a session, which may be expired; None if no node does."""
+
+    async def take_lease(self, name: str, node: NodeId, *, now: datetime) -> bool:
+        """Take a named lease. True if it was free, this node's already, or its owner's expired."""
+
+    async def drop_lease(self, name: str, node: NodeId) -> None:
+        """Release a named lease if this node owns it. Sends ``Notice.NODES``."""
 
     async def subagents_elsewhere(
         self, payer: SessionKey, nodes: Collection[NodeId], *, sender: str | None = None

@@ -23,7 +23,7 @@ class UpkeepStore(Protocol):
     """Deletes old rows, a limited number per call.
 
     Unfinished rows, and rows that a kept row refers to, are not deleted. Several processes may
-    call at once: rows that another one has locked are skipped. ``JobStore.sweep_jobs`` and
+    call at once: rows that another one has locked are skipped. ``GatewayJobStore.sweep_jobs`` and
     ``HeartbeatStore.sweep_heartbeat_runs`` delete old occurrences and heartbeat runs.
     """
 

@@ -63,8 +63,8 @@ PURE = {
         "heartbeat.checklist.lines heartbeat.checklist.parser heartbeat.decisions "
         "heartbeat.models heartbeat.mute heartbeat.status_texts heartbeat.target "
         "heartbeat.texts heartbeat.views jitter jobs.decisions jobs.execution_models "
-        "jobs.job_json jobs.models jobs.policy jobs.reminders jobs.schedule jobs.texts "
-        "jobs.view_texts models"
+        "jobs.job_json jobs.job_rules jobs.models jobs.policy jobs.reminders jobs.schedule "
+        "jobs.texts jobs.view_texts models"
     ),
     "scheduler": (
         "admission child_runs debounce effects lanes models run_views scheduler snapshots "

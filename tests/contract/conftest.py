@@ -16,7 +16,7 @@ from goclaw_py.store.postgres import Address, Connection, PostgresStore, connect
 from goclaw_py.store.postgres.listener import Listener
 from goclaw_py.store.postgres.pool import Pool
 from tests.support.postgres import EMPTY, Server
-from tests.support.stores import InMemory, Openable, World, world_on
+from tests.support.stores import InMemory, JobWorld, Openable, job_world, world_on
 
 
 class _LastingPool(Pool):
@@ -56,8 +56,19 @@ async def emptied_database(lasting_database: _LastingDatabase) -> AsyncIterator[
     await lasting_database.cleaner.script(EMPTY)
 
 
-@pytest.fixture(params=["memory", "postgres"])
-def store_database(request: pytest.FixtureRequest) -> Openable:
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests of all that gateways store have two stores, those of jobs alone one more."""
+    if "store_database" in metafunc.fixturenames:
+        of_jobs = metafunc.function.__annotations__.get("world") == JobWorld.__name__
+        names = ("memory", "postgres", *(["jobs"] if of_jobs else []))
+        metafunc.parametrize("store_database", names, indirect=True)
+
+
+@pytest.fixture
+def store_database(request: pytest.FixtureRequest) -> Openable | None:
+    """None for the store of ``JobScheduler``, which has no database."""
+    if request.param == "jobs":
+        return None
     if request.param == "memory":
         return InMemory()
     opened: Openable = request.getfixturevalue("emptied_database")
@@ -65,6 +76,9 @@ def store_database(request: pytest.FixtureRequest) -> Openable:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def world(store_database: Openable) -> AsyncIterator[World]:
-    async with world_on(store_database) as opened:
-        yield opened
+async def world(store_database: Openable | None) -> AsyncIterator[JobWorld]:
+    if store_database is None:
+        yield await job_world()
+    else:
+        async with world_on(store_database) as opened:
+            yield opened

@@ -16,7 +16,9 @@ from goclaw_py.core.ids import AgentName, JobId, Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.targets import Maker
-from goclaw_py.records import JobQuery, Notice, Store
+from goclaw_py.records import JobQuery, Notice
+from goclaw_py.schedule.jobs import job_rules
+from goclaw_py.schedule.jobs.embedded.job_scheduler import JobStorage
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.schedule.jobs.models import (
     OPERATOR,
@@ -30,7 +32,6 @@ from goclaw_py.schedule.jobs.models import (
     TargetKind,
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
-from goclaw_py.store.memory.jobs import jobs as memory_jobs
 from goclaw_py.store.postgres.jobs import jobs as postgres_jobs
 from tests.support.store_jobs import (
     OWNER,
@@ -47,8 +48,9 @@ from tests.support.store_jobs import (
     renamed,
     run_end,
     run_for,
+    with_id,
 )
-from tests.support.stores import ANN, BOB, T0, World, at, listen, ran, until
+from tests.support.stores import ANN, BOB, T0, JobWorld, World, at, listen, ran, until
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
@@ -72,7 +74,7 @@ FULL = JobSpec(
 )
 
 
-async def slugs_of(store: Store, **query: object) -> list[str]:
+async def slugs_of(store: JobStorage, **query: object) -> list[str]:
     """Those that a query finds; it counts as many, and whatever the state it counts them all."""
     asked = replace(JobQuery(), **query)  # type: ignore[arg-type]
     page = await store.jobs(asked)
@@ -101,7 +103,7 @@ async def slugs_of(store: Store, **query: object) -> list[str]:
     ],
     ids=lambda spec: spec.slug,
 )
-async def test_a_job_is_read_as_it_was_stored(world: World, spec: JobSpec) -> None:
+async def test_a_job_is_read_as_it_was_stored(world: JobWorld, spec: JobSpec) -> None:
     """CRON-0."""
     job = replace(
         a_job(spec.slug, spec=spec),
@@ -114,10 +116,16 @@ async def test_a_job_is_read_as_it_was_stored(world: World, spec: JobSpec) -> No
         chained=3,
     )
     await added(world.a, job)
+    assert await with_id(world.b, job.id) == job
+
+
+async def test_a_job_is_read_by_its_whole_id(world: World) -> None:
+    (job,) = await added(world.a, a_job("tea"))
     assert await world.b.job(job.id) == job
+    assert await world.b.job(JobId("job-te")) is None
 
 
-async def test_text_that_no_database_holds_is_replaced_and_money_is_exact(world: World) -> None:
+async def test_text_that_no_database_holds_is_replaced_and_money_is_exact(world: JobWorld) -> None:
     policy = {"usd": Decimal("0.10")}
     spec = replace(a_spec("x"), payload=Prompt("a\0b"), name="\ud800", policy=policy)
     await added(world.a, a_job("x", spec=spec))
@@ -126,7 +134,7 @@ async def test_text_that_no_database_holds_is_replaced_and_money_is_exact(world:
     assert Decimal(str(job.spec.policy["usd"])) == Decimal("0.10")
 
 
-async def test_a_slug_is_unique_among_the_jobs_of_its_owner(world: World) -> None:
+async def test_a_slug_is_unique_among_the_jobs_of_its_owner(world: JobWorld) -> None:
     """CRON-0: adding the same job again is harmless."""
     for _ in range(2):
         await world.a.add_job(a_job("tea"), most=1)
@@ -134,21 +142,21 @@ async def test_a_slug_is_unique_among_the_jobs_of_its_owner(world: World) -> Non
     with pytest.raises(SlugTaken):
         await world.b.add_job(replace(a_job("tea"), id=JobId("another")), most=50)
     await added(world.b, replace(a_job("tea", owner=OTHER), id=JobId("theirs")))
-    assert await world.a.job(JobId("another")) is None
+    assert await with_id(world.a, JobId("another")) is None
     jobs = [replace(a_job("coffee"), id=JobId(f"id {n}")) for n in range(6)]
     got = await at_once(world, lambda store, n: store.add_job(jobs[n], most=50), len(jobs))
     assert sum(isinstance(one, SlugTaken) for one in got) == 5
 
 
 async def at_once(
-    world: World, call: Callable[[Store, int], Coroutine[Any, Any, object]], times: int
+    world: JobWorld, call: Callable[[JobStorage, int], Coroutine[Any, Any, object]], times: int
 ) -> list[object]:
     """What became of so many calls, of both processes in turn."""
     calls = [call((world.a, world.b)[n % 2], n) for n in range(times)]
     return await asyncio.gather(*calls, return_exceptions=True)
 
 
-async def test_an_owner_has_no_more_jobs_than_are_allowed(world: World) -> None:
+async def test_an_owner_has_no_more_jobs_than_are_allowed(world: JobWorld) -> None:
     """CRON-15: those count that run or may be resumed."""
     await added(
         world.a,
@@ -164,7 +172,9 @@ async def test_an_owner_has_no_more_jobs_than_are_allowed(world: World) -> None:
     await world.a.add_job(a_job("without a limit"), most=None)
 
 
-async def test_the_limit_holds_for_those_who_add_or_bring_back_jobs_at_once(world: World) -> None:
+async def test_the_limit_holds_for_those_who_add_or_bring_back_jobs_at_once(
+    world: JobWorld,
+) -> None:
     """CRON-15."""
     got = await at_once(world, lambda store, n: store.add_job(a_job(f"j{n}"), most=5), 12)
     assert sum(isinstance(one, TooManyJobs) for one in got) == 7
@@ -177,7 +187,7 @@ async def test_the_limit_holds_for_those_who_add_or_bring_back_jobs_at_once(worl
     assert len(await slugs_of(world.a, states=(JobState.ACTIVE,))) == 8
 
 
-async def test_everybody_hears_of_a_change(world: World) -> None:
+async def test_everybody_hears_of_a_change(world: JobWorld) -> None:
     """DB-3, CRON-4."""
     heard, job = listen(world.b), a_job("tea")
     for change in (
@@ -193,19 +203,19 @@ async def test_everybody_hears_of_a_change(world: World) -> None:
 # ---------------------------------------------------------------------------- changing
 
 
-async def test_a_change_stores_what_people_decide_and_counts_the_revision(world: World) -> None:
+async def test_a_change_stores_what_people_decide_and_counts_the_revision(world: JobWorld) -> None:
     """CRON-11, CRON-15: what a model changes is a model's."""
     await added(world.a, a_job("tea"))
     spec = replace(FULL, slug="coffee")
     wanted = replace(a_job("tea", due_at=at(60)), spec=spec, failures=4, updated_at=at(1))
     wanted = replace(wanted, maker=Maker.MODEL, chained=2)
     assert await world.a.change_job(wanted)
-    assert await world.b.job(wanted.id) == replace(wanted, revision=2)
+    assert await with_id(world.b, wanted.id) == replace(wanted, revision=2)
     assert await slugs_of(world.a, name="full of") == ["coffee"]
     assert await world.a.slugs(OWNER, "") == {"coffee"}
 
 
-async def test_a_change_brings_an_owner_no_more_jobs_than_are_allowed(world: World) -> None:
+async def test_a_change_brings_an_owner_no_more_jobs_than_are_allowed(world: JobWorld) -> None:
     """CRON-15."""
     over = replace(a_job("over", due_at=None), state=JobState.COMPLETED)
     await added(world.a, over, a_job("tea"), a_job("theirs", owner=OTHER))
@@ -223,7 +233,7 @@ async def test_a_change_brings_an_owner_no_more_jobs_than_are_allowed(world: Wor
     assert await world.a.change_job(paused, most=1), "it counts as before"
 
 
-async def test_of_two_edits_at_once_one_holds(world: World) -> None:
+async def test_of_two_edits_at_once_one_holds(world: JobWorld) -> None:
     await added(world.a, a_job("tea"))
     edits = [renamed(a_job("tea"), f"tea-{n}") for n in range(4)]
     done = await at_once(world, lambda store, n: store.change_job(edits[n]), len(edits))
@@ -232,7 +242,7 @@ async def test_of_two_edits_at_once_one_holds(world: World) -> None:
     assert (job.revision, job.spec.slug) == (2, edits[done.index(True)].spec.slug)
 
 
-async def test_a_change_cannot_take_the_slug_of_another_job(world: World) -> None:
+async def test_a_change_cannot_take_the_slug_of_another_job(world: JobWorld) -> None:
     assert not await world.a.change_job(a_job("tea"))
     assert (await world.a.jobs(JobQuery())).total == 0
     await added(world.a, a_job("tea"), a_job("coffee"))
@@ -243,14 +253,14 @@ async def test_a_change_cannot_take_the_slug_of_another_job(world: World) -> Non
     assert await kept(world.a, a_job("tea")) == a_job("tea")
 
 
-async def test_a_change_leaves_alone_what_runs_and_what_has_run(world: World) -> None:
+async def test_a_change_leaves_alone_what_runs_and_what_has_run(world: JobWorld) -> None:
     claimed = await claimed_job(world.a)
     assert await world.a.change_job(a_job("tea", due_at=at(60)))
     job = await kept(world.a, a_job("tea"))
     assert (job.running, job.next_run_at, job.revision) == (claimed.id, at(60), 2)
 
 
-async def test_slugs_are_told_by_their_beginning(world: World) -> None:
+async def test_slugs_are_told_by_their_beginning(world: JobWorld) -> None:
     await added(world.a, *map(a_job, ("tea", "tea-2", "te_x", "teal", "coffee")))
     assert await world.a.slugs(OWNER, "tea") == {"tea", "tea-2", "teal"}
     assert await world.a.slugs(OTHER, "tea") == frozenset()
@@ -264,7 +274,7 @@ async def test_a_deleted_job_is_gone_and_its_slug_is_free(world: World, *, forge
     await ran(world, run_for("r", claimed), run_end("r", ended(claimed)))
     assert await world.a.delete_job(job.id, forget=forget)
     assert not await world.b.delete_job(job.id, forget=forget)
-    assert await world.b.job(job.id) is None
+    assert await with_id(world.b, job.id) is None
     assert len(await world.a.log_of(job.id)) == (0 if forget else 1)
     await added(world.b, replace(a_job("tea"), id=JobId("new")))
 
@@ -272,7 +282,7 @@ async def test_a_deleted_job_is_gone_and_its_slug_is_free(world: World, *, forge
 # ---------------------------------------------------------------------------- finding
 
 
-async def test_a_job_is_found_by_its_slug_before_any_id(world: World) -> None:
+async def test_a_job_is_found_by_its_slug_before_any_id(world: JobWorld) -> None:
     """Some where there are more; among those of its owner."""
     one = replace(a_job("abcd"), id=JobId("0001"))
     two = replace(a_job("other"), id=JobId("abcd-5"))
@@ -288,13 +298,13 @@ async def test_a_job_is_found_by_its_slug_before_any_id(world: World) -> None:
     assert await world.a.find_jobs("0190") == many[:FOUND]
 
 
-async def test_nothing_in_a_text_is_a_pattern(world: World) -> None:
+async def test_nothing_in_a_text_is_a_pattern(world: JobWorld) -> None:
     await added(world.a, a_job("tea"))
     for text in ("", "%%%%", "job_tea", "JOB-TEA", "job-tea%", "a\0bcd", "\ud800"):
         assert await world.a.find_jobs(text) == [], text
 
 
-async def test_jobs_come_in_the_order_of_their_next_runs(world: World) -> None:
+async def test_jobs_come_in_the_order_of_their_next_runs(world: JobWorld) -> None:
     """A page tells how many there are."""
     await added(
         world.a,
@@ -324,7 +334,7 @@ async def test_jobs_come_in_the_order_of_their_next_runs(world: World) -> None:
 ])  # fmt: skip
 @pytest.mark.parametrize("owner", [None, OWNER])
 async def test_jobs_are_selected_by_times_which_do_not_count_themselves(
-    world: World, owner: Owner | None, times: dict[str, datetime], found: set[str]
+    world: JobWorld, owner: Owner | None, times: dict[str, datetime], found: set[str]
 ) -> None:
     """SPEC AGENT-6: a job without a next run is never before anything."""
     await added(
@@ -343,9 +353,9 @@ async def test_jobs_are_selected_by_times_which_do_not_count_themselves(
     "asked", [{}, {"owner": OWNER}, {"name": "J"}, {"states": (JobState.PAUSED,)}]
 )
 async def test_no_more_are_counted_than_need_be_but_those_that_follow_are_seen(
-    world: World, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
+    world: JobWorld, monkeypatch: pytest.MonkeyPatch, asked: dict[str, Any]
 ) -> None:
-    for jobs in (memory_jobs, postgres_jobs):
+    for jobs in (job_rules, postgres_jobs):
         monkeypatch.setattr(jobs, "MOST_COUNTED", 3)
     state = asked.get("states", (JobState.ACTIVE,))[0]
     await added(world.a, *(replace(a_job(f"j{n}", due_at=at(n)), state=state) for n in range(6)))
@@ -354,7 +364,7 @@ async def test_no_more_are_counted_than_need_be_but_those_that_follow_are_seen(
         assert (len(page.jobs), page.total) == found
 
 
-async def test_jobs_are_found_by_what_is_asked_of_them(world: World) -> None:
+async def test_jobs_are_found_by_what_is_asked_of_them(world: JobWorld) -> None:
     once = replace(a_spec("at"), schedule=At(at(5)), target=BOB, notify=Notify.NEVER)
     off = replace(a_job("off", due_at=None, owner=OPERATOR), state=JobState.PAUSED)
     await added(world.a, a_job("full", spec=FULL), a_job("plain"), a_job("at", spec=once), off)
@@ -373,7 +383,7 @@ async def test_jobs_are_found_by_what_is_asked_of_them(world: World) -> None:
         assert await slugs_of(world.a, **asked) == slugs, asked
 
 
-async def test_a_name_is_found_by_a_part_of_it_in_any_case(world: World) -> None:
+async def test_a_name_is_found_by_a_part_of_it_in_any_case(world: JobWorld) -> None:
     names = {"full": "Full of everything", "u": "Über die Straße", "p": "100% and_more"}
     specs = [replace(a_spec(slug), name=name) for slug, name in names.items()]
     await added(world.a, *(a_job(spec.slug, spec=spec) for spec in specs))
@@ -386,7 +396,7 @@ async def test_a_name_is_found_by_a_part_of_it_in_any_case(world: World) -> None
 # ---------------------------------------------------------------------------- zones and moves
 
 
-async def test_the_zone_of_an_owner_is_kept_until_it_is_forgotten(world: World) -> None:
+async def test_the_zone_of_an_owner_is_kept_until_it_is_forgotten(world: JobWorld) -> None:
     """CMD-5."""
     assert await world.a.zone_of(OWNER) is None
     await world.a.choose_zone(OWNER, "Europe/Berlin")
@@ -509,7 +519,7 @@ async def test_nobody_overwrites_or_runs_by_hand_what_cannot_be_read(world: Worl
     assert await kept(world.a, strange) == shown
     assert await world.a.log_of() == []
     assert await world.a.delete_job(strange.id, forget=False)
-    assert await world.a.job(strange.id) is None
+    assert await with_id(world.a, strange.id) is None
 
 
 async def test_a_job_that_cannot_be_read_moves_with_its_chat(world: World) -> None:

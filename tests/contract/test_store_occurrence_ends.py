@@ -35,14 +35,14 @@ from tests.support.store_jobs import (
     run_end,
     run_for,
 )
-from tests.support.stores import T0, A, B, World, a_node, at, ran, recovered, say
+from tests.support.stores import T0, A, B, JobWorld, World, a_node, at, ran, recovered, say
 
 pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HOUR = timedelta(hours=1)
 
 
-async def end(world: World, last: OccurrenceEnd, *texts: str) -> None:
+async def end(world: JobWorld, last: OccurrenceEnd, *texts: str) -> None:
     await world.a.end_occurrence(last, tuple(map(say, texts)), node=A)
 
 
@@ -83,20 +83,20 @@ async def test_of_two_runs_that_end_an_occurrence_at_once_one_speaks(world: Worl
     assert [run.outcome for run in await world.a.runs()] == [Outcome.COMPLETED] * 2
 
 
-async def by_its_end(world: World, claimed: OccurrenceClaim) -> None:
+async def by_its_end(world: JobWorld, claimed: OccurrenceClaim) -> None:
     await end(world, ended(claimed))
 
 
-async def by_giving_back(world: World, claimed: OccurrenceClaim) -> None:
+async def by_giving_back(world: JobWorld, claimed: OccurrenceClaim) -> None:
     await world.a.give_back([claimed.id], node=A, status=OccurrenceStatus.INTERRUPTED)
 
 
-async def by_another_claim(world: World, claimed: OccurrenceClaim) -> None:
+async def by_another_claim(world: JobWorld, claimed: OccurrenceClaim) -> None:
     await by_giving_back(world, claimed)
     await claim_one(world.b, node=B)
 
 
-async def by_being_forgotten(world: World, claimed: OccurrenceClaim) -> None:
+async def by_being_forgotten(world: JobWorld, claimed: OccurrenceClaim) -> None:
     await world.a.delete_job(claimed.job.id, forget=True)
 
 
@@ -142,7 +142,7 @@ async def test_of_runs_that_begin_at_once_the_late_ones_are_refused(world: World
 
 @pytest.mark.parametrize(("failed", "failures"), [(None, 2), (False, 0), (True, 3)])
 async def test_failures_in_a_row_are_kept_forgotten_or_counted(
-    world: World, *, failed: bool | None, failures: int
+    world: JobWorld, *, failed: bool | None, failures: int
 ) -> None:
     """CRON-8: cancelled and skipped ones keep them."""
     (job,) = await added(world.a, replace(a_job("tea"), failures=2))
@@ -153,7 +153,7 @@ async def test_failures_in_a_row_are_kept_forgotten_or_counted(
     assert (now.failures, now.runs, now.last_run_at) == (failures, 0, T0)
 
 
-async def test_a_failure_after_a_resume_is_the_first(world: World) -> None:
+async def test_a_failure_after_a_resume_is_the_first(world: JobWorld) -> None:
     """CRON-8: resume resets, also while a run goes on."""
     (job,) = await added(world.a, replace(a_job("tea"), failures=4))
     claimed = await claim_one(world.a)
@@ -167,7 +167,7 @@ async def test_a_failure_after_a_resume_is_the_first(world: World) -> None:
 EDITED = renamed(replace(a_job("tea"), updated_at=at(1)), "coffee")
 
 
-async def after_an_edit(world: World, update: JobUpdate, edited: Job = EDITED) -> Job:
+async def after_an_edit(world: JobWorld, update: JobUpdate, edited: Job = EDITED) -> Job:
     """The job when somebody has edited it during its run, and left its time."""
     claimed = await claimed_job(world.a)
     assert await world.b.change_job(edited)
@@ -179,7 +179,7 @@ async def after_an_edit(world: World, update: JobUpdate, edited: Job = EDITED) -
 
 @pytest.mark.parametrize("state", [JobState.ACTIVE, JobState.COMPLETED, JobState.DISABLED])
 async def test_an_edit_that_leaves_the_time_lets_the_job_go_on_at_its_next_one(
-    world: World, state: JobState
+    world: JobWorld, state: JobState
 ) -> None:
     """CRON-5, CRON-11: what would have ended it, such as a number of runs, may have been edited."""
     job = await after_an_edit(world, JobUpdate(T0 + HOUR, state, ran=True))
@@ -190,7 +190,7 @@ async def test_an_edit_that_leaves_the_time_lets_the_job_go_on_at_its_next_one(
 @pytest.mark.parametrize("said", ["completed", "failed", "disabled", "active"])
 @pytest.mark.parametrize("delete", [True, False])
 async def test_an_edited_job_without_a_next_time_is_over(
-    world: World, said: str, delete: bool
+    world: JobWorld, said: str, delete: bool
 ) -> None:
     """CRON-9: not deleted for what the old one did. It would wait for ever otherwise."""
     job = await after_an_edit(world, JobUpdate(None, JobState(said), delete=delete, forget=delete))
@@ -199,14 +199,14 @@ async def test_an_edited_job_without_a_next_time_is_over(
     assert len(await world.a.log_of(job.id)) == 1
 
 
-async def test_a_pause_that_leaves_the_time_is_a_pause(world: World) -> None:
+async def test_a_pause_that_leaves_the_time_is_a_pause(world: JobWorld) -> None:
     """CRON-11: pause during a run wins."""
     paused = replace(EDITED, state=JobState.PAUSED)
     job = await after_an_edit(world, JobUpdate(T0 + HOUR, JobState.COMPLETED), paused)
     assert (job.state, job.next_run_at) == (JobState.PAUSED, T0)
 
 
-async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world: World) -> None:
+async def test_a_job_that_nobody_has_changed_is_over_when_its_end_says_so(world: JobWorld) -> None:
     """Whatever its schedule would say."""
     claimed = await claimed_job(world.a)
     await end(world, ended(claimed, update=JobUpdate(T0 + HOUR, JobState.COMPLETED)))
@@ -245,7 +245,7 @@ async def test_what_a_lost_occurrence_used_is_known(world: World, *, manual: boo
     assert (row.status, row.usage) == (OccurrenceStatus.LOST, usage)
 
 
-async def test_what_ended_before_it_began_took_no_time(world: World) -> None:
+async def test_what_ended_before_it_began_took_no_time(world: JobWorld) -> None:
     """The clock was put back."""
     (job,) = await added(world.a, a_job("tea"))
     for hour, lasted_s in enumerate([-3600, 4]):

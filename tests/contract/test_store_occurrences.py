@@ -45,6 +45,7 @@ from tests.support.store_jobs import (
     row_of,
     run_end,
     run_for,
+    with_id,
 )
 from tests.support.stores import (
     ANN,
@@ -52,6 +53,7 @@ from tests.support.stores import (
     T0,
     A,
     B,
+    JobWorld,
     World,
     a_node,
     at,
@@ -66,19 +68,21 @@ pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 
 HOUR = timedelta(hours=1)
 
-End = Callable[[World, OccurrenceEnd], Awaitable[None]]
+End = Callable[[JobWorld, OccurrenceEnd], Awaitable[None]]
 
 
-async def alone(world: World, end: OccurrenceEnd) -> None:
+async def alone(world: JobWorld, end: OccurrenceEnd) -> None:
     await world.a.end_occurrence(end, node=A)
 
 
-async def with_a_run(world: World, end: OccurrenceEnd) -> None:
+async def with_a_run(world: JobWorld, end: OccurrenceEnd) -> None:
+    if not isinstance(world, World):
+        return await alone(world, end)  # it stores no runs
     name = f"run of {end.id}"
     if not await world.a.find_run(name):
         claimed = OccurrenceClaim(end.id, a_job(end.job.removeprefix("job-")), T0, T0)
         await world.a.begin_run(run_for(name, claimed), node=A)
-    await world.a.finish_run(run_end(name, end), node=A)
+    return await world.a.finish_run(run_end(name, end), node=A)
 
 
 @pytest.fixture(params=[alone, with_a_run])
@@ -91,7 +95,7 @@ def finish(request: pytest.FixtureRequest) -> End:
 # ---------------------------------------------------------------------------- what is due
 
 
-async def test_the_next_time_is_that_of_the_first_active_idle_job(world: World) -> None:
+async def test_the_next_time_is_that_of_the_first_active_idle_job(world: JobWorld) -> None:
     assert await world.a.next_job_due() is None
     await added(
         world.a,
@@ -107,7 +111,7 @@ async def test_the_next_time_is_that_of_the_first_active_idle_job(world: World) 
     assert await world.b.next_job_due() is None
 
 
-async def test_jobs_that_a_clock_which_was_ahead_may_have_planned(world: World) -> None:
+async def test_jobs_that_a_clock_which_was_ahead_may_have_planned(world: JobWorld) -> None:
     """CRON-4: idle repeating ones beyond their interval, or changed or run at a time ahead."""
     daily = replace(a_spec("ran"), schedule=Cron("0 9 * * *"))
     jobs = await added(
@@ -135,7 +139,7 @@ async def test_jobs_that_a_clock_which_was_ahead_may_have_planned(world: World) 
 
 
 async def test_a_job_that_is_planned_again_leaves_no_released_occurrence_open(
-    world: World,
+    world: JobWorld,
 ) -> None:
     """CRON-11."""
     (job,) = await added(world.a, a_job("tea", due_at=at(60)))
@@ -149,7 +153,7 @@ async def test_a_job_that_is_planned_again_leaves_no_released_occurrence_open(
     assert again.id != claimed.id
 
 
-async def test_what_is_due_is_claimed_the_longest_due_first(world: World) -> None:
+async def test_what_is_due_is_claimed_the_longest_due_first(world: JobWorld) -> None:
     """CRON-4: due when its time is not after now."""
     await added(world.a, *(a_job(f"j{n}", due_at=at(n)) for n in (3, 1, 2, 4)))
     assert await world.a.claim_due(A, now=at(3), ids=[]) == []
@@ -160,7 +164,7 @@ async def test_what_is_due_is_claimed_the_longest_due_first(world: World) -> Non
     assert await claim(world.a, now=at(3)) == []
 
 
-async def test_a_claim_tells_what_the_run_has_to_know(world: World) -> None:
+async def test_a_claim_tells_what_the_run_has_to_know(world: JobWorld) -> None:
     """CRON-5, CRON-11."""
     (job,) = await added(world.a, a_job("tea", due_at=at(1)))
     (occurrence,) = ids = fresh(1)
@@ -174,7 +178,7 @@ async def test_a_claim_tells_what_the_run_has_to_know(world: World) -> None:
     assert await row_of(world.b, claimed) == replace(begun, node=A, definition=job_json(running))
 
 
-async def test_jobs_that_are_not_active_or_run_already_are_not_due(world: World) -> None:
+async def test_jobs_that_are_not_active_or_run_already_are_not_due(world: JobWorld) -> None:
     """CRON-10."""
     jobs = await added(world.a, *(replace(a_job(state), state=state) for state in JobState))
     assert [one.job.spec.slug for one in await claim(world.a)] == ["active"]
@@ -184,7 +188,7 @@ async def test_jobs_that_are_not_active_or_run_already_are_not_due(world: World)
     assert await world.a.next_job_due() is None
 
 
-async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> None:
+async def test_two_nodes_that_claim_at_once_never_get_the_same(world: JobWorld) -> None:
     """CRON-5."""
     await added(world.a, *(a_job(f"j{n}", due_at=at(-n)) for n in range(60)))
     nodes = ((world.a, A), (world.b, B)) * 5
@@ -194,7 +198,7 @@ async def test_two_nodes_that_claim_at_once_never_get_the_same(world: World) -> 
     assert len({*claimed, *(one.job.id for one in await claim(world.a))}) == 60
 
 
-async def test_a_node_that_is_not_alive_claims_nothing(world: World) -> None:
+async def test_a_node_that_is_not_alive_claims_nothing(world: JobWorld) -> None:
     (job,) = await added(world.a, a_job("tea"))
     await recovered(world)
     for node in (NodeId("stranger"), A):
@@ -211,7 +215,7 @@ async def test_a_node_that_is_not_alive_claims_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("state", JobState)
 async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job(
-    world: World, finish: End, state: JobState
+    world: JobWorld, finish: End, state: JobState
 ) -> None:
     """CRON-11: neither state, counters nor next run."""
     job = replace(a_job("tea", due_at=at(500)), state=state, failures=2, runs=3, coalesced=4)
@@ -227,7 +231,7 @@ async def test_a_run_by_hand_works_in_every_state_and_changes_nothing_of_the_job
     assert (row.manual, row.status, row.error) == (True, Status.FAILED, "no tea")
 
 
-async def test_while_a_job_runs_by_hand_it_does_not_run_again(world: World) -> None:
+async def test_while_a_job_runs_by_hand_it_does_not_run_again(world: JobWorld) -> None:
     with pytest.raises(UnknownJob):
         await claim_manual(world.a, a_job("tea"))
     (job,) = await added(world.a, a_job("tea", due_at=at(1)))
@@ -243,7 +247,7 @@ async def test_while_a_job_runs_by_hand_it_does_not_run_again(world: World) -> N
 # ---------------------------------------------------------------------------- how they end
 
 
-async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, finish: End) -> None:
+async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: JobWorld, finish: End) -> None:
     """CRON-12."""
     (job,) = await added(world.a, replace(a_job("tea"), failures=2, runs=3, coalesced=4))
     claimed = await claim_one(world.a)
@@ -268,7 +272,7 @@ async def test_an_end_is_stored_with_what_it_makes_of_the_job(world: World, fini
     assert replace(row, runs=(), definition={}) == replace(stored, **told)  # type: ignore[arg-type]
 
 
-async def test_ending_twice_changes_nothing(world: World, finish: End) -> None:
+async def test_ending_twice_changes_nothing(world: JobWorld, finish: End) -> None:
     """Nor does it while the next occurrence runs."""
     claimed = await claimed_job(world.a)
     await finish(world, ended(claimed))
@@ -282,7 +286,7 @@ async def test_ending_twice_changes_nothing(world: World, finish: End) -> None:
 
 
 async def test_an_edit_during_a_run_wins_over_what_the_run_says_of_the_next_one(
-    world: World, finish: End
+    world: JobWorld, finish: End
 ) -> None:
     """CRON-11."""
     claimed = await claimed_job(world.a)
@@ -310,14 +314,14 @@ async def test_a_job_that_is_deleted_while_it_runs_or_when_it_ends_is_gone(
         await world.b.delete_job(claimed.job.id, forget=forget)
     for _ in range(2):
         await finish(world, ended(claimed))
-        assert await world.b.job(claimed.job.id) is None
+        assert await with_id(world.b, claimed.job.id) is None
         left = [row.status for row in await world.b.log_of(claimed.job.id)]
         assert left == ([] if forget else [Status.OK])
     await added(world.a, a_job("tea"))
 
 
 async def test_a_job_that_got_another_time_while_it_ran_is_not_deleted(
-    world: World, finish: End
+    world: JobWorld, finish: End
 ) -> None:
     claimed = await claimed_job(world.a)
     assert await world.b.change_job(replace(a_job("tea"), next_run_at=at(60)))
@@ -327,7 +331,7 @@ async def test_a_job_that_got_another_time_while_it_ran_is_not_deleted(
     assert (await row_of(world.b, claimed)).status is Status.OK
 
 
-async def test_of_the_log_of_a_job_the_newest_are_kept(world: World, finish: End) -> None:
+async def test_of_the_log_of_a_job_the_newest_are_kept(world: JobWorld, finish: End) -> None:
     """CRON-12."""
     (other,) = await added(world.a, a_job("other", due_at=at(99)))
     once = ended(await claim_one(world.a, now=at(99)), update=JobUpdate(None))
@@ -504,7 +508,7 @@ async def test_a_process_that_was_paused_beyond_its_lease_ends_nothing(
     assert (await row_of(world.b, late)).status is Status.RUNNING
 
 
-async def died(world: World) -> None:
+async def died(world: JobWorld) -> None:
     """Node A dies, is recovered, and joins again."""
     await recovered(world)
     await world.a.join(a_node(A))
@@ -525,7 +529,7 @@ async def test_a_claim_counts_only_when_its_process_died_in_a_run(world: World) 
     assert (await claim_one(world.a)).claims == 4
 
 
-async def test_without_runs_each_lost_claim_counts(world: World) -> None:
+async def test_without_runs_each_lost_claim_counts(world: JobWorld) -> None:
     """CRON-5: handlers of the library store no start."""
     await added(world.a, a_job("tea"))
     for number in (1, 2, 3, 4):
@@ -568,11 +572,11 @@ async def test_what_a_dead_process_left_of_a_job_with_other_plans_is_lost_for_go
 # ---------------------------------------------------------------------------- shutdowns
 
 
-async def by_leaving(world: World, claimed: Sequence[OccurrenceClaim]) -> None:
+async def by_leaving(world: JobWorld, claimed: Sequence[OccurrenceClaim]) -> None:
     await world.a.leave(A, now=at(9))
 
 
-async def by_giving_back(world: World, claimed: Sequence[OccurrenceClaim]) -> None:
+async def by_giving_back(world: JobWorld, claimed: Sequence[OccurrenceClaim]) -> None:
     for one in claimed:
         await world.a.finish_run(run_end(f"of {one.id}", None, Outcome.INTERRUPTED), node=A)
         await world.a.give_back([one.id], node=A, status=Status.INTERRUPTED)
@@ -601,7 +605,31 @@ async def test_what_a_shutdown_cut_is_claimed_again_and_no_attempt_counts(
     assert not (await claim_one(world.b, node=B, now=at(10))).manual
 
 
-async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: World) -> None:
+@pytest.mark.parametrize("status", [Status.INTERRUPTED, Status.LOST])
+async def test_what_a_process_leaves_without_runs_is_claimed_again_except_by_hand(
+    world: JobWorld, status: Status
+) -> None:
+    """CRON-5, CRON-21: as handlers in programs of others do."""
+    _, job = await added(world.a, a_job("tea"), a_job("coffee", due_at=at(10)))
+    first, manual = await claim_one(world.a), await by_hand(world.a, job)
+    if status is Status.LOST:
+        await recovered(world)
+    else:
+        await world.a.leave(A, now=at(16))
+    row = await row_of(world.b, manual)
+    assert (row.status, row.finished_at) == (status, at(16))
+    now = await kept(world.b, job)
+    assert (now.running, now.last_status, now.last_run_at) == (None, status, T0)
+    row = await row_of(world.b, first)
+    assert (row.status, row.node, row.finished_at) == (status, None, None)
+    again, coffee = await world.b.claim_due(B, now=at(16), ids=fresh(2), without_runs=True)
+    was_lost = status is Status.LOST
+    cut = replace(first, job=again.job, claimed_at=at(16), interrupted=not was_lost)
+    assert again == replace(cut, claims=1 + was_lost)
+    assert (coffee.due_at, coffee.manual) == (at(10), False)
+
+
+async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: JobWorld) -> None:
     """By its own node, and before it ends."""
     await added(world.a, a_job("tea"), a_job("over"))
     claimed, over = await claim(world.a)
@@ -623,7 +651,7 @@ async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: 
 # ---------------------------------------------------------------------------- the log
 
 
-async def history_of(world: World, job: Job, *statuses: Status) -> list[OccurrenceClaim]:
+async def history_of(world: JobWorld, job: Job, *statuses: Status) -> list[OccurrenceClaim]:
     """Ends of a job, one an hour; the n-th lasts n + 1 seconds and costs n/8."""
     done = []
     for n, status in enumerate(statuses):
@@ -636,7 +664,7 @@ async def history_of(world: World, job: Job, *statuses: Status) -> list[Occurren
     return done
 
 
-async def test_the_log_shows_the_newest_first(world: World) -> None:
+async def test_the_log_shows_the_newest_first(world: JobWorld) -> None:
     (job,) = await added(world.a, a_job("tea"))
     done = await history_of(world, job, Status.OK, Status.FAILED, Status.OK)
     first, second, third = (one.id for one in done)
@@ -652,7 +680,7 @@ async def test_the_log_shows_the_newest_first(world: World) -> None:
     assert await world.b.logged(OccurrenceId("no such thing")) is None
 
 
-async def test_the_statistics_of_a_job_count_what_ran(world: World) -> None:
+async def test_the_statistics_of_a_job_count_what_ran(world: JobWorld) -> None:
     """CRON-12."""
     (job,) = await added(world.a, a_job("tea"))
     failures = (Status.FAILED, Status.TIMED_OUT, Status.LOST)
@@ -669,7 +697,7 @@ async def test_the_statistics_of_a_job_count_what_ran(world: World) -> None:
     assert await world.b.job_stats(JobId("other"), since=T0) == JobStats()
 
 
-async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: World) -> None:
+async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: JobWorld) -> None:
     (job,) = await added(world.a, a_job("tea"))
     await history_of(world, job, *[Status.OK] * 21)
     assert (await world.a.job_stats(job.id, since=T0)).p95_s == 20.0
@@ -679,7 +707,7 @@ async def test_the_slowest_twentieth_is_above_the_95th_percentile(world: World) 
 # ---------------------------------------------------------------------------- before their time
 
 
-async def test_what_is_due_soon_can_be_counted_and_claimed_before_its_time(world: World) -> None:
+async def test_what_is_due_soon_can_be_counted_and_claimed_before_its_time(world: JobWorld) -> None:
     """A crowd is counted no further than asked."""
     await added(world.a, *(a_job(f"j{n}", due_at=T0 + n * HOUR) for n in range(5)))
     await world.a.change_job(replace(await kept(world.a, a_job("j1")), next_run_at=None))
@@ -692,7 +720,7 @@ async def test_what_is_due_soon_can_be_counted_and_claimed_before_its_time(world
     assert early == [("j2", T0 + 2 * HOUR, T0)]
 
 
-async def test_what_people_change_before_its_time_is_withdrawn(world: World) -> None:
+async def test_what_people_change_before_its_time_is_withdrawn(world: JobWorld) -> None:
     """SPEC CRON-11: a pause, a deletion and another time win; a new name changes nothing."""
     slugs = ("deleted", "kept", "moved", "paused", "renamed")
     await added(world.a, *(a_job(slug, due_at=T0 + HOUR) for slug in slugs))

@@ -1,4 +1,4 @@
-"""A store in memory whose database can be away, slow, or lose its answer after the commit."""
+"""Stores in memory whose database can be away, slow, or lose its answer after the commit."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
 
+from goclaw_py import MemoryStore as JobMemoryStore
 from goclaw_py.core.errors import StoreUnavailable
+from goclaw_py.records import Notice
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 
 Method = Callable[..., Awaitable[Any]]
 
 
-class FlakyStore(MemoryStore):
+class Troubles:
     """Names in the attributes are names of store methods."""
 
-    def __init__(self, database: MemoryDatabase | None = None) -> None:
-        super().__init__(database)
+    def __init__(self) -> None:
         self.away = False
         """Every call raises ``StoreUnavailable``."""
         self.broken: set[str] = set()
@@ -41,7 +42,7 @@ class FlakyStore(MemoryStore):
 
 def _with_trouble(name: str, method: Method) -> Method:
     @wraps(method)
-    async def call(self: FlakyStore, *args: object, **options: object) -> object:
+    async def call(self: Troubles, *args: object, **options: object) -> object:
         self.calls[name] += 1
         await _trouble_before(self, name)
         doing = method(self, *args, **options)
@@ -68,7 +69,7 @@ def _late(delay_s: float, doing: Awaitable[Any]) -> asyncio.Future[Any]:
     return asyncio.ensure_future(late())
 
 
-async def _trouble_before(store: FlakyStore, name: str) -> None:
+async def _trouble_before(store: Troubles, name: str) -> None:
     if store.slow_before_s[name]:
         await asyncio.sleep(store.slow_before_s[name])
     if store.cut:
@@ -79,7 +80,39 @@ async def _trouble_before(store: FlakyStore, name: str) -> None:
         raise store.errors.pop(name)
 
 
-for _name in dir(MemoryStore):
-    _method = getattr(MemoryStore, _name)
-    if iscoroutinefunction(_method) and not _name.startswith("_") and _name != "close":
-        setattr(FlakyStore, _name, _with_trouble(_name, _method))
+class FlakyStore(Troubles, MemoryStore):
+    """A store of gateways. Two of them on one database are two processes."""
+
+    def __init__(self, database: MemoryDatabase | None = None) -> None:
+        Troubles.__init__(self)
+        MemoryStore.__init__(self, database)
+
+
+class FlakyJobs(Troubles, JobMemoryStore):
+    """A store of ``JobScheduler``: its own way to a ``database`` that others reach by theirs."""
+
+    def __init__(self, database: JobMemoryStore | None = None) -> None:
+        super().__init__()
+        self.database = database or JobMemoryStore()
+
+    def on_notice(self, hear: Callable[[Notice], None]) -> None:
+        self.database.on_notice(hear)
+
+
+def _elsewhere(name: str) -> Method:
+    async def call(self: FlakyJobs, *args: object, **options: object) -> object:
+        return await getattr(self.database, name)(*args, **options)
+
+    return call
+
+
+def _calls(store: type[object]) -> list[str]:
+    """The methods that reach the database."""
+    names = [name for name in dir(store) if not name.startswith("_") and name != "close"]
+    return [name for name in names if iscoroutinefunction(getattr(store, name))]
+
+
+for _name in _calls(MemoryStore):
+    setattr(FlakyStore, _name, _with_trouble(_name, getattr(MemoryStore, _name)))
+for _name in _calls(JobMemoryStore):
+    setattr(FlakyJobs, _name, _with_trouble(_name, _elsewhere(_name)))

@@ -10,7 +10,8 @@ from itertools import count
 from goclaw_py.core.ids import CRON_LANE, JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.targets import Maker
-from goclaw_py.records import NewRun, RunEnd, Store
+from goclaw_py.records import NewRun, RunEnd
+from goclaw_py.schedule.jobs.embedded.job_scheduler import JobStorage
 from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     LoggedOccurrence,
@@ -40,7 +41,7 @@ def a_job(
     )
 
 
-async def added(store: Store, *jobs: Job) -> Sequence[Job]:
+async def added(store: JobStorage, *jobs: Job) -> Sequence[Job]:
     for job in jobs:
         await store.add_job(job, most=1000)
     return jobs
@@ -52,17 +53,19 @@ def fresh(number: int) -> list[OccurrenceId]:
 
 
 async def claim(
-    store: Store, *, node: NodeId = A, now: datetime = T0, limit: int = 100
+    store: JobStorage, *, node: NodeId = A, now: datetime = T0, limit: int = 100
 ) -> list[OccurrenceClaim]:
     return await store.claim_due(node, now=now, ids=fresh(limit))
 
 
-async def claim_one(store: Store, *, node: NodeId = A, now: datetime = T0) -> OccurrenceClaim:
+async def claim_one(store: JobStorage, *, node: NodeId = A, now: datetime = T0) -> OccurrenceClaim:
     (claimed,) = await claim(store, node=node, now=now)
     return claimed
 
 
-async def claim_manual(store: Store, job: Job, *, now: datetime = T0) -> OccurrenceClaim | None:
+async def claim_manual(
+    store: JobStorage, job: Job, *, now: datetime = T0
+) -> OccurrenceClaim | None:
     (occurrence,) = fresh(1)
     return await store.claim_now(A, job.id, now=now, occurrence=occurrence)
 
@@ -107,8 +110,13 @@ def run_end(
     return RunEnd(RunId(name), outcome, at(9), occurrence=last)
 
 
-async def kept(store: Store, job: Job) -> Job:
-    found = await store.job(job.id)
+async def with_id(store: JobStorage, job: JobId) -> Job | None:
+    """A job; no slug may be the beginning of its id."""
+    return next((found for found in await store.find_jobs(job) if found.id == job), None)
+
+
+async def kept(store: JobStorage, job: Job) -> Job:
+    found = await with_id(store, job.id)
     assert found is not None
     return found
 
@@ -117,19 +125,19 @@ def renamed(job: Job, slug: str) -> Job:
     return replace(job, spec=replace(job.spec, slug=slug))
 
 
-async def by_hand(store: Store, job: Job, *, now: datetime = T0) -> OccurrenceClaim:
+async def by_hand(store: JobStorage, job: Job, *, now: datetime = T0) -> OccurrenceClaim:
     claimed = await claim_manual(store, job, now=now)
     assert claimed is not None
     return claimed
 
 
-async def claimed_job(store: Store, job: Job | None = None) -> OccurrenceClaim:
+async def claimed_job(store: JobStorage, job: Job | None = None) -> OccurrenceClaim:
     """One that is due, added and claimed by node A."""
     await added(store, job or a_job("tea"))
     return await claim_one(store)
 
 
-async def row_of(store: Store, claimed: OccurrenceClaim) -> LoggedOccurrence:
+async def row_of(store: JobStorage, claimed: OccurrenceClaim) -> LoggedOccurrence:
     found = await store.logged(claimed.id)
     assert found is not None
     return found

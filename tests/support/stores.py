@@ -1,4 +1,4 @@
-"""Both implementations of the store, and short ways to say what tests put into them."""
+"""The implementations of the store, and short ways to say what tests put into them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Protocol
 
 import pytest
 
+from goclaw_py import MemoryStore as JobMemoryStore
 from goclaw_py.core.chat_commands import access_buttons
 from goclaw_py.core.ids import MAIN_LANE, AgentName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
@@ -33,6 +34,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.records.people import about_request
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
+from goclaw_py.schedule.jobs.embedded.job_scheduler import JobStorage
 from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -165,8 +167,31 @@ class InMemory:
 
 
 @dataclass(slots=True)
-class World:
-    """One database and two processes on it: ``a`` with node A, ``b`` with node B."""
+class JobWorld:
+    """Jobs in a database and two processes on it: ``a`` with node A, ``b`` with node B.
+
+    The contract tests of a ``JobWorld`` run over the store of ``JobScheduler`` too.
+    """
+
+    a: JobStorage
+    b: JobStorage
+
+    async def stay_alive(self, now: datetime) -> None:
+        """Let both nodes renew their leases."""
+        until = now + timedelta(seconds=LEASE_S)
+        await self.a.renew(A, until=until)
+        await self.b.renew(B, until=until)
+
+    async def kill(self, node: NodeId, store: JobStorage | None = None) -> datetime:
+        """Let time pass until only the other node's lease is live; returns the new now."""
+        other = B if node == A else A
+        assert await (store or self.a).renew(other, until=at(1000))
+        return at(LEASE_S + 1)
+
+
+@dataclass(slots=True)
+class World(JobWorld):
+    """The same with all that gateways store."""
 
     a: Store
     b: Store
@@ -187,18 +212,6 @@ class World:
         assert row is not None
         return row
 
-    async def stay_alive(self, now: datetime) -> None:
-        """Let both nodes renew their leases."""
-        until = now + timedelta(seconds=LEASE_S)
-        await self.a.renew(A, until=until)
-        await self.b.renew(B, until=until)
-
-    async def kill(self, node: NodeId, store: Store | None = None) -> datetime:
-        """Let time pass until only the other node's lease is live; returns the new now."""
-        other = B if node == A else A
-        assert await (store or self.a).renew(other, until=at(1000))
-        return at(LEASE_S + 1)
-
     async def crash(self, name: str, *rows: InboxRow, max_attempts: int = 3) -> None:
         """Node A begins a run, dies, is recovered by B and comes back."""
         await self.a.begin_run(new_run(name, *rows), node=A)
@@ -214,18 +227,30 @@ def a_node(node: NodeId, *, started_at: datetime = T0) -> Node:
 @asynccontextmanager
 async def world_on(database: Openable) -> AsyncIterator[World]:
     world = World(await database.open(), await database.open())
-    told = Heard(), Heard()
-    world.a.on_notice(told[0].append)
-    world.b.on_notice(told[1].append)
     try:
-        await world.a.join(a_node(A))
-        await world.b.join(a_node(B, started_at=at(1)))
-        # So that no test takes these for what it waits for.
-        await until(lambda: all(one.count(Notice.NODES) >= 2 for one in told))
+        await _join(world)
         yield world
     finally:
         await world.a.close()
         await world.b.close()
+
+
+async def job_world() -> JobWorld:
+    """Both processes have the same store of ``JobScheduler``."""
+    store = JobMemoryStore()
+    world = JobWorld(store, store)
+    await _join(world)
+    return world
+
+
+async def _join(world: JobWorld) -> None:
+    told = Heard(), Heard()
+    world.a.on_notice(told[0].append)
+    world.b.on_notice(told[1].append)
+    await world.a.join(a_node(A))
+    await world.b.join(a_node(B, started_at=at(1)))
+    # So that no test takes these for what it waits for.
+    await until(lambda: all(one.count(Notice.NODES) >= 2 for one in told))
 
 
 @pytest.fixture(params=["memory", "postgres"])
@@ -256,14 +281,14 @@ class Heard(list[Notice]):
         return lambda: set(notices) <= set(self)
 
 
-def listen(store: Store) -> Heard:
+def listen(store: JobStorage) -> Heard:
     """What a process is told from now on."""
     heard = Heard()
     store.on_notice(heard.append)
     return heard
 
 
-async def recovered(world: World) -> datetime:
+async def recovered(world: JobWorld) -> datetime:
     """Node A dies and B takes back what it left; returns the new now."""
     now = await world.kill(A)
     await world.b.recover(now=now, max_attempts=3, apology=APOLOGY)

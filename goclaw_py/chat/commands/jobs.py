@@ -22,7 +22,7 @@ from goclaw_py.core.ids import JobId, OccurrenceId
 from goclaw_py.core.messages import ExternalId, Target, external_id, person_at
 from goclaw_py.core.targets import Maker, owner_of
 from goclaw_py.operations.jobs import JobChange, JobDraft, JobService, Requester, RunNow
-from goclaw_py.records import InboxRow, JobQuery, JobStore
+from goclaw_py.records import GatewayJobStore, InboxRow, JobQuery
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence
 from goclaw_py.schedule.jobs.job_json import job_of
@@ -70,7 +70,7 @@ class JobCommands:
     Every method may raise ``StoreUnavailable``.
     """
 
-    def __init__(self, service: JobService, store: JobStore) -> None:
+    def __init__(self, service: JobService, store: GatewayJobStore) -> None:
         self._service = service
         self._store = store
         self._lists: LruCache[Target, tuple[JobId, ...]] = LruCache(_LISTS)

@@ -89,7 +89,7 @@ class JobModule:
         self._store = store
         self._untold: Sequence[UnreportedOccurrence] = ()
         self.wake = WakeEvent()
-        self.service = GatewayJobService(store, clock, setup.rules, chats=store)
+        self.service = GatewayJobService(store, clock, setup.rules, chats=store, runs=store)
         base = setup.rules.base
         self.occurrences = JobExecutions(store, clock, node, base, self.wake.call, by.meter)
         places = JobTargets(store, by.policies)

@@ -51,26 +51,25 @@ class ManualJobRuns(Protocol):
         """Run a job in any state. Raise ``StoreUnavailable`` or ``UnknownJob``."""
 
 
-class JobServiceStore(JobStore, RunStore, Protocol):
-    """The store operations that this module needs."""
-
-
 class GatewayJobService:
     """Implements ``operations.jobs.JobService`` over a store.
 
     Args:
         hand: The service for manual runs; None: this process has none.
         chats: The chats to which results go; None: results are not sent.
+        runs: The runs for which occurrences wait; None: this process stores no runs.
     """
 
     def __init__(
         self,
-        store: JobServiceStore,
+        store: JobStore,
         clock: Clock,
         rules: JobCreationRules,
         hand: ManualJobRuns | None = None,
         chats: ChatStore | None = None,
+        runs: RunStore | None = None,
     ) -> None:
+        self._runs = runs
         self._chats = chats
         self._store = store
         self._clock = clock
@@ -219,10 +218,10 @@ class GatewayJobService:
         """Return the rows, each with the session that it waits for and the run that blocks it."""
         base = self._rules.base
         sessions = {row.id: key for row in rows if (key := _awaited(row, base)) is not None}
-        if not sessions:
+        if not sessions or self._runs is None:
             return list(rows)
         working: dict[SessionKey, StoredRun] = {}
-        for run in await self._store.runs(limit=_MOST_RUNS, active=True):
+        for run in await self._runs.runs(limit=_MOST_RUNS, active=True):
             working[run.session] = run  # the oldest run of a session comes last and stays
         return [_with_wait(row, sessions.get(row.id), working) for row in rows]
 

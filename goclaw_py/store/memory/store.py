@@ -35,7 +35,7 @@ from goclaw_py.store.memory.usage import MemoryUsageSums
 from goclaw_py.store.memory.web_links import MemoryWebLinks
 
 
-class MemoryStore(
+class GatewayMemoryStore(
     MemoryNodes,
     MemoryNodeCalls,
     MemoryLanes,

@@ -74,7 +74,7 @@ class JobControl(FakeControl):
     def jobs(self) -> GatewayJobService:
         hand = self.hand if self.connected else None
         chats = self.store if self.knows_chats else None
-        return GatewayJobService(self.store, self.clock, self.rules, hand, chats)
+        return GatewayJobService(self.store, self.clock, self.rules, hand, chats, self.store)
 
     def stored(self) -> list[Job]:
         page = asyncio.run(self.jobs.search(JobQuery(limit=1000), OPERATOR))

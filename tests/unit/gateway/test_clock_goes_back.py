@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from goclaw_py import Cron, Every, JobScheduler
+from goclaw_py import Cron, Every, JobScheduler, MemoryStore
 from goclaw_py.core.errors import RateLimited
 from goclaw_py.schedule.heartbeat.active_hours import read_hours
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
@@ -134,8 +134,8 @@ async def test_active_hours_are_those_of_the_new_clock(
 async def test_two_schedulers_of_the_library_go_on_and_repeat_nothing(
     schedule: Every | Cron,
 ) -> None:
-    database, script, clocks = MemoryDatabase(), Script(), (LoopClock(), LoopClock())
-    jobs = [service(database, script, clock=clock) for clock in clocks]
+    store, script, clocks = MemoryStore(), Script(), (LoopClock(), LoopClock())
+    jobs = [service(store, script, clock=clock) for clock in clocks]
     await asyncio.gather(*(one.start() for one in jobs))
     await jobs[0].add("job", schedule)
     await asyncio.sleep(200)
@@ -151,7 +151,7 @@ async def test_two_schedulers_of_the_library_go_on_and_repeat_nothing(
 async def test_active_hours_of_a_job_are_those_of_the_new_clock() -> None:
     assert START.hour == 3
     script, clock = Script(), LoopClock()
-    jobs: JobScheduler = service(MemoryDatabase(), script, clock=clock)
+    jobs: JobScheduler = service(MemoryStore(), script, clock=clock)
     await jobs.start()
     await jobs.add("job", Cron("*/5 3 * * *"))
     await asyncio.sleep(1900)

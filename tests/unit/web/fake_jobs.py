@@ -49,4 +49,4 @@ class Jobs:
         # As the settings do: a zone always has a name.
         profile = replace(profile, zone=profile.zone or "UTC")
         rules = JobCreationRules(profile, most=most, sources=("issues",))
-        self.service = GatewayJobService(self.store, self.clock, rules, self.hand)
+        self.service = GatewayJobService(self.store, self.clock, rules, self.hand, runs=self.store)

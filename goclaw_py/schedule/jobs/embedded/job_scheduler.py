@@ -35,16 +35,17 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.core.time.machine_zone import machine_zone
 from goclaw_py.operations.jobs import KEEP, JobChange, JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.records import JobPage, JobQuery, NodeStore, Notice
+from goclaw_py.records import JobPage, JobQuery, MembershipStore, Notice
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.embedded.handlers import UNWIND_S, Due, Handler, Handlers
+from goclaw_py.schedule.jobs.execution import JobRunStore
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence
 from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.schedule.jobs.models import Job, JobState, Prompt, TargetKind
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile
 from goclaw_py.schedule.jobs.poller import JobPoller
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
-from goclaw_py.schedule.jobs.service import GatewayJobService, JobServiceStore
+from goclaw_py.schedule.jobs.service import GatewayJobService
 
 __all__ = ["Due", "Handler", "JobScheduler", "JobStorage"]
 
@@ -57,7 +58,7 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _AGAIN_S = 1.0
 
 
-class JobStorage(JobServiceStore, NodeStore, Protocol):
+class JobStorage(JobRunStore, MembershipStore, Protocol):
     """The store operations that the scheduler needs."""
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:

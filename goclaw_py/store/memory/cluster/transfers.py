@@ -9,7 +9,8 @@ from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import RunEnd
-from goclaw_py.store import job_rules, rules
+from goclaw_py.schedule.jobs import job_rules
+from goclaw_py.store import rules
 from goclaw_py.store.memory.tables import MemoryDatabase, RunRow, SessionRecord
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
+from datetime import datetime
 from itertools import islice
-from math import ceil
 
 from goclaw_py.core.errors import BadJob, SlugTaken, TooManyJobs, UnknownJob
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
@@ -16,9 +14,9 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import FOUND, Cursor
 from goclaw_py.core.run_steps import ResponseStep
-from goclaw_py.records import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, Notice, OutboxState
+from goclaw_py.records import AHEAD_AT_ONCE, JobPage, JobQuery, Notice, OutboxState
+from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.schedule.jobs.execution_models import (
-    ENDED_BADLY,
     UNTOLD,
     JobStats,
     LoggedOccurrence,
@@ -29,19 +27,16 @@ from goclaw_py.schedule.jobs.execution_models import (
     Why,
 )
 from goclaw_py.schedule.jobs.models import Job, JobState
-from goclaw_py.schedule.jobs.schedule import At, Every, schedule_json
-from goclaw_py.store import job_reading, job_rules, rules
+from goclaw_py.store import job_reading, rules
 from goclaw_py.store.memory.approvals import stop_questions
 from goclaw_py.store.memory.claims import check_holder, end_left, end_occurrence, let_go
 from goclaw_py.store.memory.pages import newest
 from goclaw_py.store.memory.tables import MemoryPart, OutboxRecord
 from goclaw_py.store.text import storable
 
-_NEVER = datetime.max.replace(tzinfo=UTC)
-
 
 class MemoryJobs(MemoryPart):
-    """Implements ``JobStore``."""
+    """Implements ``GatewayJobStore``."""
 
     async def add_job(self, job: Job, *, most: int | None) -> None:
         job = storable(job)
@@ -69,18 +64,15 @@ class MemoryJobs(MemoryPart):
 
     async def jobs(self, query: JobQuery) -> JobPage:
         query = storable(query)
-        found = [job for job in self._db.cron.jobs.values() if _matches(job, query)]
-        found.sort(key=lambda job: (job.next_run_at or _NEVER, job.created_at, job.id))
-        there = found[query.offset : query.offset + query.limit + 1]
-        total = min(len(found), MOST_COUNTED)
-        if there:
-            total = max(total, query.offset + len(there))
-        return JobPage(tuple(map(job_reading.shown, there[: query.limit])), total)
+        found = job_rules.page(self._db.cron.jobs.values(), query)
+        return replace(found, jobs=tuple(map(job_reading.shown, found.jobs)))
 
     async def job_counts(self, query: JobQuery) -> dict[JobState, int]:
         query = replace(storable(query), states=())
         return dict(
-            Counter(job.state for job in self._db.cron.jobs.values() if _matches(job, query))
+            Counter(
+                job.state for job in self._db.cron.jobs.values() if job_rules.matches(job, query)
+            )
         )
 
     async def slugs(self, owner: Owner, prefix: str) -> frozenset[str]:
@@ -147,20 +139,9 @@ class MemoryJobs(MemoryPart):
     async def jobs_ahead(self, *, now: datetime, after: str = "") -> list[Job]:
         ids = sorted(one for one in self._db.cron.jobs if one > after)
         found = (self._db.cron.jobs[one] for one in ids)
-        ahead = (job for job in found if self._may_be_ahead(job, now))
+        newest_of = self._db.cron.newest
+        ahead = (job for job in found if job_rules.may_be_ahead(job, newest_of(job.id), now))
         return list(islice((job for job in ahead if job_reading.flaw(job) is None), AHEAD_AT_ONCE))
-
-    def _may_be_ahead(self, job: Job, now: datetime) -> bool:
-        due_at, schedule = job.next_run_at, job.spec.schedule
-        is_idle = job.state is JobState.ACTIVE and job.running is None
-        if due_at is None or due_at <= now or isinstance(schedule, At) or not is_idle:
-            return False
-        if isinstance(schedule, Every) and due_at > now + schedule.interval:
-            return True
-        last = self._db.cron.newest(job.id)
-        ended_at = None if last is None else last.finished_at
-        changes = (job.updated_at, job.last_run_at, ended_at)
-        return any(at is not None and at > now for at in changes)
 
     async def replan_job(self, job: Job, next_run_at: datetime) -> bool:
         known = self._db.cron.jobs.get(job.id)
@@ -389,28 +370,8 @@ class MemoryJobs(MemoryPart):
         )
 
     async def job_stats(self, job: JobId | None, *, since: datetime) -> JobStats:
-        rows = [
-            row
-            for row in self._db.cron.log(job)
-            if row.scheduled_at >= since and row.finished_at is not None
-        ]
-        ran = [row for row in rows if row.status is not OccurrenceStatus.SKIPPED]
-        lasted = sorted(
-            max((row.finished_at - row.started_at) / timedelta(seconds=1), 0.0)
-            for row in ran
-            if row.status in job_rules.TIMED and row.started_at and row.finished_at
-        )
-        costs = [row.usage.cost_usd for row in rows if row.usage]
-        known = [cost for cost in costs if cost is not None]
-        return JobStats(
-            runs=len(ran),
-            ok=sum(row.status is OccurrenceStatus.OK for row in ran),
-            failed=sum(row.status in ENDED_BADLY for row in ran),
-            skipped=len(rows) - len(ran),
-            mean_s=sum(lasted) / len(lasted) if lasted else None,
-            p95_s=lasted[ceil(0.95 * len(lasted)) - 1] if lasted else None,
-            cost_usd=sum(known, Decimal(0)) if known else None,
-        )
+        rows = self._db.cron.log(job)
+        return job_rules.stats(row for row in rows if row.scheduled_at >= since)
 
     def _attempts(self, occurrence: OccurrenceId) -> int:
         return self._db.attempts(self._db.cron.runs.get(occurrence, ()))
@@ -464,30 +425,3 @@ def _readable(row: LoggedOccurrence) -> Job | None:
         return job_reading.read_job(row.definition)
     except BadJob:
         return None
-
-
-def _matches(job: Job, query: JobQuery) -> bool:
-    wanted: Iterable[tuple[object, object]] = (
-        (query.owner, job.owner),
-        (query.agent, job.spec.agent),
-        (query.notify, job.spec.notify),
-        (query.target and query.target.whole_chat, _chat_of(job)),
-    )
-    return (
-        all(asked is None or asked == has for asked, has in wanted)
-        and query.name.casefold() in job_rules.words(job.spec.slug, job.spec.name)
-        and (not query.states or job.state in query.states)
-        and (not query.kinds or schedule_json(job.spec.schedule)["kind"] in query.kinds)
-        and (query.created_after is None or job.created_at > query.created_after)
-        and (query.created_before is None or job.created_at < query.created_before)
-        and _is_due_before(job, query.next_run_before)
-    )
-
-
-def _is_due_before(job: Job, at: datetime | None) -> bool:
-    return at is None or (job.next_run_at is not None and job.next_run_at < at)
-
-
-def _chat_of(job: Job) -> Target | None:
-    target = job.spec.target
-    return target.whole_chat if isinstance(target, Target) else None

@@ -10,6 +10,7 @@ from typing import Literal
 
 from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, SessionKey
 from goclaw_py.records import NewRun
+from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.schedule.jobs.execution_models import (
     UNTOLD,
     LoggedOccurrence,
@@ -20,7 +21,6 @@ from goclaw_py.schedule.jobs.execution_models import (
 )
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState
-from goclaw_py.store import job_rules
 
 _Moment = tuple[JobId, datetime]
 """A job and a time at which it is due."""
@@ -59,13 +59,13 @@ class JobTables:
         self._forget_slug(job.id)
         self.jobs[job.id] = job
         self._slugs.setdefault(job.owner, {})[job.spec.slug] = job.id
-        if job.next_run_at is not None and _is_free(job):
+        if job.next_run_at is not None and job_rules.is_free(job):
             heapq.heappush(self._line, (job.next_run_at, job.id))
         if len(self._line) > 2 * len(self.jobs) + 64:
             self._line = [
                 (each.next_run_at, each.id)
                 for each in self.jobs.values()
-                if each.next_run_at is not None and _is_free(each)
+                if each.next_run_at is not None and job_rules.is_free(each)
             ]
             heapq.heapify(self._line)
 
@@ -97,7 +97,7 @@ class JobTables:
         while self._line:
             due_at, job_id = self._line[0]
             job = self.jobs.get(job_id)
-            if job is not None and _is_free(job) and job.next_run_at == due_at:
+            if job is not None and job_rules.is_free(job) and job.next_run_at == due_at:
                 return job
             heapq.heappop(self._line)
         return None
@@ -122,7 +122,7 @@ class JobTables:
             if place < len(self._line) and self._line[place][0] <= until:
                 due_at, job_id = self._line[place]
                 job = self.jobs.get(job_id)
-                if job is not None and _is_free(job) and job.next_run_at == due_at:
+                if job is not None and job_rules.is_free(job) and job.next_run_at == due_at:
                     found[job_id] = job
                 places += (2 * place + 1, 2 * place + 2)
         return found.values()
@@ -130,10 +130,7 @@ class JobTables:
     def is_wanted(self, row_id: OccurrenceId) -> bool:
         """Return whether the job of a claimed occurrence is still due at its time."""
         row = self.logs.get(row_id)
-        job = None if row is None else self.jobs.get(row.job)
-        if row is None or job is None:
-            return False
-        return job.state is JobState.ACTIVE and job.next_run_at == row.scheduled_at
+        return row is not None and job_rules.is_wanted(self.jobs.get(row.job), row)
 
     def claim(
         self,
@@ -340,13 +337,8 @@ class JobTables:
             row = replace(row, finished_at=now, started_at=row.started_at or began)
             self._close(row)
         job = self.jobs.get(row.job)
-        if job is None:
-            return
-        if not again and (job.running == row.id or _is_last(job, row)):
-            began_at = row.started_at or row.claimed_at
-            last = job.last_run_at if status is OccurrenceStatus.SKIPPED else began_at
-            job = replace(job, last_run_at=last, last_status=status.value, last_error="")
-        self.put(replace(job, running=None if job.running == row.id else job.running))
+        if job is not None:
+            self.put(job_rules.released(job, row))
 
     def _close(self, row: LoggedOccurrence) -> None:
         self.logs[row.id] = replace(row, waits_for=None)
@@ -434,13 +426,3 @@ class JobTables:
 def _last_seen(job: Job) -> datetime:
     """Return when a job last ran or was changed."""
     return max(job.updated_at, job.last_run_at or job.updated_at)
-
-
-def _is_last(job: Job, row: LoggedOccurrence) -> bool:
-    """Return whether a job has not run since this occurrence was claimed."""
-    return job.last_run_at is None or row.claimed_at >= job.last_run_at
-
-
-def _is_free(job: Job) -> bool:
-    """Return whether a job may be claimed once it is due."""
-    return job.state is JobState.ACTIVE and job.running is None

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from goclaw_py.core.ids import AgentName, NodeId, SessionKey
 from goclaw_py.core.messages import Target
-from goclaw_py.store import job_rules, rules
+from goclaw_py.schedule.jobs import job_rules
+from goclaw_py.store import rules
 from goclaw_py.store.postgres.jobs import rows
 from goclaw_py.store.postgres.pool import Connection, Row
 from goclaw_py.store.sql import queries

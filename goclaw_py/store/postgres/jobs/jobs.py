@@ -11,6 +11,7 @@ from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.records import AHEAD_AT_ONCE, MOST_COUNTED, JobPage, JobQuery, Notice
+from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.schedule.jobs.execution_models import (
     JobStats,
     LoggedOccurrence,
@@ -20,7 +21,7 @@ from goclaw_py.schedule.jobs.execution_models import (
     UnreportedOccurrence,
 )
 from goclaw_py.schedule.jobs.models import Job, JobState
-from goclaw_py.store import job_rules, rules
+from goclaw_py.store import rules
 from goclaw_py.store.job_reading import log_unreadable
 from goclaw_py.store.postgres.claims import (
     ClaimEnding,
@@ -48,7 +49,7 @@ _MOST_WAITING = 1000
 
 
 class PostgresJobs(PostgresPart):
-    """Implements ``JobStore``. Ends that come during a transaction share the next one."""
+    """Implements ``GatewayJobStore``. Ends that come during a transaction share the next one."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool)

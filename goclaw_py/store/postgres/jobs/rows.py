@@ -13,6 +13,7 @@ from goclaw_py.core.ids import JobId, NodeId, OccurrenceId, Owner, RunId, Sessio
 from goclaw_py.core.messages import Target
 from goclaw_py.core.targets import Maker
 from goclaw_py.records import OutboxState
+from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.schedule.jobs.execution_models import (
     JobStats,
     LoggedOccurrence,
@@ -25,7 +26,7 @@ from goclaw_py.schedule.jobs.execution_models import (
 from goclaw_py.schedule.jobs.job_json import chained_in, job_json, stored_spec
 from goclaw_py.schedule.jobs.models import Job, JobSpec, JobState
 from goclaw_py.schedule.jobs.schedule import schedule_json
-from goclaw_py.store import job_reading, job_rules
+from goclaw_py.store import job_reading
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.messages import message_json
 from goclaw_py.store.postgres.pool import Row

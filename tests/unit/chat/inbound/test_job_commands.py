@@ -85,7 +85,9 @@ class Chats:
         self.clock = LoopClock()
         self.hand = Hand(self.store)
         self.rules = rules or JobCreationRules(PROFILE)
-        self.service = GatewayJobService(self.store, self.clock, self.rules, self.hand)
+        self.service = GatewayJobService(
+            self.store, self.clock, self.rules, self.hand, runs=self.store
+        )
         self.commands = JobCommands(self.service, self.store)
 
     async def ask(self, said: str | InboundMessage, target: Target = ANN) -> str:

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from goclaw_py import Due, JobScheduler, MemoryDatabase, MemoryStore
+from goclaw_py import Due, JobScheduler, MemoryStore
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence
 from goclaw_py.testing.clock import LoopClock
-from tests.support.flaky_store import FlakyStore
+from tests.support.flaky_store import FlakyJobs
 
 Step = Callable[[Due], Awaitable[str | None]]
 
@@ -87,18 +87,17 @@ class Script:
 
 
 def service(
-    store: MemoryStore | MemoryDatabase | None = None, handler: Step | None = None, **options: Any
+    store: MemoryStore | None = None, handler: Step | None = None, **options: Any
 ) -> JobScheduler:
     """A service in virtual time that was not started."""
-    store = store if isinstance(store, MemoryStore) else MemoryStore(store)
-    jobs = JobScheduler(store, **{"clock": LoopClock(), **options})
+    jobs = JobScheduler(store or MemoryStore(), **{"clock": LoopClock(), **options})
     jobs.on_due(handler or Script())
     return jobs
 
 
 @asynccontextmanager
 async def started(
-    handler: Step, store: MemoryStore | MemoryDatabase | None = None, **options: Any
+    handler: Step, store: MemoryStore | None = None, **options: Any
 ) -> AsyncIterator[JobScheduler]:
     """A started service; in the end what it does is cut at once."""
     jobs = service(store, handler, **options)
@@ -111,11 +110,11 @@ async def started(
 
 @asynccontextmanager
 async def process(
-    database: MemoryDatabase, handler: Step
-) -> AsyncIterator[tuple[JobScheduler, FlakyStore]]:
+    database: MemoryStore, handler: Step
+) -> AsyncIterator[tuple[JobScheduler, FlakyJobs]]:
     """A started service in a process that dies with ``cut`` of its store, or in the end."""
     others = asyncio.all_tasks()
-    store = FlakyStore(database)
+    store = FlakyJobs(database)
     jobs = service(store, handler)
     await jobs.start()
     try:

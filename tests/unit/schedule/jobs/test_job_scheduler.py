@@ -21,7 +21,7 @@ from goclaw_py import (
     JobChange,
     JobScheduler,
     JobState,
-    MemoryDatabase,
+    MemoryStore,
     Prompt,
     RunNow,
     StartedNow,
@@ -38,9 +38,9 @@ from goclaw_py.schedule.jobs.schedule import parse_interval
 from goclaw_py.schedule.jobs.work_items import WorkItems
 from goclaw_py.schedule.models import Attempt
 from goclaw_py.schedule.sources import TableSource
-from goclaw_py.store.memory import MemoryStore
+from goclaw_py.store.memory import MemoryStore as GatewayMemoryStore
 from goclaw_py.testing.clock import START, LoopClock
-from tests.support.flaky_store import FlakyStore
+from tests.support.flaky_store import FlakyJobs
 from tests.support.jobs import after, at, every
 from tests.unit.schedule.jobs.occurring import PLAIN, a_job, claimed
 from tests.unit.schedule.jobs.service_parts import (
@@ -387,7 +387,7 @@ async def test_a_clock_that_goes_back_silences_no_job(
 
 async def test_a_clock_that_goes_back_while_nothing_runs_silences_no_job() -> None:
     """CRON-4: restored machines and other database servers have other times."""
-    database, script = MemoryDatabase(), Script()
+    database, script = MemoryStore(), Script()
     ahead = LoopClock(START + timedelta(days=9))
     async with started(script, database, clock=ahead) as jobs:
         await jobs.add("each", every(60))
@@ -402,8 +402,8 @@ async def test_a_clock_that_goes_back_while_nothing_runs_silences_no_job() -> No
 
 async def test_a_process_that_starts_slowly_plans_no_job_too_early() -> None:
     """CRON-4: the due times that it reads are compared with the time after it has read them."""
-    database, script = MemoryDatabase(), Script()
-    late = FlakyStore(database)
+    database, script = MemoryStore(), Script()
+    late = FlakyJobs(database)
     late.slow_before_s["jobs_ahead"] = 20.5
     async with started(script, database) as jobs:
         await jobs.add("job", every(10))
@@ -431,7 +431,7 @@ async def test_a_step_of_the_clock_repeats_nothing() -> None:
 
 async def test_a_job_that_waits_longer_on_purpose_goes_on_waiting() -> None:
     """CRON-4: backoff and delays are further ahead than an interval, and stay."""
-    database = MemoryDatabase()
+    database = MemoryStore()
     policy = {"backoff_s": [600]}
     async with started(Script([fails(ValueError("no"))]), database) as jobs:
         await jobs.add("job", every(10), policy=policy)
@@ -486,7 +486,7 @@ async def test_a_profile_without_a_zone_has_that_of_the_machine(
 ])  # fmt: skip
 async def test_a_work_item_is_reported_with_the_cause(attempt: Attempt, text: str) -> None:
     """CRON-18: not with what an agent had said before it failed."""
-    store = MemoryStore()
+    store = GatewayMemoryStore()
     source = TableSource(store, LoopClock(), "q", forgotten_after=timedelta(days=1))
     await store.add_work(NewWork("q", "title"), now=START)
     job = a_job(source="q")

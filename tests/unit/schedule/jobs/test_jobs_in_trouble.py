@@ -20,7 +20,7 @@ from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.schedule import Cron
 from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent
-from tests.support.flaky_store import FlakyStore
+from tests.support.flaky_store import FlakyJobs
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 from tests.support.jobs import (
     OPERATOR,
@@ -365,7 +365,7 @@ async def test_what_was_claimed_without_an_answer_runs_all_the_same() -> None:
 
 
 async def test_what_runs_while_an_answer_is_lost_goes_on_undisturbed() -> None:
-    store, script = FlakyStore(), Script([takes(30), takes(30)])
+    store, script = FlakyJobs(), Script([takes(30), takes(30)])
     async with started(script, store) as jobs:
         await jobs.add("first", every(60))
         await asyncio.sleep(50)
@@ -390,7 +390,7 @@ async def test_a_run_by_hand_whose_claim_had_no_answer_begins_once() -> None:
 
 
 async def test_a_service_runs_by_hand_what_it_claimed_without_an_answer() -> None:
-    store, script = FlakyStore(), Script()
+    store, script = FlakyJobs(), Script()
     async with started(script, store) as jobs:
         await jobs.add("first", every(60))
         store.lose_answer["claim_now"] = 1

@@ -22,7 +22,6 @@ from goclaw_py import (
     JobChange,
     JobQuery,
     JobScheduler,
-    MemoryDatabase,
     MemoryStore,
     Prompt,
 )
@@ -42,7 +41,7 @@ from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.testing.agents import Say
 from goclaw_py.testing.clock import LoopClock
-from tests.support.flaky_store import FlakyStore
+from tests.support.flaky_store import FlakyJobs
 from tests.support.jobs import after, at, every
 from tests.unit.schedule.jobs.service_parts import (
     Script,
@@ -80,11 +79,11 @@ async def test_a_service_needs_a_handler_and_is_started_once() -> None:
 
 
 async def test_leaving_the_block_stops_and_leaves_no_task_behind() -> None:
-    database = MemoryDatabase()
-    async with service(database) as jobs:
+    store = MemoryStore()
+    async with service(store) as jobs:
         await jobs.start()
-        assert len(database.nodes) == 1
-    assert database.nodes == {}
+        assert len(await store.nodes()) == 1
+    assert await store.nodes() == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -121,7 +120,7 @@ async def test_a_stop_lets_handlers_end_and_gives_back_what_they_do_not(
     begun_at: list[float],
 ) -> None:
     """SPEC CRON-5: it runs again at the next start, as the same occurrence and attempt."""
-    database, script, second = MemoryDatabase(), Script(list(steps)), Script()
+    database, script, second = MemoryStore(), Script(list(steps)), Script()
     jobs = service(database, script)
     await jobs.start()
     job = await jobs.add("job", at(10))
@@ -155,7 +154,7 @@ async def test_what_waits_for_a_free_place_is_given_back_at_once() -> None:
 
 
 async def test_a_crowd_that_waits_for_its_time_is_given_back_at_once() -> None:
-    database, script = MemoryDatabase(), Script()
+    database, script = MemoryStore(), Script()
     jobs = service(database, script, concurrency=100)
     await jobs.start()
     for number in range(100):
@@ -185,7 +184,7 @@ async def test_a_second_stop_cuts_the_wait_short() -> None:
 
 async def test_a_result_is_stored_although_the_time_to_end_is_over() -> None:
     """A handler that is done is not cancelled: nothing would be left of its work."""
-    store = FlakyStore()
+    store = FlakyJobs()
     store.slow_before_s["end_occurrence"] = 3
     jobs = service(store, Script())
     await jobs.start()
@@ -196,7 +195,7 @@ async def test_a_result_is_stored_although_the_time_to_end_is_over() -> None:
 
 
 async def test_a_stop_ends_although_the_database_is_away() -> None:
-    store, script = FlakyStore(), Script([hangs, fails(ConnectionError("down")), hangs])
+    store, script = FlakyJobs(), Script([hangs, fails(ConnectionError("down")), hangs])
     jobs = service(store, script, concurrency=2)
     await jobs.start()
     for second in (10, 11, 12):
@@ -226,7 +225,7 @@ async def test_a_handler_cannot_stop_the_service_that_waits_for_it() -> None:
 
 
 async def test_two_services_run_each_occurrence_once() -> None:
-    database, one, other = MemoryDatabase(), Script([takes(5)] * 500), Script([takes(5)] * 500)
+    database, one, other = MemoryStore(), Script([takes(5)] * 500), Script([takes(5)] * 500)
     async with started(one, database) as jobs, started(other, database):
         for number in range(20):
             await jobs.add(f"job-{number}", every(30 + number))
@@ -241,7 +240,7 @@ async def test_two_services_run_each_occurrence_once() -> None:
 
 
 async def test_a_run_by_hand_that_a_crash_cut_does_not_run_again() -> None:
-    database, script = MemoryDatabase(), Script()
+    database, script = MemoryStore(), Script()
     async with process(database, hangs) as (dead, store):
         job = await dead.add("job", at(20))
         # By hand it is the first one that works on it, although the other one is there.
@@ -258,7 +257,7 @@ async def test_a_run_by_hand_that_a_crash_cut_does_not_run_again() -> None:
 
 async def test_what_a_crash_cut_runs_again_in_another_process() -> None:
     """SPEC CRON-5: within the lease and a look; it is the second attempt."""
-    database, script = MemoryDatabase(), Script()
+    database, script = MemoryStore(), Script()
     async with process(database, hangs) as (dead, _):
         job = await dead.add("job", at(10))
         await asyncio.sleep(11)
@@ -271,7 +270,7 @@ async def test_what_a_crash_cut_runs_again_in_another_process() -> None:
 
 async def test_an_occurrence_that_kills_each_process_is_given_up() -> None:
     """SPEC CRON-5: after three of them."""
-    database, begun = MemoryDatabase(), Script([hangs] * 9)
+    database, begun = MemoryStore(), Script([hangs] * 9)
     first = service(database)
     job = await first.add("job", at(10))
     for _ in range(4):
@@ -283,7 +282,7 @@ async def test_an_occurrence_that_kills_each_process_is_given_up() -> None:
 
 
 async def test_a_service_that_was_declared_dead_writes_nothing_late_and_works_on() -> None:
-    database, late, script = MemoryDatabase(), Script([ignores(40)]), Script([takes(60)])
+    database, late, script = MemoryStore(), Script([ignores(40)]), Script([takes(60)])
     async with process(database, late) as (frozen, store):
         job = await frozen.add("job", at(10))
         await asyncio.sleep(11)
@@ -301,7 +300,7 @@ async def test_a_service_that_was_declared_dead_writes_nothing_late_and_works_on
 
 async def test_a_service_that_claims_its_lost_occurrence_again_has_one_result_of_it() -> None:
     """What the first handler says after that belongs to nobody."""
-    store, script = FlakyStore(), Script([ignores(20), takes(60, "second")])
+    store, script = FlakyJobs(), Script([ignores(20), takes(60, "second")])
     async with started(script, store) as jobs:
         job = await jobs.add("job", at(10))
         await asyncio.sleep(11)
@@ -317,7 +316,7 @@ async def test_a_service_that_claims_its_lost_occurrence_again_has_one_result_of
 
 
 async def test_jobs_go_on_when_the_database_is_back() -> None:
-    store, script = FlakyStore(), Script()
+    store, script = FlakyJobs(), Script()
     async with started(script, store) as jobs:
         await jobs.add("job", every(60))
         await asyncio.sleep(50)
@@ -329,7 +328,7 @@ async def test_jobs_go_on_when_the_database_is_back() -> None:
 
 
 async def test_a_bug_below_ends_no_duty(caplog: pytest.LogCaptureFixture) -> None:
-    store, script = FlakyStore(), Script()
+    store, script = FlakyJobs(), Script()
     async with started(script, store) as jobs:
         await jobs.add("job", every(60))
         await asyncio.sleep(30)

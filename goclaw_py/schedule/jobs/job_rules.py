@@ -1,20 +1,33 @@
-"""Rules about jobs that both stores share."""
+"""Rules about jobs that all stores share.
+
+PostgreSQL follows those of the second half in SQL; the contract tests compare the stores.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from enum import StrEnum
+from math import ceil
 from typing import Final
 
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.targets import owner_of
-from goclaw_py.records import OutboxState
-from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceEnd, OccurrenceStatus
+from goclaw_py.records import MOST_COUNTED, JobPage, JobQuery, OutboxState
+from goclaw_py.schedule.jobs.execution_models import (
+    ENDED_BADLY,
+    JobStats,
+    JobUpdate,
+    LoggedOccurrence,
+    OccurrenceEnd,
+    OccurrenceStatus,
+)
 from goclaw_py.schedule.jobs.models import Job, JobState
+from goclaw_py.schedule.jobs.schedule import At, Every, schedule_json
 
 COUNTED: Final = (JobState.ACTIVE, JobState.PAUSED)
 """The states that count for an owner's number of jobs (SPEC CRON-15)."""
@@ -46,6 +59,7 @@ MOST_SWEPT: Final = 250
 """The number of occurrences, and of jobs, that one sweep deletes."""
 
 _SLUG_CHARS: Final = 64
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 def comes_to_count(before: JobState, after: JobState) -> bool:
@@ -92,6 +106,107 @@ def delivery(states: Sequence[OutboxState]) -> str:
     if seen[OutboxState.DEAD] or seen[OutboxState.DROPPED]:
         return "dead"
     return "sent" if seen else ""
+
+
+# ---------------------------------------------------------------------------- finding
+
+
+def matches(job: Job, query: JobQuery) -> bool:
+    """Return whether a query selects a job."""
+    target = job.spec.target
+    chat = target.whole_chat if isinstance(target, Target) else None
+    wanted: Iterable[tuple[object, object]] = (
+        (query.owner, job.owner),
+        (query.agent, job.spec.agent),
+        (query.notify, job.spec.notify),
+        (query.target and query.target.whole_chat, chat),
+    )
+    due_at, due_before = job.next_run_at, query.next_run_before
+    return (
+        all(asked is None or asked == has for asked, has in wanted)
+        and query.name.casefold() in words(job.spec.slug, job.spec.name)
+        and (not query.states or job.state in query.states)
+        and (not query.kinds or schedule_json(job.spec.schedule)["kind"] in query.kinds)
+        and (query.created_after is None or job.created_at > query.created_after)
+        and (query.created_before is None or job.created_at < query.created_before)
+        and (due_before is None or (due_at is not None and due_at < due_before))
+    )
+
+
+def page(jobs: Iterable[Job], query: JobQuery) -> JobPage:
+    """Return the page of the jobs that a query selects."""
+    found = [job for job in jobs if matches(job, query)]
+    found.sort(key=lambda job: (job.next_run_at or _NEVER, job.created_at, job.id))
+    there = found[query.offset : query.offset + query.limit + 1]
+    total = min(len(found), MOST_COUNTED)
+    if there:
+        total = max(total, query.offset + len(there))
+    return JobPage(tuple(there[: query.limit]), total)
+
+
+def stats(rows: Iterable[LoggedOccurrence]) -> JobStats:
+    """Return the statistics of occurrences; those that have not ended do not count."""
+    over = [row for row in rows if row.finished_at is not None]
+    ran = [row for row in over if row.status is not OccurrenceStatus.SKIPPED]
+    lasted = sorted(
+        max((row.finished_at - row.started_at) / timedelta(seconds=1), 0.0)
+        for row in ran
+        if row.status in TIMED and row.started_at and row.finished_at
+    )
+    costs = [row.usage.cost_usd for row in over if row.usage]
+    known = [cost for cost in costs if cost is not None]
+    return JobStats(
+        runs=len(ran),
+        ok=sum(row.status is OccurrenceStatus.OK for row in ran),
+        failed=sum(row.status in ENDED_BADLY for row in ran),
+        skipped=len(over) - len(ran),
+        mean_s=sum(lasted) / len(lasted) if lasted else None,
+        p95_s=lasted[ceil(0.95 * len(lasted)) - 1] if lasted else None,
+        cost_usd=sum(known, Decimal(0)) if known else None,
+    )
+
+
+# ---------------------------------------------------------------------------- claims and ends
+
+
+def is_free(job: Job) -> bool:
+    """Return whether a job may be claimed once it is due."""
+    return job.state is JobState.ACTIVE and job.running is None
+
+
+def is_wanted(job: Job | None, row: LoggedOccurrence) -> bool:
+    """Return whether the job of an occurrence is still due at its time; None: it was deleted."""
+    if job is None:
+        return False
+    return job.state is JobState.ACTIVE and job.next_run_at == row.scheduled_at
+
+
+def may_be_ahead(job: Job, last: LoggedOccurrence | None, now: datetime) -> bool:
+    """Return whether a clock that was ahead may have planned the next run of a job.
+
+    ``last`` is its occurrence that was due last. See ``JobStore.jobs_ahead``.
+    """
+    due_at, schedule = job.next_run_at, job.spec.schedule
+    if due_at is None or due_at <= now or isinstance(schedule, At) or not is_free(job):
+        return False
+    if isinstance(schedule, Every) and due_at > now + schedule.interval:
+        return True
+    ended_at = None if last is None else last.finished_at
+    changes = (job.updated_at, job.last_run_at, ended_at)
+    return any(at is not None and at > now for at in changes)
+
+
+def released(job: Job, row: LoggedOccurrence) -> Job:
+    """Return a job after the release of an occurrence, which has its new status already.
+
+    The job shows the result of one that has ended, unless it has run since.
+    """
+    is_last = job.last_run_at is None or row.claimed_at >= job.last_run_at
+    if row.finished_at is not None and (job.running == row.id or is_last):
+        began_at = row.started_at or row.claimed_at
+        last = job.last_run_at if row.status is OccurrenceStatus.SKIPPED else began_at
+        job = replace(job, last_run_at=last, last_status=row.status.value, last_error="")
+    return replace(job, running=None if job.running == row.id else job.running)
 
 
 class Taken(StrEnum):
