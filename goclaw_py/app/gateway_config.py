@@ -32,11 +32,12 @@ from goclaw_py.scheduler.scheduler import RunScheduler
 
 
 def gateway_config(
-    settings: Settings, parts: Parts, store: WorkStore, clock: Clock
+    settings: Settings, parts: Parts, store: WorkStore | None, clock: Clock
 ) -> tuple[RunScheduler, GatewayDependencies]:
     """Return all that the settings say of a gateway. Raises ``SettingError``.
 
-    ``goclaw run`` builds its gateway from it, ``goclaw config check`` only builds it.
+    ``goclaw run`` builds its gateway from it; ``goclaw config check`` only builds it, without a
+    store.
     """
     return scheduler(settings), replace(
         gateway_dependencies(settings, parts),
@@ -120,7 +121,7 @@ def account_places(settings: Settings) -> tuple[Place, ...]:
     return *own, *((a.channel, a.name) for a in accounts(settings) if a.channel not in OWN)
 
 
-def job_setup(settings: Settings, store: WorkStore, clock: Clock) -> JobSetup:
+def job_setup(settings: Settings, store: WorkStore | None, clock: Clock) -> JobSetup:
     """Return what a gateway needs to run jobs. Raises ``SettingError``."""
     return JobSetup(
         rules=job_rules(settings),
@@ -140,20 +141,21 @@ def agent_limits(settings: Settings) -> dict[AgentName, int]:
 
 
 def build_sources(
-    settings: Settings, store: WorkStore, clock: Clock, env: Mapping[str, str]
+    settings: Settings, store: WorkStore | None, clock: Clock, env: Mapping[str, str]
 ) -> dict[str, WorkSource]:
-    """Create all sources, by name. Raises ``SettingError`` for a missing token."""
-    return {
-        name: _github(settings, name, section, clock, env)
-        if section.kind == "github"
-        else TableSource(
-            store,
-            clock,
-            section.queue or name,
-            forgotten_after=timedelta(seconds=section.forgotten_after_s),
-        )
-        for name, section in settings.sources.items()
-    }
+    """Create all sources, by name; without a store those that are not in it.
+
+    Raises ``SettingError`` for a missing token.
+    """
+    found: dict[str, WorkSource] = {}
+    for name, section in settings.sources.items():
+        if section.kind == "github":
+            found[name] = _github(settings, name, section, clock, env)
+        elif store is not None:
+            forgotten_after = timedelta(seconds=section.forgotten_after_s)
+            queue = section.queue or name
+            found[name] = TableSource(store, clock, queue, forgotten_after=forgotten_after)
+    return found
 
 
 def _github(

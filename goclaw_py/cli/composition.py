@@ -106,7 +106,6 @@ async def check_parts(settings: Settings) -> None:
     """
     from goclaw_py.app.gateway_config import gateway_config  # noqa: PLC0415
     from goclaw_py.app.parts import build_parts  # noqa: PLC0415
-    from goclaw_py.store.memory import MemoryStore  # noqa: PLC0415
     from goclaw_py.store.postgres.address import Address, check_address  # noqa: PLC0415
 
     web_token(settings, os.environ)
@@ -116,7 +115,7 @@ async def check_parts(settings: Settings) -> None:
     parts = build_parts(settings)
     try:
         parts.hooks  # noqa: B018
-        gateway_config(settings, parts, MemoryStore(), SystemClock())
+        gateway_config(settings, parts, None, SystemClock())
     finally:
         for channel in parts.channels.values():
             await channel.close()

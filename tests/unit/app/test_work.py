@@ -48,4 +48,11 @@ async def test_a_token_that_is_not_there_stops_the_start(tmp_path: Path) -> None
     (tmp_path / "goclaw.toml").write_text(TEXT)
     settings = load(env={"GOCLAW_HOME": str(tmp_path)})
     with pytest.raises(SettingError, match=r"sources\.bugs\.token_env = 'SHOP_TOKEN'"):
-        build_sources(settings, MemoryStore(), LoopClock(), {})
+        build_sources(settings, None, LoopClock(), {})
+
+
+async def test_settings_are_checked_without_a_store(tmp_path: Path) -> None:
+    """As ``goclaw config check`` does, before there is a database."""
+    (tmp_path / "goclaw.toml").write_text(TEXT)
+    settings = load(env={"GOCLAW_HOME": str(tmp_path)})
+    assert list(build_sources(settings, None, LoopClock(), {"SHOP_TOKEN": "secret"})) == ["bugs"]
