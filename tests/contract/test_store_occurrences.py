@@ -722,15 +722,16 @@ async def test_what_is_due_soon_can_be_counted_and_claimed_before_its_time(world
 
 async def test_what_people_change_before_its_time_is_withdrawn(world: JobWorld) -> None:
     """SPEC CRON-11: a pause, a deletion and another time win; a new name changes nothing."""
-    slugs = ("deleted", "kept", "moved", "paused", "renamed")
+    slugs = ("deleted", "forgotten", "kept", "moved", "paused", "renamed")
     await added(world.a, *(a_job(slug, due_at=T0 + HOUR) for slug in slugs))
     claimed = await world.a.claim_due(A, now=T0, ids=fresh(9), until=T0 + HOUR)
     ids = {one.job.spec.slug: one.id for one in claimed}
     jobs = {slug: await kept(world.a, a_job(slug)) for slug in slugs}
     await world.a.delete_job(jobs["deleted"].id, forget=False)
+    await world.a.delete_job(jobs["forgotten"].id, forget=True)
     await world.a.change_job(replace(jobs["moved"], next_run_at=T0 + 2 * HOUR))
     await world.a.change_job(replace(jobs["paused"], state=JobState.PAUSED, next_run_at=None))
     await world.a.change_job(renamed(jobs["renamed"], "another"))
     gone = await world.a.withdrawn(ids.values())
-    assert gone == {ids["deleted"], ids["moved"], ids["paused"]}
+    assert gone == {ids["deleted"], ids["forgotten"], ids["moved"], ids["paused"]}
     assert await world.a.withdrawn([]) == set()

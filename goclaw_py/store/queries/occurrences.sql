@@ -50,10 +50,11 @@ where id = $1 and revision = $2 and next_run_at = $3 and state = 'active' and ru
 returning id;
 
 -- name: withdrawn
--- Those of claimed occurrences whose job is gone, is not active, or has another time.
-select l.id
+-- Those of claimed occurrences whose job is gone, perhaps with its log, is not active, or has another
+-- time.
+select claimed.id
 from unnest($1::text[]) as claimed (id)
-cross join lateral (select id, job, scheduled_at from job_runs where id = claimed.id offset 0) as l
+left join lateral (select job, scheduled_at from job_runs where id = claimed.id offset 0) as l on true
 where not coalesce(
     (select state = 'active' and next_run_at = l.scheduled_at from cron_jobs where id = l.job),
     false
