@@ -6,7 +6,8 @@ Calls come single and at once, with crashes. Every answer and all that is left a
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
@@ -104,13 +105,22 @@ class Player:
         return [item for item in items if self.chance.random() < self.likely]
 
 
-async def both_do_the_same(kind: type[Player], database: Database, seed: int) -> None:
-    async with world_on(database) as real, world_on(InMemory()) as memory:
+def in_memory() -> AbstractAsyncContextManager[World]:
+    return world_on(InMemory())
+
+
+async def both_do_the_same(
+    kind: type[Player],
+    database: Database,
+    seed: int,
+    other: Callable[[], AbstractAsyncContextManager[World]] = in_memory,
+) -> None:
+    async with world_on(database) as real, other() as memory:
         mine, theirs = (kind(world, random.Random(seed)) for world in (real, memory))
         for player in (mine, theirs):
             await player.play()
-        for step, (one, other) in enumerate(zip(mine.told, theirs.told, strict=True)):
-            assert one == other, f"step {step} of {mine.told[: step + 1]}"
+        for step, (one, two) in enumerate(zip(mine.told, theirs.told, strict=True)):
+            assert one == two, f"step {step} of {mine.told[: step + 1]}"
         kept = await theirs.left()
         for what, found in (await mine.left()).items():
             assert found == kept[what], f"{what} after {mine.told}"

@@ -1,11 +1,13 @@
-"""The store in memory does with jobs what PostgreSQL does."""
+"""The stores in memory do with jobs what PostgreSQL does."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from typing import cast
 
 import pytest
 
@@ -28,7 +30,7 @@ from goclaw_py.schedule.jobs.models import Job, JobState
 from tests.property.players import Player, both_do_the_same
 from tests.support.postgres import Database
 from tests.support.store_jobs import a_spec, run_end, run_for
-from tests.support.stores import A, B, at, key_of, new_run, say
+from tests.support.stores import A, B, World, at, job_world, key_of, new_run, say
 
 pytestmark = pytest.mark.real_time
 
@@ -290,6 +292,75 @@ class Jobs(Player):
         return self.chance.choice(found) if found else None
 
 
+@dataclass(slots=True)
+class LibraryJobs(Jobs):
+    """What ``JobScheduler`` does: without runs, sessions and messages."""
+
+    moves = (
+        "add add add change delete claim claim claim claim_early claim_manual end end give_back "
+        "withdraw forget replan crash leave zone look"
+    )
+
+    async def claim(self) -> object:
+        return await self._claimed(self.second)
+
+    async def claim_early(self) -> object:
+        return await self._claimed(self.second + 5)
+
+    async def _claimed(self, until: int) -> object:
+        limit, messages_only = self.chance.randint(0, 3), self.chance.random() < 0.1
+        ids = [OccurrenceId(f"occurrence {self.number():04}") for _ in range(limit)]
+        claimed = await self.store.claim_due(
+            A,
+            now=self.now,
+            ids=ids,
+            until=at(until),
+            messages_only=messages_only,
+            without_runs=True,
+        )
+        self.claims.extend(claimed)
+        crowd = await self.store.crowd(until=at(until), most=2)
+        return claimed, crowd, await self.store.next_job_due()
+
+    async def end(self) -> None:
+        """Also what has ended before."""
+        for claimed in self.some(self.claims[-5:]):
+            await self.store.end_occurrence(self.an_end(claimed), node=A)
+
+    async def withdraw(self) -> object:
+        return await self.store.withdrawn([claimed.id for claimed in self.claims[-9:]])
+
+    async def forget(self) -> None:
+        """What the node does not know that it has."""
+        known = [claimed.id for claimed in self.some(self.claims[-5:])]
+        await self.store.release_unclaimed(known, node=A)
+
+    async def replan(self) -> object:
+        now = at(self.second - self.chance.randint(0, 9))
+        ahead = await self.store.jobs_ahead(now=now)
+        done = [await self.store.replan_job(job, self.now) for job in self.some(ahead)]
+        return ahead, done
+
+    async def left(self) -> dict[str, object]:
+        """All that is stored."""
+        store = self.world.a
+        page = await store.jobs(JobQuery(limit=1000))
+        stats = await store.job_stats(None, since=at(self.second // 3))
+        return {
+            "jobs": page,
+            "counts": await store.job_counts(JobQuery()),
+            "log": await store.log_of(limit=1000),
+            "logs": [await store.log_of(job.id) for job in page.jobs],
+            "stats": replace(stats, mean_s=stats.mean_s and round(stats.mean_s, 6)),
+        }
+
+
+@asynccontextmanager
+async def of_the_library() -> AsyncIterator[World]:
+    """Whoever plays on it must want no more of it than it has."""
+    yield cast("World", await job_world())
+
+
 async def _quiet(call: Awaitable[object]) -> object:
     try:
         return await call
@@ -304,3 +375,11 @@ async def _all(calls: Sequence[Awaitable[object]]) -> object:
 @pytest.mark.parametrize("seed", range(40))
 async def test_both_stores_do_the_same_with_jobs(postgres_database: Database, seed: int) -> None:
     await both_do_the_same(Jobs, postgres_database, seed)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_the_store_of_the_library_does_the_same_with_jobs(
+    postgres_database: Database, seed: int
+) -> None:
+    """SPEC CRON-21."""
+    await both_do_the_same(LibraryJobs, postgres_database, seed, of_the_library)
