@@ -1,5 +1,6 @@
 """The database behind ``records``: PostgreSQL, and memory for tests and simulation.
 
 Start at ``postgres.store``. SQL is in ``queries/*.sql``; rules that the stores share are in
-``*rules`` and ``schedule.jobs.job_rules``; ``embedded`` runs a server of our own, ``migrate`` brings its schema up to date.
+``*rules`` and ``schedule.jobs.job_rules``; ``embedded`` runs a server of our own, ``migrate``
+brings its schema up to date.
 """

@@ -62,6 +62,21 @@ _SLUG_CHARS: Final = 64
 _NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
+def edited(known: Job, job: Job) -> Job:
+    """Return the stored job with what an edit may change."""
+    return replace(
+        known,
+        maker=job.maker,
+        spec=job.spec,
+        updated_at=job.updated_at,
+        state=job.state,
+        failures=job.failures,
+        next_run_at=job.next_run_at,
+        chained=job.chained,
+        revision=known.revision + 1,
+    )
+
+
 def comes_to_count(before: JobState, after: JobState) -> bool:
     """Return whether this change makes a job count for its owner's number of jobs."""
     return after in COUNTED and before not in COUNTED

@@ -121,16 +121,7 @@ class MemoryStore:
             raise SlugTaken(job.spec.slug)
         if job_rules.comes_to_count(known.state, job.state):
             self._check_number(known.owner, most)
-        changed = replace(
-            known,
-            maker=job.maker,
-            spec=job.spec,
-            updated_at=job.updated_at,
-            state=job.state,
-            failures=job.failures,
-            next_run_at=job.next_run_at,
-            revision=known.revision + 1,
-        )
+        changed = job_rules.edited(known, job)
         self._plan(changed)
         return True
 

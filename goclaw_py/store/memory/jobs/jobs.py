@@ -90,17 +90,7 @@ class MemoryJobs(MemoryPart):
             raise SlugTaken(job.spec.slug)
         if most is not None and job_rules.comes_to_count(known.state, job.state):
             self._check_number(known.owner, most)
-        changed = replace(
-            known,
-            maker=job.maker,
-            spec=job.spec,
-            updated_at=job.updated_at,
-            state=job.state,
-            failures=job.failures,
-            next_run_at=job.next_run_at,
-            chained=job.chained,
-            revision=known.revision + 1,
-        )
+        changed = job_rules.edited(known, job)
         self._db.cron.put(changed)
         await end_left(self._db, job.id)
         self._db.notify(Notice.CRON)
