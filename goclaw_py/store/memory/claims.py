@@ -10,6 +10,7 @@ from goclaw_py.core.errors import Fenced
 from goclaw_py.core.ids import HeartbeatRunId, JobId, NodeId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import Notice
+from goclaw_py.schedule.heartbeat import grid
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunEnd, HeartbeatRunStatus
 from goclaw_py.schedule.jobs.execution_models import (
     LoggedOccurrence,
@@ -86,7 +87,7 @@ def end_heartbeat_run(database: MemoryDatabase, ended: HeartbeatRunEnd) -> bool:
         ),
     )
     heartbeat = database.heartbeat_runs.heartbeats[row.agent]
-    next_at = heartbeat_rules.due_from(heartbeat, wakes=False)
+    next_at = grid.due_from(heartbeat, wakes=False)
     if heartbeat.wake_at is not None or (next_at is not None and next_at <= ended.finished_at):
         database.notify(Notice.CRON)
     return True

@@ -63,7 +63,7 @@ class GatewayMemoryStore(
     MemoryAudit,
     MemoryUpkeep,
 ):
-    """Implements ``goclaw_py.records.Store`` for tests in virtual time and for simulations.
+    """Implements ``goclaw_py.records.Store`` for tests in virtual time.
 
     No method waits, so each is atomic. Two objects over one ``MemoryDatabase`` are two processes on
     one database. Store a node with ``join`` first: a node that is not stored can own nothing.

@@ -14,6 +14,7 @@ from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import InboxKind, Notice, OutboxState
+from goclaw_py.schedule.heartbeat import grid
 from goclaw_py.schedule.heartbeat.models import (
     MAX_EVENTS,
     Heartbeat,
@@ -39,12 +40,12 @@ class MemoryHeartbeats(MemoryPart):
     async def plan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         plans = storable(tuple(plans))
         for plan in plans:
-            self._put_heartbeat(heartbeat_rules.planned(self._heartbeat(plan.agent), plan, now))
+            self._put_heartbeat(grid.planned(self._heartbeat(plan.agent), plan, now))
 
     async def replan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
         by_agent = {plan.agent: plan for plan in storable(tuple(plans))}
         for known in self._of_agents(by_agent):
-            self._put_heartbeat(heartbeat_rules.replanned(known, by_agent[known.agent], now))
+            self._put_heartbeat(grid.replanned(known, by_agent[known.agent], now))
             items = self._db.heartbeat_runs.items[known.agent]
             items.update({key: min(done_at, now) for key, done_at in items.items()})
 
@@ -54,9 +55,7 @@ class MemoryHeartbeats(MemoryPart):
         return [known[agent] for agent in sorted(wanted)]
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
-        return self._change_heartbeat(
-            agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
-        )
+        return self._change_heartbeat(agent, lambda known: grid.switched(known, on=on, now=now))
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
         return self._change_heartbeat(agent, lambda known: replace(known, muted_until=until))
@@ -64,7 +63,7 @@ class MemoryHeartbeats(MemoryPart):
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        return self._change_heartbeat(agent, lambda known: heartbeat_rules.woken(known, kind, now))
+        return self._change_heartbeat(agent, lambda known: grid.woken(known, kind, now))
 
     def _change_heartbeat(self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]) -> bool:
         known = self._db.heartbeat_runs.heartbeats.get(storable(agent))
@@ -79,7 +78,7 @@ class MemoryHeartbeats(MemoryPart):
         """Store a heartbeat, and send a notice if its next run has moved."""
         before = self._heartbeat(heartbeat.agent)
         self._db.heartbeat_runs.heartbeats[heartbeat.agent] = heartbeat
-        if heartbeat_rules.is_moved(before, heartbeat):
+        if grid.is_moved(before, heartbeat):
             self._db.notify(Notice.CRON)
 
     # ------------------------------------------------------------------ when they are due
@@ -87,7 +86,7 @@ class MemoryHeartbeats(MemoryPart):
     async def next_heartbeat_due(
         self, agents: Collection[AgentName], *, wakes: bool = True
     ) -> datetime | None:
-        times = (heartbeat_rules.due_from(one, wakes=wakes) for one in self._of_agents(agents))
+        times = (grid.due_from(one, wakes=wakes) for one in self._of_agents(agents))
         return min((time for time in times if time is not None), default=None)
 
     async def claim_heartbeats(
@@ -102,7 +101,7 @@ class MemoryHeartbeats(MemoryPart):
         self._db.check_alive(node)
         free = [one for one in self._of_agents(agents) if one.node is None]
         left = [one for one in free if one.heartbeat_run is not None]
-        dues = [(one, heartbeat_rules.due(one, now)) for one in free if one.heartbeat_run is None]
+        dues = [(one, grid.due(one, now)) for one in free if one.heartbeat_run is None]
         whys = {one.agent: why for one, why in dues if why is not None}
         line = sorted(whys, key=lambda agent: (whys[agent].at, agent))
         woken = [agent for agent in line if whys[agent].is_wake]

@@ -13,6 +13,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import NewRun
+from goclaw_py.schedule.heartbeat import grid
 from goclaw_py.schedule.heartbeat.models import (
     Heartbeat,
     HeartbeatClaim,
@@ -111,10 +112,10 @@ class HeartbeatTables:
         node: NodeId,
         now: datetime,
         fresh: HeartbeatRunId,
-        why: heartbeat_rules.DueCause,
+        why: grid.DueCause,
     ) -> HeartbeatClaim:
         """Claim a new heartbeat run of a heartbeat without an unfinished one."""
-        heartbeat = heartbeat_rules.claimed(self.heartbeats[agent], why, now)
+        heartbeat = grid.claimed(self.heartbeats[agent], why, now)
         self.rows[fresh] = HeartbeatRun(
             fresh, agent, why.kind, why.at, now, HeartbeatRunStatus.RUNNING, node=node
         )
@@ -124,7 +125,7 @@ class HeartbeatTables:
 
     def resume(self, agent: AgentName, node: NodeId, now: datetime) -> HeartbeatClaim:
         """Claim the released run of a heartbeat."""
-        heartbeat = heartbeat_rules.answered(replace(self.heartbeats[agent], node=node), now)
+        heartbeat = grid.answered(replace(self.heartbeats[agent], node=node), now)
         assert heartbeat.heartbeat_run is not None
         self.heartbeats[agent] = heartbeat
         self.rows[heartbeat.heartbeat_run] = replace(
@@ -184,7 +185,7 @@ class HeartbeatTables:
             failures = failures + 1 if end.failed else 0
         heartbeat = replace(heartbeat, heartbeat_run=None, node=None, failures=failures)
         if end.noted_at is not None:
-            heartbeat = heartbeat_rules.answered(heartbeat, end.noted_at)
+            heartbeat = grid.answered(heartbeat, end.noted_at)
         self.heartbeats[row.agent] = heartbeat
         self._prune(row.agent, end.finished_at)
 
@@ -239,6 +240,6 @@ def _take_out(lists: dict[Key, list[Item]], key: Key, item: Item) -> None:
             del lists[key]
 
 
-def manual(now: datetime) -> heartbeat_rules.DueCause:
+def manual(now: datetime) -> grid.DueCause:
     """Return the cause of a requested heartbeat run."""
-    return heartbeat_rules.DueCause(HeartbeatRunKind.MANUAL, now, is_wake=False)
+    return grid.DueCause(HeartbeatRunKind.MANUAL, now, is_wake=False)

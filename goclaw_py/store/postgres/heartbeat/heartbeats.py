@@ -13,6 +13,7 @@ from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import Notice, OutboxState
+from goclaw_py.schedule.heartbeat import grid
 from goclaw_py.schedule.heartbeat.models import (
     MAX_EVENTS,
     WAKES_APART,
@@ -60,7 +61,7 @@ class PostgresHeartbeats(PostgresPart):
             await change(
                 connection,
                 list(wanted),
-                lambda known: heartbeat_rules.planned(known, wanted[known.agent], now),
+                lambda known: grid.planned(known, wanted[known.agent], now),
             )
 
     async def replan_heartbeats(self, plans: Sequence[HeartbeatConfig], *, now: datetime) -> None:
@@ -69,7 +70,7 @@ class PostgresHeartbeats(PostgresPart):
             await change(
                 connection,
                 list(by_agent),
-                lambda known: heartbeat_rules.replanned(known, by_agent[known.agent], now),
+                lambda known: grid.replanned(known, by_agent[known.agent], now),
             )
             await connection.fetch(_SQL["replan_items"], list(by_agent), now)
 
@@ -79,7 +80,7 @@ class PostgresHeartbeats(PostgresPart):
 
     async def switch_heartbeat(self, agent: AgentName, *, on: bool | None, now: datetime) -> bool:
         return await self._change_heartbeat(
-            agent, lambda known: heartbeat_rules.switched(known, on=on, now=now)
+            agent, lambda known: grid.switched(known, on=on, now=now)
         )
 
     async def mute_heartbeat(self, agent: AgentName, until: datetime | None) -> bool:
@@ -88,9 +89,7 @@ class PostgresHeartbeats(PostgresPart):
     async def wake_heartbeat(
         self, agent: AgentName, kind: HeartbeatRunKind, *, now: datetime
     ) -> bool:
-        return await self._change_heartbeat(
-            agent, lambda known: heartbeat_rules.woken(known, kind, now)
-        )
+        return await self._change_heartbeat(agent, lambda known: grid.woken(known, kind, now))
 
     async def _change_heartbeat(
         self, agent: AgentName, how: Callable[[Heartbeat], Heartbeat]
@@ -201,7 +200,7 @@ class PostgresHeartbeats(PostgresPart):
     ) -> HeartbeatEvent:
 
         def woken(known: Heartbeat) -> Heartbeat:
-            return heartbeat_rules.woken(known, HeartbeatRunKind.EVENT, now) if wake else known
+            return grid.woken(known, HeartbeatRunKind.EVENT, now) if wake else known
 
         async with self._pool.transaction() as connection:
             if not await change(connection, [agent], woken):
@@ -283,7 +282,7 @@ async def change(
     changed = [new for old, new in zip(before, after, strict=True) if new != old]
     if changed:
         await connection.fetch(_SQL["put"], *rows.columns(changed))
-    if any(heartbeat_rules.is_moved(old, new) for old, new in zip(before, after, strict=True)):
+    if any(grid.is_moved(old, new) for old, new in zip(before, after, strict=True)):
         await notify(connection, [Notice.CRON])
     return after
 
