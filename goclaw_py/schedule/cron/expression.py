@@ -58,6 +58,8 @@ class CronExpression:
         default_factory=dict, compare=False, repr=False
     )
     """The last result for each zone: an instant, and the first firing after it."""
+    _gaps: list[timedelta] = field(default_factory=list, compare=False, repr=False)
+    """The result of ``least_gap``, once it was computed: it takes as long as several firings."""
 
     def fires(self) -> bool:
         """Return whether any calendar has such a day (R11)."""
@@ -97,6 +99,11 @@ class CronExpression:
         Examines all times of a day, and its first days from 2000 on. A longer time counts as a
         year.
         """
+        if not self._gaps:
+            self._gaps.append(self._least_gap())
+        return self._gaps[0]
+
+    def _least_gap(self) -> timedelta:
         second, minute, hour = (
             sorted(each.numbers)
             for each in (self.fields.second, self.fields.minute, self.fields.hour)
@@ -168,7 +175,7 @@ class CronExpression:
         return min(filter(None, (_next(steps, label) for steps in self._steps)), default=None)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def parse(expression: str, fields: tuple[int, ...] = (5, 6)) -> CronExpression:
     """Parse an expression with an allowed number of fields; ``@daily`` etc. are always allowed.
 
