@@ -23,6 +23,7 @@ from goclaw_py.gateway.container import GatewayDependencies
 from goclaw_py.operations.jobs import WorkSource
 from goclaw_py.records import Place, WorkStore
 from goclaw_py.runs.budget_tracker import Limits
+from goclaw_py.schedule.forecast_models import ForecastRules
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.module import JobSetup
@@ -194,4 +195,17 @@ def heartbeat_setup(settings: Settings) -> HeartbeatSetup:
         plans={plan.agent: plan for plan in plans(settings)},
         workspaces={name: settings.workspace(name) for name in names},
         run_timeout_s=settings.runs.timeout_s,
+    )
+
+
+def forecast_rules(settings: Settings) -> ForecastRules:
+    """Return what a forecast of jobs and heartbeats needs of the settings."""
+    heartbeats = heartbeat_setup(settings)
+    return ForecastRules(
+        base=job_rules(settings).base,
+        lanes=settings.lane_sizes,
+        limits=agent_limits(settings),
+        policies=heartbeats.policies,
+        plans=heartbeats.plans,
+        heartbeat_timeout_s=heartbeats.run_timeout_s,
     )

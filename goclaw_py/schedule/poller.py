@@ -17,6 +17,7 @@ from goclaw_py.schedule.engine import ClaimT, ExecutionEngine
 log = logging.getLogger(__name__)
 
 LOOK_S: Final = 1.0
+"""The polling interval in seconds; notices are only hints (SPEC DB-3)."""
 _UNSURE_S = 60.0
 _WENT_BACK: Final = timedelta(seconds=1)
 _OTHERS_S = 0.05
@@ -44,8 +45,6 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
         self._unsure_until = 0.0
         self._looked_at: datetime | None = None
         """The time of the last look; None: due times are to be checked before the next one."""
-        self.look_s = LOOK_S
-        """The polling interval in seconds; notices are only hints (SPEC DB-3)."""
 
     async def run(self) -> None:
         """Claim what is due, until cancelled."""
@@ -61,14 +60,14 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
                 if self._is_unsure:
                     # Nothing was released yet: the time starts when the database is available.
                     self._answer_was_lost()
-                sleep_s = self.look_s
+                sleep_s = LOOK_S
             except Fenced:
                 # Declared dead; the next look is that of another node.
-                sleep_s = self.look_s
+                sleep_s = LOOK_S
             await self._wake.wait(sleep_s)
 
     async def look(self) -> float:
-        """Claim what is due now; return the seconds until the next look, at most ``look_s``.
+        """Claim what is due now; return the seconds until the next look, at most ``LOOK_S``.
 
         Raises ``StoreUnavailable`` and ``Fenced``.
         """
@@ -82,13 +81,13 @@ class WorkPoller(ABC, Generic[ClaimT, _E]):
         while True:
             due_at = await self.next_due()
             if due_at is None:
-                return self.look_s
+                return LOOK_S
             if (ahead_s := (due_at - self._clock.now()).total_seconds()) > 0:
-                return min(ahead_s, self.look_s)
+                return min(ahead_s, LOOK_S)
             claimed = await self.claim_due()
             if not claimed:
                 # Others are claiming these right now, or it is not ours.
-                return _OTHERS_S if self.has_room() else self.look_s
+                return _OTHERS_S if self.has_room() else LOOK_S
             self._executions.take(claimed)
 
     @abstractmethod

@@ -58,9 +58,9 @@ PURE = {
     "observability": "readiness",
     "runs": "events.buffer events.live speakers step_views thoughts usage_report",
     "schedule": (
-        "cron.describe cron.expression cron.parser heartbeat.active_hours "
+        "cron.describe cron.expression cron.parser forecast forecast_models heartbeat.active_hours "
         "heartbeat.chat_texts heartbeat.checklist.checklist heartbeat.checklist.intervals "
-        "heartbeat.checklist.lines heartbeat.checklist.parser heartbeat.decisions "
+        "heartbeat.checklist.lines heartbeat.checklist.parser heartbeat.decisions heartbeat.grid "
         "heartbeat.models heartbeat.mute heartbeat.status_texts heartbeat.target "
         "heartbeat.texts heartbeat.views jitter jobs.decisions jobs.execution_models "
         "jobs.job_json jobs.job_rules jobs.models jobs.policy jobs.reminders jobs.schedule "

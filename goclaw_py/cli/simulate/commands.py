@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goclaw_py.app.progress import ProgressStep
 from goclaw_py.cli.context import AsJson, cli, with_wide
 from goclaw_py.cli.output import Column, clock, duration, one_line, show_json, show_table
 from goclaw_py.cli.progress import progress
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
-    from goclaw_py.app.simulation.simulation import Forecast, ForecastJob
+    from goclaw_py.schedule.forecast_models import (
+        Forecast,
+        ForecastHeartbeats,
+        ForecastJob,
+        Totals,
+    )
 
 _JOBS = (
     *("JOB", Column("STATE", drop=4, state=True), "RUNS", Column("COALESCED", drop=2)),
@@ -27,6 +32,8 @@ _JOBS = (
 _HEARTBEATS = ("AGENT", "HEARTBEAT RUNS", "MODEL CALLS", Column("SKIPPED", least=16), "USD")
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDEST = 60
+_FEW_DAYS = 3
+"""Up to this many days, progress is shown in hours."""
 
 
 def _finite(value: float | None) -> float | None:
@@ -69,15 +76,20 @@ def simulate(
     Simulates them on a virtual clock and shows how often and how late they run. Nothing is sent
     or stored. Duration and cost of a run are the averages of the last 30 days.
     """
-    from goclaw_py.app.simulation.simulation import simulate as forecast  # noqa: PLC0415
+    from goclaw_py.app.gateway_config import forecast_rules  # noqa: PLC0415
     from goclaw_py.cli.simulate.known import Guess, known  # noqa: PLC0415
+    from goclaw_py.schedule.forecast import forecast  # noqa: PLC0415
 
     guess = Guess(seconds, None if usd is None else Decimal(str(usd)))
     settings = cli(ctx).settings()
-    at_first = cli(ctx).ask(lambda control: known(control, tuple(settings.agents), guess))
+    at_first = cli(ctx).ask(lambda control: known(control, settings, guess))
+    since, rules = at_first.now.replace(microsecond=0), forecast_rules(settings)
     with progress("simulating") as tell:
-        since = at_first.now.replace(microsecond=0)
-        found = forecast(settings, at_first.given, since=since, days=days, tell=tell)
+
+        def told(hours: int) -> None:
+            tell(_step(hours, days))
+
+        found = forecast(rules, at_first.given, since=since, days=days, tell=told)
     if html is not None:
         from goclaw_py.cli.simulate.page import page  # noqa: PLC0415
 
@@ -88,6 +100,12 @@ def simulate(
     _show(found)
     if html is not None:
         typer.echo(f"wrote {html}", err=True)
+
+
+def _step(hours: int, days: int) -> ProgressStep:
+    if days <= _FEW_DAYS:
+        return ProgressStep("simulating", hours, 24 * days, "hours")
+    return ProgressStep("simulating", hours // 24, days, "days")
 
 
 def _show(found: Forecast) -> None:

@@ -1,26 +1,27 @@
-"""The input of a simulation: current jobs and heartbeats, with averages of their past runs."""
+"""The input of a forecast: current jobs and heartbeats, with averages of their past runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from goclaw_py.app.progress import ProgressStep
-from goclaw_py.app.simulation.heartbeats import KnownHeartbeat
-from goclaw_py.app.simulation.simulation import Assumed, SimulationInput
 from goclaw_py.cli.progress import say, tell
 from goclaw_py.core.errors import UnknownAgent, UnknownJob
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.jobs import JobService, Requester
 from goclaw_py.records import JobQuery
+from goclaw_py.schedule.forecast_models import Assumed, ForecastInput, KnownHeartbeat
+from goclaw_py.schedule.heartbeat.checklist_files import ChecklistFiles, ChecklistProblem
 from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRun
 from goclaw_py.schedule.jobs.models import Job
 
 if TYPE_CHECKING:
+    from goclaw_py.config.models import Settings
     from goclaw_py.operations.control import Control
     from goclaw_py.operations.heartbeat import HeartbeatService
 
@@ -39,14 +40,17 @@ class Guess:
 
 @dataclass(frozen=True, slots=True)
 class SimulationState:
-    """The input of the simulation, as of ``now``."""
+    """The input of the forecast, as of ``now``."""
 
-    given: SimulationInput
+    given: ForecastInput
     now: datetime
 
 
-async def known(control: Control, agents: Sequence[str], guess: Guess) -> SimulationState:
-    """Read the jobs, the heartbeats of these agents, and averages of their past runs."""
+async def known(control: Control, settings: Settings, guess: Guess) -> SimulationState:
+    """Read the jobs, the heartbeats of the settings, and averages of their past runs.
+
+    Checklists are those of this machine.
+    """
     service, by = control.jobs, Requester(owner=None)
     page = await service.search(JobQuery(limit=_MOST_JOBS), by)
     assumed: dict[JobId, Assumed] = {}
@@ -58,8 +62,15 @@ async def known(control: Control, agents: Sequence[str], guess: Guess) -> Simula
     if page.jobs and not service.enabled:
         say("jobs are turned off (scheduler.enabled = false); simulating as if enabled")
     now = service.now()
-    hearts = [await _heartbeat(control.heartbeats, AgentName(a), guess, now) for a in agents]
-    return SimulationState(SimulationInput(page.jobs, assumed, hearts), now)
+    agents = list(map(AgentName, settings.agents))
+    files = ChecklistFiles({agent: settings.workspace(agent) for agent in agents})
+    hearts = []
+    for agent in agents:
+        found = await files.read(agent)
+        checklist = found.skip if isinstance(found, ChecklistProblem) else found
+        heart = await _heartbeat(control.heartbeats, agent, guess, now)
+        hearts.append(replace(heart, checklist=checklist))
+    return SimulationState(ForecastInput(page.jobs, assumed, hearts), now)
 
 
 async def _taken(service: JobService, job: Job, guess: Guess) -> Assumed:
@@ -92,7 +103,9 @@ async def _heartbeat(
         [heartbeat_run for heartbeat_run in log if heartbeat_run.claimed_at >= now - _PAST], guess
     )
     texts = tuple(event.text for event in events)
-    return KnownHeartbeat(view.heartbeat, texts, view.today, seconds, usage)
+    return KnownHeartbeat(
+        view.heartbeat, events=texts, today=view.today, seconds=seconds, usage=usage
+    )
 
 
 def _heartbeat_run_taken(log: Sequence[HeartbeatRun], guess: Guess) -> tuple[float, Usage]:

@@ -14,9 +14,9 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from goclaw_py.app.simulation.simulation import Forecast
 from goclaw_py.cli.output import one_line
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
+from goclaw_py.schedule.forecast_models import Forecast
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunStatus
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 from goclaw_py.cli.output import duration
 
 if TYPE_CHECKING:
-    from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, Totals
-    from goclaw_py.app.simulation.simulation import Forecast, ForecastJob
+    from goclaw_py.schedule.forecast_models import (
+        Forecast,
+        ForecastHeartbeats,
+        ForecastJob,
+        Totals,
+    )
 
 
 def row(one: ForecastJob) -> tuple[str, ...]:

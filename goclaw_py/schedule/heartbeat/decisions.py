@@ -25,6 +25,9 @@ from goclaw_py.schedule.heartbeat.models import HeartbeatEvent, PreconditionQuer
 BUSY_RETRY: Final = timedelta(seconds=30)
 """How long a heartbeat run of a busy agent is deferred (SPEC HB-4)."""
 
+FRESH: Final = timedelta(seconds=1)
+"""A run starts without another decision this long after one, because its lane may be full."""
+
 HEARTBEATS_OF_A_DAY: Final = Budget(tokens=200_000, usd=Decimal(1))
 """The budget of an agent's heartbeat runs of one day (SPEC HB-12)."""
 

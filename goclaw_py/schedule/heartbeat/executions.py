@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -27,6 +26,7 @@ from goclaw_py.schedule.engine import ExecutionEngine, Messages
 from goclaw_py.schedule.heartbeat.alerts import Alerts
 from goclaw_py.schedule.heartbeat.decisions import (
     BUSY_RETRY,
+    FRESH,
     AskAgent,
     Deferred,
     HeartbeatPolicy,
@@ -48,9 +48,6 @@ from goclaw_py.schedule.heartbeat.texts import IS_BUSY
 from goclaw_py.schedule.models import Attempt, Next
 
 log = logging.getLogger(__name__)
-
-_FRESH: Final = timedelta(seconds=1)
-"""A run starts without another decision this long after one, because its lane may be full."""
 
 RETRIES: Final = 2
 """The number of retries after a failed run (SPEC HB-10)."""
@@ -179,7 +176,7 @@ class HeartbeatExecutions(
 
         A recent decision is not repeated.
         """
-        if held.looked_at is not None and abs(self._clock.now() - held.looked_at) <= _FRESH:
+        if held.looked_at is not None and abs(self._clock.now() - held.looked_at) <= FRESH:
             return True
         heartbeat = await self._as_it_stands(held.claimed.heartbeat)
         return isinstance(await self._look(held, heartbeat), AskAgent)

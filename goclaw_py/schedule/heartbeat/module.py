@@ -35,6 +35,7 @@ from goclaw_py.schedule.heartbeat.poller import HeartbeatPoller
 from goclaw_py.schedule.heartbeat.preconditions import Checks
 from goclaw_py.schedule.heartbeat.service import GatewayHeartbeatService
 from goclaw_py.schedule.jobs.module import JobDependencies
+from goclaw_py.schedule.poller import LOOK_S
 from goclaw_py.schedule.retention import run_retention
 from goclaw_py.scheduler.dispatcher import Dispatcher
 
@@ -159,7 +160,7 @@ class HeartbeatModule:
         It ignored the agent while this run was claimed. The store sends notices about wakes, and
         about what is due already.
         """
-        until = self._clock.now() + timedelta(seconds=self.loop.look_s)
+        until = self._clock.now() + timedelta(seconds=LOOK_S)
         if over.next_at is not None and over.next_at <= until:
             self.wake.call()
 

@@ -32,6 +32,9 @@ from goclaw_py.schedule.models import Attempt, Next
 THIRD: Final = 3
 """Owners are notified at this failure in a row, for jobs without a notice of each (CRON-13)."""
 
+MISSED_APART: Final = timedelta(seconds=1)
+"""Between the starts of missed occurrences, so that a restart causes no burst (CRON-6)."""
+
 _RAN = frozenset(
     {
         OccurrenceStatus.OK,

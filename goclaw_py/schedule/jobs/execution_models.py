@@ -76,6 +76,11 @@ ENDED_BADLY: Final = frozenset(
 )
 """Results that count as failures of the job."""
 
+WAKING: Final = frozenset(
+    {OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT}
+)
+"""Results after which ``wake_heartbeat`` requests a heartbeat run (SPEC CRON-20)."""
+
 
 @dataclass(frozen=True, slots=True)
 class OccurrenceClaim:

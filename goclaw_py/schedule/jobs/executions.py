@@ -25,7 +25,14 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.records import RunEnd
 from goclaw_py.schedule.engine import ExecutionEngine, Messages
-from goclaw_py.schedule.jobs.decisions import Finish, after, begin, replanned, settled
+from goclaw_py.schedule.jobs.decisions import (
+    MISSED_APART,
+    Finish,
+    after,
+    begin,
+    replanned,
+    settled,
+)
 from goclaw_py.schedule.jobs.execution import EndReport, JobExecution, JobHandler, JobRunStore
 from goclaw_py.schedule.jobs.execution_models import (
     OUTPUT_BYTES,
@@ -40,9 +47,6 @@ from goclaw_py.schedule.jobs.policy import JobPolicy, Misfire
 from goclaw_py.schedule.models import NOTHING, Attempt, Next, Superseded, failed_by
 
 log = logging.getLogger(__name__)
-
-MISSED_APART_S = 1.0
-"""Seconds between the starts of missed occurrences, so that a restart causes no burst (CRON-6)."""
 
 _MOMENT_S = 0.1
 """Seconds until an occurrence tries again whose session became free while it was refused there."""
@@ -75,7 +79,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self._meter = meter
         self._line: dict[OccurrenceId, JobExecution] = {}
         """Occurrences whose agent is at its limit (SPEC CRON-10)."""
-        self._last_missed = -MISSED_APART_S
+        self._last_missed = -MISSED_APART.total_seconds()
         self.on_disabled: Callable[[Job], Coroutine[None, None, None]] | None = None
         """Called with a job that was disabled after failures."""
 
@@ -316,7 +320,7 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     def _turn_of_missed(self) -> float:
         """Return when the next missed occurrence may start, by the loop's clock."""
         now = asyncio.get_running_loop().time()
-        self._last_missed = max(now, self._last_missed + MISSED_APART_S)
+        self._last_missed = max(now, self._last_missed + MISSED_APART.total_seconds())
         return self._last_missed
 
     # ------------------------------------------------------------------ ending

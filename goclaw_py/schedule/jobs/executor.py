@@ -32,7 +32,7 @@ from goclaw_py.schedule.agent_runs import AgentRunDeps, ScheduledAgentRuns
 from goclaw_py.schedule.jobs import texts
 from goclaw_py.schedule.jobs.decisions import Finish
 from goclaw_py.schedule.jobs.execution import EndReport, JobExecution, JobHandler
-from goclaw_py.schedule.jobs.execution_models import JobUpdate, OccurrenceStatus, Why
+from goclaw_py.schedule.jobs.execution_models import WAKING, JobUpdate, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.schedule.jobs.models import (
     FixedMessage,
@@ -51,9 +51,6 @@ from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import RunState
 
 log = logging.getLogger(__name__)
-
-_WAKING = frozenset({OccurrenceStatus.OK, OccurrenceStatus.FAILED, OccurrenceStatus.TIMED_OUT})
-"""Results after which ``wake_heartbeat`` requests a heartbeat run (SPEC CRON-20)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,13 +254,8 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         job = held.claimed.job
         await self._notifications.remember(job, say, besides=held.session)
         await self._job_deps.work.finish(held, end, attempt)
-        await self._wake_heartbeat(held, end)
-
-    async def _wake_heartbeat(self, held: JobExecution, end: Finish) -> None:
-        """Request a heartbeat run if the job says so (SPEC CRON-20)."""
-        spec = held.claimed.job.spec
-        if spec.wake_heartbeat and end.status in _WAKING:
-            agent, now = spec.agent, self._clock.now()
+        if job.spec.wake_heartbeat and end.status in WAKING:
+            agent, now = job.spec.agent, self._clock.now()
             await retry_until_available(
                 lambda: self._store.wake_heartbeat(agent, HeartbeatRunKind.JOB, now=now)
             )

@@ -53,14 +53,12 @@ class JobSetup:
         sources: The work sources, by name.
         program: Creates the loop that runs a program instead of an agent.
         limits: The number of concurrent runs of an agent, where the settings limit it.
-        runs: Executes the jobs; a simulation replaces it.
     """
 
     rules: JobCreationRules = field(default_factory=lambda: JobCreationRules(DEFAULT_PROFILE))
     sources: Mapping[str, WorkSource] = field(default_factory=dict)
     program: Callable[[tuple[str, ...]], AgentLoop] = _no_programs
     limits: Mapping[AgentName, int] = field(default_factory=dict)
-    runs: Callable[[Store, Clock, JobTargets, JobRunDeps], JobRuns] = JobRuns
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,7 @@ class JobModule:
         work = WorkItems(setup.sources)
         of_runs = by.children, by.feed, by.budget_tracker
         deps = JobRunDeps(*of_runs, self.service, work, setup.program, setup.limits)
-        self.runs = setup.runs(store, clock, places, deps)
+        self.runs = JobRuns(store, clock, places, deps)
 
     def connect(
         self,

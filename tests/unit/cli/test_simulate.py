@@ -15,12 +15,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
-from goclaw_py.app.simulation import simulation
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.simulate import known as command
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.operations.jobs import JobDraft
+from goclaw_py.schedule import forecast
 from goclaw_py.schedule.jobs.models import FixedMessage, Prompt
 from goclaw_py.schedule.jobs.schedule import Cron, Every
 from tests.unit.cli.conftest import Shell, ThreadGateway, give, lines
@@ -116,7 +115,7 @@ def test_where_nothing_comes_it_says_so(goclaw: Shell, cron: JobControl, tmp_pat
 def test_that_it_ended_early_is_said(
     goclaw: Shell, jobs: JobControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulation, "MOST_RUNS", 3)
+    monkeypatch.setattr(forecast, "MOST_RUNS", 3)
     page = tmp_path / "page.html"
     said = "topped at the limit of the simulation, after 3 job runs"
     assert goclaw("simulate", "--html", str(page)).err.startswith(f"s{said}\n")
@@ -341,7 +340,7 @@ def test_events_that_wait_are_told_first(goclaw: Shell, hearts: HeartControl) ->
 def test_that_heartbeats_ended_early_is_said(
     goclaw: Shell, hearts: HeartControl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulated_heartbeats, "MOST_HEARTBEAT_RUNS", 20)
+    monkeypatch.setattr(forecast, "MOST_RUNS", 21)
     hearts.make(POLL)
     page = tmp_path / "page.html"
     said = "topped at the limit of the simulation, after 1 job runs and 20 heartbeat runs"

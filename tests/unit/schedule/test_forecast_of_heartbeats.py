@@ -1,4 +1,4 @@
-"""Heartbeat runs in a simulation, against numbers that were worked out by hand (SPEC OPS-6).
+"""Heartbeat runs in a forecast, against numbers that were worked out by hand (SPEC OPS-6).
 
 It is Monday, 16 March 2026, 00:00 UTC; 30 days later it is Wednesday, 15 April.
 """
@@ -18,18 +18,23 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.app.gateway_config import job_rules
-from goclaw_py.app.simulation import heartbeats as simulated_heartbeats
-from goclaw_py.app.simulation import simulation
-from goclaw_py.app.simulation.heartbeats import ForecastHeartbeats, KnownHeartbeat
-from goclaw_py.app.simulation.simulation import Assumed, Forecast, SimulationInput, simulate
+from goclaw_py.app.gateway_config import forecast_rules, job_rules
 from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, HeartbeatRunId, JobId, NodeId
 from goclaw_py.core.outcomes import HeartbeatRunKind
 from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.schedule import forecast as module
+from goclaw_py.schedule.forecast import forecast
+from goclaw_py.schedule.forecast_models import (
+    Assumed,
+    Forecast,
+    ForecastHeartbeats,
+    ForecastInput,
+    KnownHeartbeat,
+)
+from goclaw_py.schedule.heartbeat.checklist.checklist import Checklist, parse
 from goclaw_py.schedule.heartbeat.models import Heartbeat, HeartbeatRunStatus, Skip
-from goclaw_py.schedule.heartbeat.preconditions import Checks
 from goclaw_py.schedule.jitter import heartbeat_offset
 from goclaw_py.schedule.jobs.creation import made
 from goclaw_py.schedule.jobs.models import Job, Prompt
@@ -49,27 +54,32 @@ class Case:
     settings: Settings
     known: dict[AgentName, KnownHeartbeat] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
+    checklists: dict[AgentName, Checklist | Skip] = field(default_factory=dict)
 
     def write(self, text: str, agent: AgentName = MAIN_AGENT) -> None:
         """Give an agent a checklist."""
-        folder = self.settings.workspace(agent)
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "HEARTBEAT.md").write_text(text, "utf-8")
+        self.checklists[agent] = parse(text)
 
     def know(self, known: KnownHeartbeat) -> None:
         """How a heartbeat stands."""
         self.known[known.agent] = known
 
     def run(self, days: int = 30) -> Forecast:
-        """Simulate."""
+        """Forecast."""
         agents = map(AgentName, self.settings.agents)
-        known = [self.known.get(one, KnownHeartbeat(Heartbeat(one, None))) for one in agents]
+        known = [
+            replace(
+                self.known.get(one, KnownHeartbeat(Heartbeat(one, None))),
+                checklist=self.checklists.get(one, Skip.NO_FILE),
+            )
+            for one in agents
+        ]
         taken: Mapping[JobId, Assumed] = {}
-        given = SimulationInput(self.jobs, taken, known)
-        return simulate(self.settings, given, since=SINCE, days=days)
+        given = ForecastInput(self.jobs, taken, known)
+        return forecast(forecast_rules(self.settings), given, since=SINCE, days=days)
 
     def one(self, days: int = 30) -> ForecastHeartbeats:
-        """Simulate the only agent."""
+        """Forecast the only agent."""
         (found,) = self.run(days).heartbeats
         return found
 
@@ -121,8 +131,6 @@ def test_a_model_is_asked_where_there_is_something_to_do(
     assert (found.heartbeat_runs, found.model_calls) == (1440, calls)
     assert dict(found.skipped) == skipped
     assert (found.worked_s, found.usd, found.waited_s) == (calls * 20, None, 0)
-    workspace = tmp_path / "workspace"
-    assert checklist or not workspace.exists() or not any(workspace.iterdir())
 
 
 def test_heartbeat_runs_come_on_their_grid(tmp_path: Path) -> None:
@@ -232,7 +240,8 @@ def test_jobs_wake_the_heartbeat_of_their_agent(tmp_path: Path) -> None:
 
 def test_heartbeats_that_are_not_named_or_not_there_do_nothing(tmp_path: Path) -> None:
     settings = case(tmp_path, "[agents.main]\n[agents.ann]\n").settings
-    found = simulate(settings, SimulationInput([], {}, [hearts("gone")]), since=SINCE, days=1)
+    given = ForecastInput([], {}, [hearts("gone")])
+    found = forecast(forecast_rules(settings), given, since=SINCE, days=1)
     assert (found.heartbeats, found.heartbeat_runs) == ((), ())
 
 
@@ -265,24 +274,15 @@ def test_heartbeat_runs_that_take_longer_than_they_may_fail(tmp_path: Path) -> N
     assert (len(found.heartbeat_runs), one.failed, one.worked_s) == (4, 4, 4 * 300)
 
 
-def test_it_ends_after_so_many_heartbeat_runs_that_ask_a_model(
+def test_it_ends_after_so_many_heartbeat_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(simulation, "MOST_RUNS", 10)
+    monkeypatch.setattr(module, "MOST_RUNS", 14)
     played = case(tmp_path)
     played.know(hearts(muted_until=SINCE + 2 * HOUR))
     found = played.run()
     assert (found.cut, found.heartbeats[0].model_calls) == (True, 10)
     assert found.heartbeats[0].skipped == {Skip.MUTED: 4}
-
-
-def test_it_ends_after_so_many_heartbeat_runs_that_are_skipped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(simulated_heartbeats, "MOST_HEARTBEAT_RUNS", 100)
-    found = case(tmp_path, checklist=None).run()
-    assert (found.cut, len(found.heartbeat_runs)) == (True, 100)
-    assert found.until < SINCE + 50 * HOUR + 5 * MINUTE
 
 
 def test_each_of_many_agents_heartbeat_runs_as_if_it_were_alone(tmp_path: Path) -> None:
@@ -298,37 +298,17 @@ def test_each_of_many_agents_heartbeat_runs_as_if_it_were_alone(tmp_path: Path) 
     assert len(first) == len(found.heartbeats)
 
 
-def test_the_log_does_not_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A real log keeps each row that was paid for: thousands of them would be slow."""
-    monkeypatch.setattr(simulated_heartbeats, "_TIDY_EVERY", 50)
-    stores = []
-    begun = simulated_heartbeats.ObservedHeartbeats.__init__
-
-    def begin(store: simulated_heartbeats.ObservedHeartbeats) -> None:
-        begun(store)
-        stores.append(store)
-
-    monkeypatch.setattr(simulated_heartbeats.ObservedHeartbeats, "__init__", begin)
-    played = case(tmp_path, "[heartbeat.budget.day]\nusd = 100\n")
-    played.know(asking("0.10"))
-    assert played.one(10).model_calls == 480
-    assert len(stores[0]._db.heartbeat_runs.rows) <= 51
-
-
-def test_it_is_the_same_each_time_and_only_reads_checklists(tmp_path: Path) -> None:
+def test_it_is_the_same_each_time(tmp_path: Path) -> None:
     played = case(tmp_path, "[lanes]\ncron = 1\n[agents.main]\n[agents.ann]\n")
     played.write(ONE_ITEM, AgentName("ann"))
-    path = played.settings.workspace(MAIN_AGENT) / "HEARTBEAT.md"
-    before = path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())
     first = played.run(2)
     assert len(first.heartbeat_runs) == 192
     assert played.run(2) == first
-    assert (path.read_bytes(), path.stat().st_mtime_ns, sorted(path.parent.iterdir())) == before
 
 
 def test_a_checklist_that_cannot_be_read_is_a_reason(tmp_path: Path) -> None:
     played = case(tmp_path, checklist=None)
-    (played.settings.workspace(MAIN_AGENT) / "HEARTBEAT.md").mkdir(parents=True)
+    played.checklists[MAIN_AGENT] = Skip.UNREADABLE
     assert dict(played.one(1).skipped) == {Skip.UNREADABLE: 48}
 
 
@@ -338,13 +318,3 @@ def test_heartbeat_runs_that_take_no_real_time_are_refused(tmp_path: Path, secon
     played.know(asking(seconds=seconds))
     with pytest.raises(ValueError, match="take"):
         played.run(1)
-
-
-def test_a_bug_of_the_services_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def check(*_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(Checks, "check", check)
-    assert case(tmp_path).one(1).failed == 48

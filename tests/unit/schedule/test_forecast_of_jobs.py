@@ -1,4 +1,4 @@
-"""A simulation against numbers that were worked out by hand (SPEC OPS-6, CRON-6, CRON-10, LANE-1).
+"""A forecast of jobs against numbers worked out by hand (SPEC OPS-6, CRON-6, CRON-10, LANE-1).
 
 It is Monday, 16 March 2026, 00:00 UTC; 30 days later it is Wednesday, 15 April. Clocks in Berlin
 are put forward on 29 March.
@@ -6,12 +6,8 @@ are put forward on 29 March.
 
 from __future__ import annotations
 
-import gc
-import logging
 import math
 import re
-import signal
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,25 +17,17 @@ from typing import Any
 
 import pytest
 
-from goclaw_py.app.gateway_config import job_rules
-from goclaw_py.app.progress import ProgressStep
-from goclaw_py.app.simulation import simulation
-from goclaw_py.app.simulation.heartbeats import MOST_HEARTBEAT_RUNS
-from goclaw_py.app.simulation.simulation import (
-    Assumed,
-    Forecast,
-    ForecastJob,
-    SimulationInput,
-    simulate,
-)
+from goclaw_py.app.gateway_config import forecast_rules, job_rules
 from goclaw_py.config import Settings, load
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.messages import Target
 from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.schedule import forecast as module
+from goclaw_py.schedule.forecast import forecast
+from goclaw_py.schedule.forecast_models import Assumed, Forecast, ForecastInput, ForecastJob
 from goclaw_py.schedule.jobs.creation import made
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState, Payload, Program, Prompt
-from goclaw_py.schedule.jobs.poller import JobPoller
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
 from tests.support.guides import ROOT
 
@@ -87,12 +75,12 @@ class Case:
         self.jobs[-1] = replace(self.jobs[-1], next_run_at=self.since - by)
 
     def run(self, days: int = 30) -> Forecast:
-        """Simulate."""
-        given = SimulationInput(self.jobs, self.assumed)
-        return simulate(self.settings, given, since=self.since, days=days)
+        """Forecast."""
+        given = ForecastInput(self.jobs, self.assumed)
+        return forecast(forecast_rules(self.settings), given, since=self.since, days=days)
 
     def one(self, days: int = 30) -> ForecastJob:
-        """Simulate the only job."""
+        """Forecast the only job."""
         (found,) = self.run(days).jobs
         return found
 
@@ -190,6 +178,49 @@ def test_a_busy_agent_lets_jobs_be_skipped_if_they_say_so(tmp_path: Path) -> Non
     assert {(event.job, event.started_at) for event in skipped} == {("id-1", None)}
 
 
+def test_messages_need_no_room(tmp_path: Path) -> None:
+    """SPEC CRON-4: they are sent on time, although a lane of one and its queue are full."""
+    played = case(tmp_path, "[lanes]\ncron = 1\n")
+    played.add_many(4)
+    played.add(Cron("45 * * * *"), "greeting", payload=FixedMessage("Hello!"))
+    found = played.run(1)
+    assert [one.runs for one in found.jobs] == [24, 24, 23, 23, 24]
+    assert found.jobs[-1].waited_s == 0
+
+
+def test_a_run_that_takes_too_long_is_repeated_if_its_job_says_so(tmp_path: Path) -> None:
+    """SPEC CRON-7, CRON-8: two retries each, and after two such days it is disabled."""
+    played = case(tmp_path)
+    policy = {"run_timeout_s": 60, "retry_on": "any", "retries": 2, "auto_disable_after": 2}
+    played.add(Cron("0 7 * * *"), takes=HOUR, policy=policy)
+    found = played.run(5)
+    assert {event.status for event in found.events} == {OccurrenceStatus.TIMED_OUT}
+    assert [(one.runs, one.worked_s) for one in found.jobs] == [(2, 2 * 3 * 60)]
+
+
+def test_missed_jobs_start_one_after_the_other(tmp_path: Path) -> None:
+    """SPEC CRON-6: a second apart."""
+    played = case(tmp_path)
+    for number in range(3):
+        played.add(Cron("0 7 * * *"), f"job-{number}")
+        played.overdue(by=HOUR)
+    assert [one.waited_s for one in played.run(1).jobs] == [3600, 3601, 3602]
+
+
+@pytest.mark.parametrize(("changes", "runs"), [
+    ({"zone": "Mars/Base"}, 1),  # its next time cannot be found
+    ({"policy": {"on_busy": "dance"}}, 0),
+])  # fmt: skip
+def test_a_job_that_cannot_be_read_does_not_stop_the_others(
+    tmp_path: Path, changes: dict[str, Any], runs: int
+) -> None:
+    played = case(tmp_path)
+    played.add(Cron("0 7 * * *"), "odd")
+    played.add(Cron("0 7 * * *"), "even")
+    played.jobs[0] = replace(played.jobs[0], spec=replace(played.jobs[0].spec, **changes))
+    assert [one.runs for one in played.run(3).jobs] == [runs, 3]
+
+
 def test_jobs_of_one_conversation_run_one_after_the_other(tmp_path: Path) -> None:
     """SPEC CRON-14; nothing is sent to the chat."""
     played = case(tmp_path)
@@ -213,7 +244,7 @@ def test_what_is_overdue_runs_once_at_the_beginning_or_is_left_out(
     assert found.waited_s == waited_s
 
 
-def test_jobs_that_are_off_or_of_an_agent_that_is_gone_are_simulated(tmp_path: Path) -> None:
+def test_jobs_that_are_off_or_of_an_agent_that_is_gone_are_forecast(tmp_path: Path) -> None:
     for text in ("[scheduler]\nenabled = false\n", WIDE):
         played = case(tmp_path, text)
         played.add(Cron("0 7 * * *"))
@@ -240,7 +271,7 @@ def test_jobs_that_are_not_active_do_nothing(tmp_path: Path, state: JobState) ->
 
 
 def test_it_ends_when_nobody_reads_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulation, "MOST_RUNS", 10)
+    monkeypatch.setattr(module, "MOST_RUNS", 10)
     played = case(tmp_path)
     played.add(Every(10 * MINUTE), takes=MINUTE)
     found = played.run(30)
@@ -249,31 +280,13 @@ def test_it_ends_when_nobody_reads_more(tmp_path: Path, monkeypatch: pytest.Monk
     assert found.until == SINCE + 110 * MINUTE
 
 
-def test_how_far_it_is_is_told(tmp_path: Path) -> None:
+def test_the_hours_that_are_done_are_told(tmp_path: Path) -> None:
     played = case(tmp_path)
     played.add(HOURLY)
-    steps: list[ProgressStep] = []
-    given = SimulationInput(played.jobs, played.assumed)
-    simulate(played.settings, given, since=SINCE, days=30, tell=steps.append)
-    assert [step.done for step in steps][:30] == list(range(30))
-    assert {(step.total, step.unit) for step in steps} == {(30, "days")}
-
-
-def test_an_interrupt_ends_it_without_any_task_left(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    played = case(tmp_path)
-    played.add_many(50)
-
-    def interrupt(step: ProgressStep) -> None:
-        if step.done == 1:
-            signal.raise_signal(signal.SIGINT)
-
-    given = SimulationInput(played.jobs, played.assumed)
-    with pytest.raises(KeyboardInterrupt):
-        simulate(played.settings, given, since=SINCE, days=30, tell=interrupt)
-    gc.collect()
-    assert caplog.records == []
+    hours: list[int] = []
+    given = ForecastInput(played.jobs, played.assumed)
+    forecast(forecast_rules(played.settings), given, since=SINCE, days=2, tell=hours.append)
+    assert hours == list(range(49))
 
 
 def test_it_is_the_same_each_time_and_leaves_the_jobs_as_they_are(tmp_path: Path) -> None:
@@ -303,53 +316,6 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
             played.run(1)
 
 
-def test_a_bug_of_services_is_no_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def look(loop: JobPoller) -> float:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(JobPoller, "look", look)
-    with pytest.raises(ZeroDivisionError):
-        case(tmp_path).run(1)
-
-
-def test_what_services_warn_of_is_not_logged_meanwhile(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    caplog.set_level(logging.DEBUG)
-    log = logging.getLogger("goclaw_py.test")
-    played = case(tmp_path, "[lanes]\ncron = 1\n")
-    played.add_many(2)
-    simulated = simulation._Simulation.run
-
-    async def run(self: simulation._Simulation, *args: Any) -> Forecast:
-        log.warning("played")
-        log.error("a bug")
-        other = threading.Thread(target=log.warning, args=("real",))
-        other.start()
-        other.join()
-        return await simulated(self, *args)
-
-    monkeypatch.setattr(simulation._Simulation, "run", run)
-    assert played.run(1).jobs[1].waited_s == 600
-    log.warning("afterwards")
-    ours = [r.getMessage() for r in caplog.records if r.name.startswith("goclaw_py")]
-    assert ours == ["a bug", "real", "afterwards"]
-
-
-def test_a_day_ends_soon_and_shows_how_far_it_is(tmp_path: Path) -> None:
-    """SPEC OPS-6: after a limited number of runs; not "0 of 1 days" all the time."""
-    assert simulation.MOST_RUNS <= 10_000
-    played = case(tmp_path)
-    played.add(HOURLY)
-    steps: list[ProgressStep] = []
-    given = SimulationInput(played.jobs, played.assumed)
-    simulate(played.settings, given, since=SINCE, days=1, tell=steps.append)
-    assert [step.done for step in steps][:24] == list(range(24))
-    assert {(step.total, step.unit) for step in steps} == {(24, "hours")}
-
-
-def test_the_guide_names_the_limits_of_a_simulation() -> None:
+def test_the_guide_names_the_limit_of_a_forecast() -> None:
     text = (ROOT / "docs" / "guide" / "jobs.md").read_text("utf-8")
-    limits = re.findall(r"after ([0-9,]+) runs, or ([0-9,]+) heartbeat runs", text)
-    assert limits == [(f"{simulation.MOST_RUNS:,}", f"{MOST_HEARTBEAT_RUNS:,}")]
-    assert text.count("stops after") == 1
+    assert re.findall(r"stops after ([0-9,]+) runs", text) == [f"{module.MOST_RUNS:,}"]
