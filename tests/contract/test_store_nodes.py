@@ -34,6 +34,7 @@ from tests.support.stores import (
     A,
     B,
     Heard,
+    JobWorld,
     World,
     a_node,
     at,
@@ -56,7 +57,7 @@ PAID = ToolCall("pay", "{}", T0, seconds=1.0, ok=True, result="paid")
 SENT = ToolCall("send", "{}", T0)
 
 
-async def test_nodes_are_listed_oldest_first(world: World) -> None:
+async def test_nodes_are_listed_oldest_first(world: JobWorld) -> None:
     """Joining twice is harmless. Others are told: whoever believes to be alone works on when it
     is cut off (SPEC QUEUE-2)."""
     heard = listen(world.b)
@@ -67,7 +68,7 @@ async def test_nodes_are_listed_oldest_first(world: World) -> None:
     assert await world.b.nodes() == [entered, a_node(A), a_node(B, started_at=at(1))]
 
 
-async def test_renewing_extends_the_lease(world: World) -> None:
+async def test_renewing_extends_the_lease(world: JobWorld) -> None:
     """One that comes late makes it no shorter, unless the clock was put back."""
     state = NodeState(running=1)
 
@@ -85,14 +86,14 @@ async def test_renewing_extends_the_lease(world: World) -> None:
     assert await world.a.renew(A, until=at(40)) == Renewed(among_others=False)
 
 
-async def test_a_node_that_was_declared_dead_cannot_renew(world: World) -> None:
+async def test_a_node_that_was_declared_dead_cannot_renew(world: JobWorld) -> None:
     """SPEC NODE-1: one whose lease has ended counts among the others until then."""
     assert await world.b.renew(B, until=at(1000)) == Renewed(among_others=True)
     await recovered(world)
     assert not await world.a.renew(A, until=at(100))
 
 
-async def test_a_lease_can_be_ended_for_a_process_that_is_known_to_be_gone(world: World) -> None:
+async def test_a_lease_can_be_ended_for_a_process_that_is_known_to_be_gone(world: JobWorld) -> None:
     await world.b.end_lease(A, now=at(1))
     await world.b.end_lease(NodeId("unknown"), now=at(1))
     assert [node.id for node in await world.b.nodes()] == [A, B]
@@ -287,7 +288,7 @@ async def test_a_dead_nodes_new_message_is_committed_for_others(world: World) ->
     assert len(await todo(world, B, now=now)) == 1
 
 
-async def test_a_node_tells_its_state_with_its_lease(world: World) -> None:
+async def test_a_node_tells_its_state_with_its_lease(world: JobWorld) -> None:
     state = NodeState(running=2, waiting=1, draining=True, skew_s=-3.5, settings={"lanes": "1f"})
     state = replace(state, places=("telegram/default", "web/\u2028"))
     assert await world.a.renew(A, until=at(20), state=state)
@@ -305,7 +306,7 @@ async def test_the_owner_of_a_session_is_known_to_all(world: World) -> None:
     assert await world.b.owner(key_of(BOB)) is None
 
 
-async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: World) -> None:
+async def test_the_time_is_that_of_the_database_if_it_has_a_clock(world: JobWorld) -> None:
     there = await world.a.time()
     assert there is None or abs(there - datetime.now(UTC)) < timedelta(minutes=1)
 

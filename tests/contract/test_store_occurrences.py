@@ -346,6 +346,16 @@ async def test_of_the_log_of_a_job_the_newest_are_kept(world: JobWorld, finish: 
     assert len(await world.a.log_of(other.id)) == 1
 
 
+async def test_what_has_not_ended_stays_in_the_log(world: JobWorld) -> None:
+    """CRON-12: however many are newer."""
+    (job,) = await added(world.a, a_job("tea"))
+    left = await claim_one(world.a)
+    await world.a.give_back([left.id], node=A, status=Status.INTERRUPTED)
+    for n in range(1, 4):
+        await alone(world, replace(ended(await by_hand(world.a, job, now=at(n))), keep=2))
+    assert [row.scheduled_at for row in await world.a.log_of(job.id)] == [at(3), at(2), T0]
+
+
 async def test_ends_at_once_each_do_their_work(world: World) -> None:
     """As a lane that ends many runs in one moment does."""
     await added(world.a, *(a_job(f"j{n}") for n in range(40)))
@@ -610,23 +620,27 @@ async def test_what_a_process_leaves_without_runs_is_claimed_again_except_by_han
     world: JobWorld, status: Status
 ) -> None:
     """CRON-5, CRON-21: as handlers in programs of others do."""
-    _, job = await added(world.a, a_job("tea"), a_job("coffee", due_at=at(10)))
-    first, manual = await claim_one(world.a), await by_hand(world.a, job)
+    _, job = await added(world.a, a_job("tea"), a_job("coffee"))
+    # At its very time: neither is the other.
+    manual, first = await by_hand(world.a, job), await claim_one(world.a)
+    heard = listen(world.b)
     if status is Status.LOST:
         await recovered(world)
     else:
         await world.a.leave(A, now=at(16))
+    await until(heard.expect(Notice.CRON, Notice.NODES))
     row = await row_of(world.b, manual)
     assert (row.status, row.finished_at) == (status, at(16))
     now = await kept(world.b, job)
     assert (now.running, now.last_status, now.last_run_at) == (None, status, T0)
     row = await row_of(world.b, first)
     assert (row.status, row.node, row.finished_at) == (status, None, None)
-    again, coffee = await world.b.claim_due(B, now=at(16), ids=fresh(2), without_runs=True)
+    claimed = await world.b.claim_due(B, now=at(16), ids=fresh(2), without_runs=True)
+    coffee, again = sorted(claimed, key=lambda one: one.job.spec.slug)
     was_lost = status is Status.LOST
     cut = replace(first, job=again.job, claimed_at=at(16), interrupted=not was_lost)
     assert again == replace(cut, claims=1 + was_lost)
-    assert (coffee.due_at, coffee.manual) == (at(10), False)
+    assert (coffee.due_at, coffee.manual, coffee.id == manual.id) == (T0, False, False)
 
 
 async def test_what_could_not_begin_is_given_back_to_whoever_comes_first(world: JobWorld) -> None:
