@@ -93,6 +93,15 @@ async def test_a_node_that_was_declared_dead_cannot_renew(world: JobWorld) -> No
     assert not await world.a.renew(A, until=at(100))
 
 
+async def test_only_expired_nodes_that_were_named_are_recovered(world: JobWorld) -> None:
+    now = at(LEASE_S + 1)
+    alive = await world.b.recover(now=T0, max_attempts=3, apology=APOLOGY, only=[A])
+    assert alive.nodes == ()
+    report = await world.b.recover(now=now, max_attempts=3, apology=APOLOGY, only=[A])
+    assert report.nodes == (A,)
+    assert [node.id for node in await world.b.nodes()] == [B]
+
+
 async def test_a_lease_can_be_ended_for_a_process_that_is_known_to_be_gone(world: JobWorld) -> None:
     await world.b.end_lease(A, now=at(1))
     await world.b.end_lease(NodeId("unknown"), now=at(1))
