@@ -31,7 +31,6 @@ def shortened(kept: timedelta, every_s: float) -> Iterator[None]:
     In this process; enter it before a gateway is made. Raises ``AttributeError`` if a constant is
     gone: the measurement would wait for months.
     """
-    import goclaw_py.store.memory
     import goclaw_py.store.postgres  # noqa: F401  (whatever copies a constant has done so now)
 
     with ExitStack() as after:

@@ -41,9 +41,9 @@ from goclaw_py.schedule.jobs.models import (
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.schedule.retention import delete_expired
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways
+from tests.support.memory_store import MemoryDatabase
 
 HISTORY_LEFT: Final = 40
 """So many entries of each conversation stay in memory here; a database keeps them all."""

@@ -16,12 +16,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from goclaw_py.operations.settings import SettingEdit
-from goclaw_py.records.approvals import (
-    WAITING_APPROVALS,
-    ApprovalQuery,
-    ApprovalStore,
-    NewApproval,
-)
+from goclaw_py.records.approvals import WAITING_APPROVALS, ApprovalQuery, ApprovalStore, NewApproval
 from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, AuditStore
 from goclaw_py.records.background import BackgroundStore, Unmentioned, UnmentionedRow
 from goclaw_py.records.chats import Chat, ChatStore, LastActivity, SeenChat, Topic

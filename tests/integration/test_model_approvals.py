@@ -16,11 +16,11 @@ from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep
 from goclaw_py.runs.agent_loop import LoopEvent
 from goclaw_py.runs.run_journal import step_of
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
-from goclaw_py.store.memory import MemoryDatabase
 from tests.support.continued import ORDER, pay
 from tests.support.harness import a_process, until
 from tests.support.jobs import OPERATOR, Wanted, every, service
 from tests.support.jobs import make as make_job
+from tests.support.memory_store import MemoryDatabase
 from tests.support.model_agents import ModelAgents, look_up
 from tests.support.model_server import ModelServer
 from tests.support.toolbox import Armed, Functions

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from goclaw_py.core.ids import LaneName, NodeId
 from goclaw_py.records import LaneShare
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 from tests.support.stores import T0, a_node
 
 LANE = LaneName("cron")

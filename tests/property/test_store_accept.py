@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.messages import Target
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 from tests.support.stores import ANN, BOB, PLACES, T0, A, B, a_node, inbox
 
 messages = st.tuples(st.integers(0, 12), st.sampled_from([ANN, BOB]))

@@ -51,7 +51,6 @@ from goclaw_py.records import AuditEntry, SignInMethod, Store, Token
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Prompt
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
@@ -63,6 +62,7 @@ from tests.support.apps import lend_api
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 from tests.support.heartbeat_gateway import beating
 from tests.support.jobs import OPERATOR, every, setup
+from tests.support.memory_store import MemoryStore
 from tests.support.postgres import Database, run_sql
 from tests.unit.web.fake_settings import FakeSettings
 

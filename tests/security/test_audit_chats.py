@@ -37,7 +37,6 @@ from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import AuditEntry, SignInMethod, Token
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.web.command_line import command_headers, from_commands
@@ -48,6 +47,7 @@ from tests.integration.test_hooks import Database
 from tests.support.apps import lend_api
 from tests.support.harness import GatewayProcess, Ways, a_process, message
 from tests.support.jobs import setup
+from tests.support.memory_store import MemoryDatabase
 
 ANN: Final = Actor(ActorKind.TOKEN, "ann", AccessRole.ADMIN, via="192.0.2.1")
 BEN: Final = Actor(ActorKind.TOKEN, "ben", AccessRole.OPERATOR, via="192.0.2.1")

@@ -20,9 +20,9 @@ from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Return, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
+from tests.support.memory_store import MemoryDatabase
 from tests.support.why import ask
 
 MOST = 10

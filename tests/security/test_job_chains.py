@@ -24,11 +24,11 @@ from goclaw_py.core.outcomes import Trigger
 from goclaw_py.operations.jobs import JobChange
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import JobState, Prompt
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, here, until
 from tests.support.heartbeat_gateway import heartbeat_gateway, write
 from tests.support.jobs import IN_CHAT, OPERATOR, Wanted, every, make, service, setup, stored
+from tests.support.memory_store import MemoryDatabase
 
 MOST = 10
 RUNS_MAY_SCHEDULE = Ways(jobs=setup(tools_in_runs=True))

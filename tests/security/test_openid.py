@@ -27,7 +27,6 @@ from starlette.responses import Response
 
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.records import SignIn, SignInMethod
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.front import ApiOrDashboard, WebAccess, tcp_server
 from goclaw_py.web.group_roles import GroupRoles
@@ -39,6 +38,7 @@ from goclaw_py.web.signin import COOKIE
 from goclaw_py.web.tcp import listen_tcp, url_of
 from tests.support import openid_provider as fakes
 from tests.support.apps import lend_api
+from tests.support.memory_store import MemoryStore
 from tests.support.openid_provider import (
     CLIENT_ID,
     CLIENT_SECRET,

@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from goclaw_py.core.actors import AccessRole, Actor, ActorKind
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.group_roles import GroupRoles
@@ -25,6 +24,7 @@ from goclaw_py.web.proxies import TrustedProxy
 from goclaw_py.web.sign_ins import SignIns
 from tests.security.following import Follower, scope_with
 from tests.support.apps import lend_api
+from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import HTML, ORIGIN
 

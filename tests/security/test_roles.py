@@ -23,7 +23,6 @@ from goclaw_py.core.actors import AccessRole, Actor, ActorKind, Least
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.records import Token
 from goclaw_py.records.tokens import PREFIX
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web import roles
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
@@ -32,6 +31,7 @@ from goclaw_py.web.pages import make_site
 from goclaw_py.web.roles import least_of, level_of, may, routes
 from goclaw_py.web.signin import COOKIE, GUEST_COOKIE
 from tests.support.apps import lend_api
+from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import FORM, HTML, ORIGIN
 

@@ -19,8 +19,6 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.records import SignIn
-from goclaw_py.store.memory import MemoryStore
-from goclaw_py.store.memory.tables import MemoryDatabase
 from goclaw_py.web.attempts import MOST_OF_ADDRESS, MOST_OF_ALL, OF_ADDRESS_EVERY_S, Attempts
 from goclaw_py.web.checked import CHECK_S, NOTE_S
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
@@ -30,6 +28,8 @@ from goclaw_py.web.sign_ins import LASTS, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE
 from tests.security.following import HOME, Follower, scope_with
 from tests.support.apps import lend_api
+from tests.support.memory_store import MemoryStore
+from tests.support.memory_store.tables import MemoryDatabase
 from tests.unit.gateway.test_control_post import StoppedClock
 from tests.unit.web.fakes import NOW, FakeControl
 from tests.unit.web.pages.conftest import FORM, HTML, ORIGIN

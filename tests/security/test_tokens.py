@@ -21,13 +21,13 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.records import Token
 from goclaw_py.records.tokens import PREFIX
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.attempts import MOST_OF_ADDRESS
 from goclaw_py.web.checked import CHECK_S, NOTE_S
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.sign_ins import LASTS, SignIns, settings_actor
 from goclaw_py.web.signin import COOKIE
 from tests.security.following import HOME, Follower, scope_with
+from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import NOW
 
 SETTINGS_TOKEN = "a-token-of-thirty-two-characters"

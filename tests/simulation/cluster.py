@@ -25,7 +25,6 @@ from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Facts, Said
 from tests.chaos.invariants import Breach, broken
@@ -50,6 +49,7 @@ from tests.simulation.store import TroubledStore
 from tests.simulation.trouble import FOR_EVER, Trouble
 from tests.support.harness import GatewayProcess, Ways, message
 from tests.support.jobs import OPERATOR, Wanted, every, make
+from tests.support.memory_store import MemoryDatabase
 
 SETTLE_S = 900.0
 """How long a scenario may take until nothing is left to do."""

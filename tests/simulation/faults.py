@@ -19,13 +19,13 @@ from goclaw_py.chat.outbound.outbox_sender import OutboxSender
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.schedule.jobs.executions import JobExecutions
 from goclaw_py.scheduler.models import SessionQueue
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
-from goclaw_py.store.memory.inbox import MemoryInbox
-from goclaw_py.store.memory.jobs.tables import JobTables
-from goclaw_py.store.memory.runs import MemoryRuns
 from tests.chaos.invariants import Rule
 from tests.simulation import scenes
 from tests.simulation.plan import Plan
+from tests.support.memory_store import MemoryDatabase, MemoryStore
+from tests.support.memory_store.inbox import MemoryInbox
+from tests.support.memory_store.jobs.tables import JobTables
+from tests.support.memory_store.runs import MemoryRuns
 
 
 @dataclass(frozen=True, slots=True)

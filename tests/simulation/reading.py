@@ -7,10 +7,10 @@ from datetime import datetime
 
 from goclaw_py.records import InboxKind
 from goclaw_py.schedule.heartbeat.models import OPEN
-from goclaw_py.store.memory import MemoryDatabase
-from goclaw_py.store.memory.tables import InboxRecord, OutboxRecord, RunRow
 from goclaw_py.testing.clock import START
 from tests.chaos.facts import Claim, Facts, HeartbeatFact, Message, Occurrence, Post, Run
+from tests.support.memory_store import MemoryDatabase
+from tests.support.memory_store.tables import InboxRecord, OutboxRecord, RunRow
 
 
 def facts(database: MemoryDatabase) -> Facts:

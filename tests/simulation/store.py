@@ -9,10 +9,10 @@ from typing import Any
 
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.records import Notice
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from tests.simulation.loop import Process
 from tests.simulation.trouble import Trouble, at_once
 from tests.support.flaky_store import FlakyStore
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 
 class TroubledStore(FlakyStore):

@@ -12,7 +12,7 @@ from typing import Any
 from goclaw_py import MemoryStore as JobMemoryStore
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.records import Notice
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 Method = Callable[..., Awaitable[Any]]
 

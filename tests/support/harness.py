@@ -63,12 +63,12 @@ from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.flaky_store import FlakyStore
+from tests.support.memory_store import MemoryDatabase
 
 PENDING_POLL_S = 2.0
 PATIENCE_S = 7200.0

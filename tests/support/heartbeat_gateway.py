@@ -15,11 +15,11 @@ from goclaw_py.runs.agent_loop import RunRequest
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.schedule.heartbeat.models import OPEN, HeartbeatConfig, HeartbeatRun
 from goclaw_py.schedule.heartbeat.module import HeartbeatSetup
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from tests.support.harness import GatewayProcess, Ways, a_process
+from tests.support.memory_store import MemoryDatabase
 
 ANN = Target("telegram", "default", "ann")
 EVERY = timedelta(minutes=5)

@@ -16,10 +16,10 @@ from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobTarget, Notify,
 from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile, policy_with
 from goclaw_py.schedule.jobs.schedule import At, Every, Schedule
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.clock import START
 from tests.support.harness import GatewayProcess, a_process, until
+from tests.support.memory_store import MemoryDatabase
 
 ANN = Target("telegram", "default", "ann")
 OPERATOR = Requester(owner=None)

@@ -14,9 +14,9 @@ from goclaw_py.chat.outbound.rate_limiter import RateLimiter
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import OutboxState
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
-from goclaw_py.store.memory.tables import OutboxRecord
 from goclaw_py.testing.clock import LoopClock
+from tests.support.memory_store import MemoryDatabase, MemoryStore
+from tests.support.memory_store.tables import OutboxRecord
 from tests.support.stores import A, a_node
 
 

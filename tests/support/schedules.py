@@ -17,8 +17,8 @@ from goclaw_py.runs.toolbox import Toolbox
 from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.policy import PROFILES, Profile
 from goclaw_py.schedule.jobs.service import GatewayJobService
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
+from tests.support.memory_store import MemoryStore
 from tests.support.tools import MAIN, Desk
 
 ANN = Owner("console:direct:me")

@@ -35,7 +35,7 @@ from goclaw_py.records import (
 from goclaw_py.records.people import about_request
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.schedule.jobs.embedded.job_scheduler import JobStorage
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 T0 = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 LEASE_S = 15.0

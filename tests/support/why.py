@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.explanation import Explanation
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from tests.support.figures import snapshots_of
 from tests.support.harness import GatewayProcess
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 EXTRA = ""
 """In place of the words of a question that the guide does not have."""

@@ -17,12 +17,7 @@ from goclaw_py.cli.progress import progress
 from goclaw_py.cli.simulate.texts import heart_name, heartbeat_runs_row, reach, row, total
 
 if TYPE_CHECKING:
-    from goclaw_py.schedule.forecast_models import (
-        Forecast,
-        ForecastHeartbeats,
-        ForecastJob,
-        Totals,
-    )
+    from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals
 
 _JOBS = (
     *("JOB", Column("STATE", drop=4, state=True), "RUNS", Column("COALESCED", drop=2)),

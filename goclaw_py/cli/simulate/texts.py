@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 from goclaw_py.cli.output import duration
 
 if TYPE_CHECKING:
-    from goclaw_py.schedule.forecast_models import (
-        Forecast,
-        ForecastHeartbeats,
-        ForecastJob,
-        Totals,
-    )
+    from goclaw_py.schedule.forecast_models import Forecast, ForecastHeartbeats, ForecastJob, Totals
 
 
 def row(one: ForecastJob) -> tuple[str, ...]:

@@ -25,14 +25,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.records import RunEnd
 from goclaw_py.schedule.engine import ExecutionEngine, Messages
-from goclaw_py.schedule.jobs.decisions import (
-    MISSED_APART,
-    Finish,
-    after,
-    begin,
-    replanned,
-    settled,
-)
+from goclaw_py.schedule.jobs.decisions import MISSED_APART, Finish, after, begin, replanned, settled
 from goclaw_py.schedule.jobs.execution import EndReport, JobExecution, JobHandler, JobRunStore
 from goclaw_py.schedule.jobs.execution_models import (
     OUTPUT_BYTES,

@@ -25,9 +25,9 @@ from goclaw_py.operations.settings import EditableSetting, OriginKind, Setting, 
 from goclaw_py.records import NewSettingEdit
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.scheduler.views import RunState, RunView
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
+from tests.support.memory_store import MemoryDatabase
 
 FILE = """
 [lanes]

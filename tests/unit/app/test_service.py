@@ -30,13 +30,13 @@ from goclaw_py.operations.settings import SettingChange
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import NewSettingEdit, Store
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
 from goclaw_py.web.sockets import listen_unix, socket_path
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import message
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 pytestmark = pytest.mark.real_time
 

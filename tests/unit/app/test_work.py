@@ -12,8 +12,8 @@ from goclaw_py.core.errors import SettingError
 from goclaw_py.core.ids import JobId
 from goclaw_py.records import NewWork
 from goclaw_py.schedule.sources.github import GitHubSource
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
+from tests.support.memory_store import MemoryStore
 
 TEXT = """
 [sources.chores]

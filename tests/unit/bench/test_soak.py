@@ -32,8 +32,8 @@ from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.schedule import retention
 from goclaw_py.schedule.jobs import job_rules
 from goclaw_py.store import upkeep_rules
-from goclaw_py.store.memory import upkeep as memory_upkeep
 from goclaw_py.testing.clock import LoopClock
+from tests.support.memory_store import upkeep as memory_upkeep
 
 
 def points(*values: float) -> list[Point]:

@@ -25,7 +25,7 @@ from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import Cron
 from goclaw_py.schedule.jobs.service import GatewayJobService
-from goclaw_py.store.memory import MemoryStore
+from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import FakeControl
 
 NOW = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)

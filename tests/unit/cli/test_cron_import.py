@@ -17,7 +17,7 @@ from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.models import FixedMessage, JobState, Program, Prompt, TargetKind
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
-from goclaw_py.store.memory import MemoryStore
+from tests.support.memory_store import MemoryStore
 from tests.unit.cli.conftest import Done, Shell, lines
 from tests.unit.cli.cron_desk import ANN, NOW, OPERATOR, JobControl
 

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.operations.jobs import JobDraft, RunNow
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
-from goclaw_py.store.memory import MemoryStore
+from tests.support.memory_store import MemoryStore
 from tests.unit.cli.conftest import Shell, ThreadGateway
 from tests.unit.cli.cron_desk import ANN, OPERATOR, JobControl
 

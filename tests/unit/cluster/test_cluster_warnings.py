@@ -10,9 +10,9 @@ import pytest
 from goclaw_py.cluster.membership import Membership, differences
 from goclaw_py.core.ids import NodeId
 from goclaw_py.records import Node, NodeState
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import until
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 HERE = NodeState(settings={"lanes": "1", "queue": "2", "agents": "3"})
 THERE = Node(NodeId("n2"), "beta/boot/pid", 42, "1.0", START, START.replace(year=2999), HERE)

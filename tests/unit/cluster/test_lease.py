@@ -19,13 +19,13 @@ from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.records import Node
 from goclaw_py.runs.agent_loop import RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.cluster.processes import AT_ONCE, stuck, two
 
 # ---------------------------------------------------------------------------- declared dead

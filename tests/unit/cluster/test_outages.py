@@ -9,11 +9,11 @@ import pytest
 
 from goclaw_py.cluster.membership import Membership
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, a_process, until
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.cluster.processes import AT_ONCE, stuck, two
 
 

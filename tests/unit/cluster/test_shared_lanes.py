@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from goclaw_py.core.ids import MAIN_LANE
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import slow_waits
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, until
+from tests.support.memory_store import MemoryDatabase
 
 SHARED = Ways(QueuePolicy(), main_lane=1, shared=frozenset({MAIN_LANE}))
 

@@ -16,7 +16,6 @@ from goclaw_py import Cron, Every, JobScheduler, MemoryStore
 from goclaw_py.core.errors import RateLimited
 from goclaw_py.schedule.heartbeat.active_hours import read_hours
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import GatewayProcess, a_process, until
@@ -29,6 +28,7 @@ from tests.support.heartbeat_gateway import (
     until_ended,
 )
 from tests.support.jobs import Wanted, every, log_of, make
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.schedule.jobs.service_parts import Script, service
 
 BACK = timedelta(hours=1)

@@ -21,10 +21,10 @@ from goclaw_py.records import OutboxState
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
+from tests.support.memory_store import MemoryStore
 from tests.support.stores import new_run
 
 

@@ -19,10 +19,10 @@ from goclaw_py.operations.jobs import JobDraft, Requester
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent, echo
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, message, session_of, until
+from tests.support.memory_store import MemoryDatabase
 from tests.support.stores import new_run
 
 

@@ -12,7 +12,7 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token
-from goclaw_py.store.memory import MemoryStore
+from tests.support.memory_store import MemoryStore
 from tests.unit.gateway.test_control_post import StoppedClock
 from tests.unit.web.fakes import NOW
 

@@ -10,10 +10,10 @@ import pytest
 from goclaw_py.core.errors import AgentError, NotSent, Undeliverable
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process
+from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy(), QueuePolicy())

@@ -17,10 +17,10 @@ from goclaw_py.schedule.jobs.models import Job, JobState, Notify, TargetKind
 from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process
 from tests.support.jobs import OPERATOR, Wanted, at, every, make, service, setup
+from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy())

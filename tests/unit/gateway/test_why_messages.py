@@ -24,10 +24,10 @@ from goclaw_py.operations.explanation import Explanation
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.scheduler.models import Debounce, Drop, Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Fail, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import SendFailure
 from tests.support.harness import Ways, a_process, here, message, until
+from tests.support.memory_store import MemoryDatabase
 from tests.support.why import Case, Cases, ask, ask_database, check
 
 AT_ONCE = Ways(QueuePolicy())

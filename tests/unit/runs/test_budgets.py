@@ -20,10 +20,10 @@ from goclaw_py.records import RunStore
 from goclaw_py.runs.agent_loop import AgentResult, Emit, HistoryEntry, Role, RunRequest
 from goclaw_py.runs.agent_loop import ModelStep as LoopStep
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker, Limits
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Return, Say, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import Ways, a_process, here, session_of, until
+from tests.support.memory_store import MemoryDatabase
 
 
 def used(turns: int, tokens: int = 0, usd: str | None = None) -> Usage:

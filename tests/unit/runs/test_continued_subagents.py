@@ -16,9 +16,9 @@ from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
 from goclaw_py.records import StoredRun
 from goclaw_py.runs.agent_loop import Emit, RunRequest
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, here, session_of, until
+from tests.support.memory_store import MemoryDatabase
 
 PAYEES = ("Ann", "Bob", "Eve")
 RESULT = "re: [Subagent “bills” finished]\npaid Ann, Bob, Eve"

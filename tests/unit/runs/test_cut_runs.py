@@ -18,10 +18,10 @@ from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.run_recorder import MOST_CALLS, MOST_CHARS
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Notify
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, ScriptedAgent
 from tests.support.harness import Ways, a_process, here, message, until
 from tests.support.jobs import Wanted, at, every, make, setup
+from tests.support.memory_store import MemoryDatabase
 
 USED = Usage(1, 100, 10, 0, Decimal("0.1"))
 

@@ -15,12 +15,12 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.again import unmarked
 from tests.support.drafting import DraftingChannel, outbox, replying
 from tests.support.harness import GatewayProcess, Ways, a_process, until
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 BLOCKED = Emitting((TextDelta("so far"),), Block())

@@ -19,12 +19,12 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.records import Draft
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.again import SENT_AGAIN
 from tests.support.drafting import DraftingChannel, only_row, outbox, replying
 from tests.support.harness import Ways, a_process, until
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 SLOW = Stream(tuple(f"{number}," for number in range(10)), every_s=0.5)

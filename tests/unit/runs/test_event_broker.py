@@ -36,10 +36,10 @@ from goclaw_py.runs.events.live import (
 )
 from goclaw_py.runs.run_recorder import RunRecorder
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Emitting, Ignore, Say, ScriptedAgent, Step, Stream
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process, here, session_of, until
+from tests.support.memory_store import MemoryDatabase
 
 E = TypeVar("E")
 AT_ONCE = Ways(QueuePolicy())

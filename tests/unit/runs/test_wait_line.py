@@ -11,10 +11,10 @@ from goclaw_py.core.errors import AgentError
 from goclaw_py.core.run_events import RunWaiting, TextDelta, ToolEnded, ToolStarted, Waiting
 from goclaw_py.runs.agent_loop import AgentResult, Emit, LoopEvent, RequestSent, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent, Step
 from tests.support.drafting import DraftingChannel, replying
 from tests.support.harness import GatewayProcess, Ways, a_process, until
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 SILENT = "⏳ Still waiting for the model …"

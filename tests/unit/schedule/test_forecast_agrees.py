@@ -44,9 +44,9 @@ from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.policy import JobPolicy, policy_with
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule, first_run_at
 from goclaw_py.scheduler.scheduler import RunScheduler
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from goclaw_py.testing.loop import VirtualLoop
+from tests.support.memory_store import MemoryStore
 
 # The day on which clocks in Berlin are put forward.
 SINCE = datetime(2026, 3, 29, 0, 0, 3, 300_000, tzinfo=UTC)

@@ -11,7 +11,7 @@ from goclaw_py.schedule.jobs.creation import JobCreationRules
 from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE, Profile
 from goclaw_py.schedule.jobs.service import GatewayJobService
-from goclaw_py.store.memory import MemoryStore
+from tests.support.memory_store import MemoryStore
 
 FRIDAY = datetime(2026, 1, 2, 12, 0, tzinfo=UTC)
 STARTED = StartedNow(OccurrenceId("o-1"), RunId("run-1"), "agent:main:cron:x")

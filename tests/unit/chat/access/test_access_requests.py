@@ -19,9 +19,9 @@ from goclaw_py.core.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.records import NewPairing, PairingRequest, Standing
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.scheduler.views import ChannelState, ChannelView
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, message, until
+from tests.support.memory_store import MemoryDatabase
 
 ASKED = "Bob (@bob) (id bob) wants to talk to @our_bot. "
 GROUP = "-100"

@@ -21,11 +21,11 @@ from goclaw_py.core.run_events import PressAnswered, TextDelta
 from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.records import ApprovalQuery, Standing
 from goclaw_py.runs.agent_loop import Emit, RunRequest
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.drafting import replying
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, session_of, until
+from tests.support.memory_store import MemoryDatabase
 
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob", "amount": 5}', timeout_s=3600.0)
 CALL = "🔐 May I call this tool?\n\npay\n  to: Bob\n  amount: 5\n\n"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.messages import Attachment, FileKind
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import a_process, message, until
+from tests.support.memory_store import MemoryDatabase
 
 UNREAD = "I did not read “{}” behind the command. Send it by itself."
 

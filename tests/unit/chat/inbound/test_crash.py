@@ -12,11 +12,11 @@ from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import RunEnded
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 ONE_WAITS = Ways(QueuePolicy(capacity=1))

@@ -11,9 +11,9 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Ignore, Say, ScriptedAgent
 from tests.support.harness import Ways, a_process, message, until, working
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 

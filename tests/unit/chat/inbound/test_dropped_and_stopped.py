@@ -9,9 +9,9 @@ import pytest
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.outcomes import Reason
 from goclaw_py.scheduler.models import Drop, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message
+from tests.support.memory_store import MemoryDatabase
 
 DROPS = {
     Drop.OLD: texts.dropped(["first"], Reason.QUEUE_DROPPED),

@@ -16,12 +16,12 @@ from goclaw_py.core.messages import InboundMessage, PeerKind
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import GroupPolicy
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.flaky_store import FlakyStore
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until, working
 from tests.support.jobs import OPERATOR, Wanted, at, ends, make, service, setup
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 NARROW = Ways(QueuePolicy(), main_lane=1)

@@ -30,10 +30,10 @@ from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus
 from goclaw_py.schedule.heartbeat.mute import LONGEST_MUTE
 from goclaw_py.schedule.heartbeat.status_texts import status_lines, why
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import a_process, message, session_of
 from tests.support.heartbeats import FakeHeartbeats
+from tests.support.memory_store import MemoryStore
 
 ANN = Target("telegram", "default", "ann")
 WRITERS = Target("telegram", "default", "writers")

@@ -17,7 +17,6 @@ from goclaw_py.core.session_keys import GroupPolicy
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import AgentResult, Emit, MessagePart, RunRequest, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Return, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START
@@ -30,6 +29,7 @@ from tests.support.harness import (
     until,
     working,
 )
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(QueuePolicy())
 BURSTS = Ways(QueuePolicy(debounce_s=0.8))

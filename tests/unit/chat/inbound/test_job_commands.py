@@ -43,9 +43,9 @@ from goclaw_py.schedule.jobs.models import (
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.schedule.jobs.service import GatewayJobService
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, a_process, message, session_of, until
+from tests.support.memory_store import MemoryStore
 
 ANN = Target("telegram", "default", "ann")
 BOB = Target("telegram", "default", "bob")

@@ -18,10 +18,10 @@ from goclaw_py.core.run_steps import ResponseStep
 from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, until, working
 from tests.support.jobs import OPERATOR, Wanted, every, make, service, setup
+from tests.support.memory_store import MemoryDatabase
 
 DOWN = AgentError("The model does not answer.", "503", retryable=True)
 WRONG = AgentError("The key is wrong.", "401")

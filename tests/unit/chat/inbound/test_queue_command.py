@@ -14,11 +14,11 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import AccessRules, DirectPolicy
 from goclaw_py.records import Standing
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 from tests.unit.chat.access.test_pairing import code_in
 
 AT_ONCE = Ways(direct=QueuePolicy())

@@ -17,11 +17,11 @@ from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.scheduler.views import StopReport
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent, Step
 from goclaw_py.testing.clock import LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until
 from tests.support.jobs import Wanted, ends, every, make
+from tests.support.memory_store import MemoryDatabase
 from tests.support.stores import a_node
 
 

@@ -17,7 +17,6 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.runs.agent_loop import AgentResult, Emit, MessagePart, Role, RunRequest
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import (
     GatewayProcess,
@@ -28,6 +27,7 @@ from tests.support.harness import (
     until,
     working,
 )
+from tests.support.memory_store import MemoryDatabase
 
 STEER = QueuePolicy(mode=Mode.STEER)
 WAYS = Ways(direct=STEER, group=STEER)

@@ -15,8 +15,8 @@ from goclaw_py.core.run_events import Usage
 from goclaw_py.core.run_steps import ResponseStep, TakenStep
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest, TextPart
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from tests.support.harness import GatewayProcess, Ways, a_process, message, until
+from tests.support.memory_store import MemoryDatabase
 
 STEER = QueuePolicy(mode=Mode.STEER)
 WAYS = Ways(direct=STEER, group=STEER)

@@ -33,7 +33,6 @@ from goclaw_py.scheduler.models import Mode, QueuePolicy, Request
 from goclaw_py.scheduler.scheduler import RunScheduler
 from goclaw_py.scheduler.state_machine import StopResult
 from goclaw_py.scheduler.views import StopReport
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
 from goclaw_py.testing.agents import Block, Emitting, Ignore, ScriptedAgent
 from goclaw_py.testing.clock import LoopClock
 from tests.support.drafting import DraftingChannel
@@ -46,6 +45,7 @@ from tests.support.harness import (
     until,
     working,
 )
+from tests.support.memory_store import MemoryDatabase, MemoryStore
 
 ONE_BY_ONE = Ways(direct=QueuePolicy(), cancel_grace_s=30.0)
 BURIED_S = 20.0

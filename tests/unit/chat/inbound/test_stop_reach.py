@@ -16,7 +16,6 @@ from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, PeerKi
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import RunEnded, RunStarted, RunWaits, TextDelta
 from goclaw_py.scheduler.models import Drop, Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent
 from tests.support.drafting import DraftingChannel
 from tests.support.harness import (
@@ -28,6 +27,7 @@ from tests.support.harness import (
     until,
     working,
 )
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE = Ways(direct=QueuePolicy())
 

@@ -22,10 +22,10 @@ from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import At
 from goclaw_py.scheduler.models import Mode, QueuePolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Do, Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, until
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.chat.access.test_pairing import code_in
 
 TEAM = "-100"

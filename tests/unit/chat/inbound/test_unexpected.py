@@ -22,12 +22,12 @@ from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunSignal
 from goclaw_py.records import OutboxState
 from goclaw_py.scheduler.models import QueuePolicy
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.again import SENT_AGAIN
 from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until, working
+from tests.support.memory_store import MemoryStore
 
 AT_ONCE = Ways(QueuePolicy())
 BUG = "a bug"

@@ -23,11 +23,11 @@ from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.retry import send_delay_s
 from goclaw_py.records import OutboxRow, OutboxState
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel, SendFailure
 from tests.support.again import SENT_AGAIN
 from tests.support.harness import GatewayProcess, a_process, until
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.chat.outbound.posts import AT_ONCE, put, rows, to
 
 

@@ -17,11 +17,11 @@ from goclaw_py.core.errors import NotSent, RateLimited
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.records import OutboxState
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.loop import VirtualLoop
 from tests.support.harness import a_process, message, until
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.chat.outbound.posts import AT_ONCE, put, rows
 
 DIRECT = RateLimit(gap_s=1.0, account_per_s=30)

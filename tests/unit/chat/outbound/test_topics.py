@@ -20,7 +20,6 @@ from goclaw_py.core.messages import (
 from goclaw_py.records import OutboxState
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, message, session_of, until
@@ -33,6 +32,7 @@ from tests.support.heartbeat_gateway import (
     until_ended,
     write,
 )
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.chat.outbound.posts import AT_ONCE, put
 
 FAMILY = Target("telegram", "default", "-7")

@@ -17,7 +17,6 @@ from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome
 from goclaw_py.schedule.heartbeat.active_hours import read_hours
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy
 from goclaw_py.schedule.heartbeat.poller import WAKES, WakeLimit
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Ignore, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.again import SENT_AGAIN
@@ -36,6 +35,7 @@ from tests.support.heartbeat_gateway import (
     write,
 )
 from tests.support.jobs import OPERATOR, Wanted, at, make, service
+from tests.support.memory_store import MemoryDatabase
 
 ALERT = "The meeting with Ann begins in ten minutes."
 

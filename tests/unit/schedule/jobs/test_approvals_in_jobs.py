@@ -20,11 +20,11 @@ from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState, TargetKind
 from goclaw_py.schedule.jobs.policy import DEFAULT_PROFILE
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Do, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, Ways, a_process, here, message, session_of, until
 from tests.support.jobs import ANN, OPERATOR, Wanted, after, every, log_of, make, service, setup
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.chat.inbound.test_approvals import approve, press, texts
 
 PAY = ApprovalRequest("c1", "pay", '{"to": "Bob"}', timeout_s=3600.0)

@@ -40,8 +40,8 @@ from goclaw_py.schedule.jobs.policy import (
 )
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every, Schedule
 from goclaw_py.schedule.jobs.service import GatewayJobService
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.clock import START, LoopClock
+from tests.support.memory_store import MemoryStore
 
 GROUP = Target("telegram", "work", "-1005")
 THREAD = replace(GROUP, thread="7")

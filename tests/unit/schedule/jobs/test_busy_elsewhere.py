@@ -13,10 +13,10 @@ import pytest
 from goclaw_py.operations.jobs import JobChange, StartedNow
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, ScriptedAgent
 from tests.support.harness import GatewayProcess, Ways, a_process, message, session_of, until
 from tests.support.jobs import OPERATOR, Wanted, after, at, every, log_of, make, service, setup
+from tests.support.memory_store import MemoryDatabase
 
 AT_ONCE_S = 0.3
 WAYS = Ways(jobs=setup(session="main", busy_delay_s=100.0, anchor="grid"), cron_lane=2)

@@ -38,10 +38,10 @@ from goclaw_py.schedule.jobs.schedule import parse_interval
 from goclaw_py.schedule.jobs.work_items import WorkItems
 from goclaw_py.schedule.models import Attempt
 from goclaw_py.schedule.sources import TableSource
-from goclaw_py.store.memory import MemoryStore as GatewayMemoryStore
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.flaky_store import FlakyJobs
 from tests.support.jobs import after, at, every
+from tests.support.memory_store import MemoryStore as GatewayMemoryStore
 from tests.unit.schedule.jobs.occurring import PLAIN, a_job, claimed
 from tests.unit.schedule.jobs.service_parts import (
     Script,

@@ -21,7 +21,6 @@ from goclaw_py.runs.instructions import Instructions
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState, Notify, TargetKind
 from goclaw_py.schedule.jobs.schedule import Schedule
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Emitting, Fail, Say, ScriptedAgent, Step
 from tests.support.harness import GatewayProcess, Ways, a_process, until
 from tests.support.jobs import (
@@ -39,6 +38,7 @@ from tests.support.jobs import (
     stored,
     until_idle,
 )
+from tests.support.memory_store import MemoryDatabase
 
 BUSY = AgentError("The model is busy.", "429", retryable=True)
 BROKEN = AgentError("I have no key.", "401")

@@ -18,7 +18,6 @@ from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.schedule.jobs.models import Job, JobState, Prompt, TargetKind, WorkItem
 from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.schedule import Cron
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Fail, Ignore, Say, ScriptedAgent
 from tests.support.flaky_store import FlakyJobs
 from tests.support.harness import GatewayProcess, Ways, a_process, until
@@ -35,6 +34,7 @@ from tests.support.jobs import (
     setup,
     stored,
 )
+from tests.support.memory_store import MemoryDatabase
 from tests.unit.schedule.jobs.service_parts import Script, started, takes
 
 BUSY = AgentError("The model is busy.", "429", retryable=True)

@@ -14,17 +14,7 @@ from typing import Any
 
 import pytest
 
-from goclaw_py import (
-    At,
-    Cron,
-    Due,
-    Every,
-    JobChange,
-    JobQuery,
-    JobScheduler,
-    MemoryStore,
-    Prompt,
-)
+from goclaw_py import At, Cron, Due, Every, JobChange, JobQuery, JobScheduler, MemoryStore, Prompt
 from goclaw_py.core.errors import (
     BadCron,
     BadJob,

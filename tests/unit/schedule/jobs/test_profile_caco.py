@@ -20,9 +20,9 @@ from goclaw_py.core.errors import BadCron, TooFrequent
 from goclaw_py.operations.jobs import JobChange, StartedNow
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.jobs import Wanted, make
+from tests.support.memory_store import MemoryStore
 from tests.unit.schedule.jobs.timeline import Timeline
 
 CACO = PROFILES["caco"]

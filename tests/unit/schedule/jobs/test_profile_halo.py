@@ -21,9 +21,9 @@ import pytest
 from goclaw_py.core.errors import BadCron
 from goclaw_py.schedule.jobs.policy import PROFILES
 from goclaw_py.schedule.jobs.schedule import At, Cron, Every
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.testing.agents import Fail, Say
 from tests.support.jobs import Wanted, make
+from tests.support.memory_store import MemoryStore
 from tests.unit.schedule.jobs.timeline import Timeline
 
 MACHINE = "Europe/Berlin"

@@ -12,10 +12,10 @@ from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.ids import CRON_LANE
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.schedule.jobs.models import JobState
-from goclaw_py.store.memory import MemoryDatabase
 from goclaw_py.testing.agents import Block, Ignore, ScriptedAgent
 from tests.support.harness import GatewayProcess, a_process
 from tests.support.jobs import Wanted, at, at_work, ends, every, stored, until_idle
+from tests.support.memory_store import MemoryDatabase
 
 _AWAY_S = 15.0
 _LATER_S = 60.0

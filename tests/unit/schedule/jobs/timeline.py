@@ -38,12 +38,12 @@ from goclaw_py.schedule.jobs.execution_models import (
 from goclaw_py.schedule.jobs.models import JobState
 from goclaw_py.schedule.jobs.module import JobSetup
 from goclaw_py.schedule.jobs.policy import Profile
-from goclaw_py.store.memory import MemoryDatabase, MemoryStore
-from goclaw_py.store.memory.jobs.tables import JobTables
 from goclaw_py.testing.agents import Fail, Say, ScriptedAgent, Step
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import START, LoopClock
 from tests.support.harness import GatewayProcess, Ways, a_process
+from tests.support.memory_store import MemoryDatabase, MemoryStore
+from tests.support.memory_store.jobs.tables import JobTables
 
 OTHER = AgentName("other")
 DONE = Say("done", 60)

@@ -13,12 +13,12 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from goclaw_py.app.log_ring import LogRing
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
 from goclaw_py.web.pages import make_site
 from goclaw_py.web.sign_ins import SignIns, settings_actor
+from tests.support.memory_store import MemoryStore
 from tests.unit.web.fakes import NOW, FakeControl
 
 TOKEN = "0123456789abcdef"

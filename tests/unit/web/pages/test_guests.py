@@ -37,7 +37,6 @@ from goclaw_py.records import (
     StoredRun,
 )
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
-from goclaw_py.store.memory import MemoryStore
 from goclaw_py.web.api.routes import make_api
 from goclaw_py.web.front import ApiOrDashboard, WebAccess
 from goclaw_py.web.guard import Guard
@@ -47,6 +46,7 @@ from goclaw_py.web.guests.site import MOST_CONVERSATIONS
 from goclaw_py.web.pages import SiteParts, make_site
 from goclaw_py.web.pages.chat.files import guest_path
 from goclaw_py.web.signin import GUEST_COOKIE
+from tests.support.memory_store import MemoryStore
 from tests.unit.web.fake_approvals import PAY, FakeApprovalStore, FixedClock
 from tests.unit.web.fake_terminals import FakeTerminals, FakeUploads
 from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeControl

@@ -1,0 +1,127 @@
+"""Failed incoming messages, and edits of waiting ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from goclaw_py.core.ids import RunId
+from goclaw_py.core.messages import InboundMessage
+from goclaw_py.core.outcomes import Outcome
+from goclaw_py.records import ALL_MESSAGES, DeadLetter, InboxKind, InboxRow, MessageFilter, Notice
+from goclaw_py.store import rules
+from goclaw_py.store.text import storable
+from tests.support.memory_store.tables import InboxRecord, MemoryPart
+
+
+class MemoryDeadLetters(MemoryPart):
+    """Implements the rest of ``InboxStore``."""
+
+    async def amend(self, edit: InboxRow) -> bool:
+        message = storable(edit.message)
+        target = message.target
+        own = self._db.inbox.get(edit.id)
+        key = (target.channel, target.account, message.edits or "")
+        original = self._db.known.get(key) if message.edits is not None else None
+        if own is None or original is None or original is own or not _waits(original):
+            return False
+        if own.outcome not in (None, Outcome.COMPLETED):
+            return False
+        original.message = original.message.amended_by(message)
+        if own.outcome is None:
+            # It is brought in as it comes in.
+            self._db.end_row(own, Outcome.COMPLETED, None, edit.received_at)
+        return True
+
+    async def last_version(
+        self, channel: str, account: str, external_id: str, *, before: int
+    ) -> InboundMessage | None:
+        channel, account, name = storable((channel, account, external_id))
+        versions = [
+            row
+            for key, row in self._db.known.items()
+            if key[:2] == (channel, account) and row.id < before and _is_version(row.message, name)
+        ]
+        return max(versions, key=lambda row: row.id).message if versions else None
+
+    async def is_known(self, channel: str, account: str, external_id: str) -> bool:
+        return storable((channel, account, external_id)) in self._db.known
+
+    async def dead_letters(
+        self,
+        *,
+        ended: bool,
+        limit: int = 50,
+        only: MessageFilter = ALL_MESSAGES,
+        before: int | None = None,
+    ) -> list[DeadLetter]:
+        newest_first = reversed(self._letters(only, ended=ended))
+        found = [row for row in newest_first if before is None or row.id < before]
+        return [_letter(row) for row in found[:limit]]
+
+    async def dead_letter_counts(self, only: MessageFilter = ALL_MESSAGES) -> tuple[int, int]:
+        return len(self._letters(only, ended=True)), len(self._letters(only, ended=False))
+
+    def _letters(self, only: MessageFilter, *, ended: bool) -> list[InboxRecord]:
+        only, wanted = storable(only), _is_letter if ended else _is_pending
+        return [
+            row
+            for row in self._db.inbox.values()
+            if row.kind is InboxKind.MESSAGE
+            and wanted(row)
+            and rules.selects(only, row.message.target, row.received_at, row.message.text)
+        ]
+
+    async def dead_letter(self, row_id: int) -> DeadLetter | None:
+        found = self._db.inbox.get(row_id)
+        return None if found is None else _letter(found)
+
+    async def letter_named(self, channel: str, account: str, external_id: str) -> DeadLetter | None:
+        found = self._db.known.get(storable((channel, account, external_id)))
+        return None if found is None else _letter(found)
+
+    async def letters_of(self, run: RunId) -> list[DeadLetter]:
+        return [_letter(row) for row in self._db.inbox.values() if row.run_id == run]
+
+    async def retry_dead_letters(self, ids: Collection[int], *, now: datetime) -> int:
+        revived = [row for row in self._rows(ids) if row.is_unanswered]
+        for row in revived:
+            session = self._db.sessions[row.session]
+            session.unanswered.remove(row)
+            session.pending[row.id] = self._db.pending[row.id] = row
+            row.run_id = row.finished_at = row.outcome = row.reason = row.dropped = None
+            row.attempts = 0
+            row.dismissed = False
+        if revived:
+            self._db.notify(Notice.INBOX)
+        return len(revived)
+
+    async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
+        seen = [row for row in self._rows(ids) if row.is_unanswered and not row.dismissed]
+        for row in seen:
+            row.dismissed = True
+        return len(seen)
+
+    def _rows(self, ids: Collection[int]) -> Iterable[InboxRecord]:
+        return (self._db.inbox[row_id] for row_id in set(ids) if row_id in self._db.inbox)
+
+
+def _is_version(message: InboundMessage, name: str) -> bool:
+    own = message.external_id
+    return own == name or (message.edits == name and own.startswith(f"{name}:"))
+
+
+def _waits(row: InboxRecord) -> bool:
+    return row.kind is InboxKind.MESSAGE and row.outcome is None and row.run_id is None
+
+
+def _is_letter(row: InboxRecord) -> bool:
+    return row.outcome in rules.LETTERS and not row.dismissed
+
+
+def _is_pending(row: InboxRecord) -> bool:
+    return row.outcome is None
+
+
+def _letter(row: InboxRecord) -> DeadLetter:
+    return DeadLetter(row.unanswered(), row.session, row.agent, row.attempts)
