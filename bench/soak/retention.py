@@ -31,7 +31,9 @@ def shortened(kept: timedelta, every_s: float) -> Iterator[None]:
     In this process; enter it before a gateway is made. Raises ``AttributeError`` if a constant is
     gone: the measurement would wait for months.
     """
-    import goclaw_py.store.postgres  # noqa: F401  (whatever copies a constant has done so now)
+    # Whatever copies a constant has done so now.
+    import goclaw_py.store.postgres  # noqa: F401
+    import tests.support.memory_store  # noqa: F401
 
     with ExitStack() as after:
         for constants, value in ((_KEPT, kept), (_OFTEN, every_s)):
@@ -44,7 +46,8 @@ def shortened(kept: timedelta, every_s: float) -> Iterator[None]:
 def _replace(module: ModuleType, name: str, value: object, after: ExitStack) -> None:
     """A constant, and the copies of it in modules that import it by its name."""
     old = getattr(module, name)
-    for other in [one for key, one in sys.modules.items() if key.startswith("goclaw_py")]:
+    ours = ("goclaw_py", "tests.support.memory_store")
+    for other in [one for key, one in sys.modules.items() if key.startswith(ours)]:
         if getattr(other, name, None) is old:
             setattr(other, name, value)
             after.callback(setattr, other, name, old)

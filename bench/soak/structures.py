@@ -14,8 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-OURS: Final = ("goclaw_py.", "channels.")
-_APART: Final = ("goclaw_py.store.", "goclaw_py.testing.", "goclaw_py.config.")
+OURS: Final = ("goclaw_py.", "channels.", "tests.support.memory_store.")
+_APART: Final = (
+    "goclaw_py.store.",
+    "goclaw_py.testing.",
+    "goclaw_py.config.",
+    "tests.support.memory_store.",
+)
 """What is not a part of the runtime: it is looked into only if it is asked for."""
 _MAPPINGS: Final = (dict, OrderedDict, types.MappingProxyType, weakref.WeakValueDictionary)
 _LISTS: Final = (list, set, deque)

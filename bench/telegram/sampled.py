@@ -29,11 +29,13 @@ _PACKAGES = (
         (f"goclaw_py/{feature}/", feature)
         for feature in (
             "scheduler",
-            "messages",
-            "chats",
+            "chat/access",
+            "chat/commands",
+            "chat/inbound",
+            "chat/outbound",
+            "chat/stop",
             "runs",
-            "delivery",
-            "jobs",
+            "schedule",
             "store",
             "web",
         )

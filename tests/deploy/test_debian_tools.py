@@ -125,7 +125,7 @@ def test_programs_are_looked_for_under_their_names_and_in_the_cache(machine: Mac
     with pytest.raises(Missing, match="promtool is not on this machine: `make tools`"):
         path_of("promtool", machine.env)
     assert debian_tools.folder({"XDG_CACHE_HOME": "here"}).is_absolute()
-    assert os.fspath(debian_tools.folder({})).endswith("/.cache/goclaw_py/agents/tools")
+    assert os.fspath(debian_tools.folder({})).endswith("/.cache/goclaw_py/tools")
 
 
 def test_two_runs_at_once_install_once(machine: Machine) -> None:

@@ -112,9 +112,9 @@ def test_after_any_answer_of_a_model_the_next_is_given(
 
 AGENT = """
 import asyncio, builtins
-from goclaw_py.model.errors import AgentError
-from goclaw_py.model.run_events import TextDelta, Usage
-from goclaw_py.ports.agent import AgentResult
+from goclaw_py.core.errors import AgentError
+from goclaw_py.core.run_events import TextDelta, Usage
+from goclaw_py.runs.agent_loop import AgentResult
 
 RESULTS = {
     "half": AgentResult("x \\ud83d y"),

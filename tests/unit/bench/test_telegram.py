@@ -209,7 +209,7 @@ def test_code_of_others_counts_for_its_caller() -> None:
     stacks[(loop, "run"), (ours, "work"), (json, "decode")] = 2
     stacks[(loop, "run"), (ours, "work"), (theirs, "post"), (json, "decode")] = 1
     stacks[(loop, "run"),] = 1
-    assert shares(stacks) == {"messages": 0.5, "library": 0.25, OTHER: 0.25}
+    assert shares(stacks) == {"chat/inbound": 0.5, "library": 0.25, OTHER: 0.25}
 
 
 def test_samples_are_taken_of_what_works_and_can_be_stored(tmp_path: Path) -> None:
