@@ -173,8 +173,7 @@ def query(**given: object) -> dict[str, Value]:
             case Cursor():
                 params[name] = str(value)
             case _ if is_dataclass(value):
-                # A filter or query: each of its fields is a parameter.
-                params |= query(**{one.name: getattr(value, one.name) for one in fields(value)})
+                params |= query(**_fields_of(value))
             case str():
                 # Use the value of an enum; httpx would send its name.
                 params[name] = str.__str__(value)
@@ -183,6 +182,15 @@ def query(**given: object) -> dict[str, Value]:
             case _:
                 raise TypeError(f"{name}: no query parameter is a {type(value).__name__}")
     return params
+
+
+def _fields_of(selection: Any) -> dict[str, object]:
+    """Return the fields of a filter or query: each is a parameter, and none a record."""
+    found = {one.name: getattr(selection, one.name) for one in fields(selection)}
+    for name, value in found.items():
+        if is_dataclass(value) and not isinstance(value, Cursor):
+            raise TypeError(f"{name}: no query parameter is a {type(value).__name__}")
+    return found
 
 
 def asker_params(by: Requester) -> dict[str, str]:

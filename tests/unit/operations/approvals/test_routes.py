@@ -11,7 +11,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.records import ApprovalQuery
 from goclaw_py.web.api.error_json import NotAccepted
 from tests.unit.web.fake_approvals import ANSWERED, GRANT, IN_SESSION, PAY, WIPE
-from tests.unit.web.fake_post import KEY
+from tests.unit.web.fake_post import KEY, TOPIC
 from tests.unit.web.harness import Api
 
 MAIN = AgentName("main")
@@ -30,6 +30,13 @@ async def test_everything_comes_back_as_it_was(remote: RemoteControl) -> None:
     await remote.approvals.revoke(MAIN, "pay")
     await remote.approvals.revoke(MAIN, "wipe", KEY)
     assert await remote.approvals.grants() == []
+
+
+@pytest.mark.real_time
+async def test_a_selection_that_the_route_does_not_have_is_refused(remote: RemoteControl) -> None:
+    """Not left out: the list would be another one."""
+    with pytest.raises(TypeError, match="asked_in"):
+        await remote.approvals.list(ApprovalQuery(KEY, asked_in=TOPIC))
 
 
 @pytest.mark.real_time
