@@ -82,6 +82,11 @@ class Noun:
         return operations_of(self.service)
 
     @property
+    def package(self) -> str:
+        """The name of its folder as a package."""
+        return self.service.__module__.rpartition(".")[0]
+
+    @property
     def changes(self) -> Actions:
         """What is recorded of those that change something, by name."""
         return {name: one.change for name, one in self.operations.items() if one.change}

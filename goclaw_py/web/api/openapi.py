@@ -1,7 +1,8 @@
 """The description of the API: FastAPI's, with additions (SPEC OPS-2).
 
 Over TCP every request passes the guard, whose errors belong to every operation. The examples are
-whole responses of a gateway, in ``examples.json``, by the names of their schemas.
+whole responses of a gateway, in ``examples.json`` here and in the folders of nouns, by the names of
+their schemas.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from functools import cache
 from http import HTTPStatus
-from pathlib import Path
+from importlib.resources import files
 from threading import Lock
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ import orjson
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import Response
 
+from goclaw_py.operations.nouns import NOUNS
 from goclaw_py.web.guard import OPEN_PATHS
 
 _Json = dict[str, Any]
@@ -28,7 +30,7 @@ _Json = dict[str, Any]
 PLACE: Final = "/openapi.json"
 JSON: Final = "application/json"
 METHODS: Final = ("get", "put", "post", "delete", "patch")
-_EXAMPLES: Final = Path(__file__).with_name("examples.json")
+_EXAMPLES: Final = "examples.json"
 _ERROR: Final[_Json] = {"$ref": "#/components/schemas/ApiError"}
 _REFUSED: Final = {
     401: "The token is missing or wrong. Only over TCP.",
@@ -197,5 +199,8 @@ def _name(schema: _Json) -> str:
 @cache
 def _known() -> _Json:
     """Return the examples by the names of schemas."""
-    known: _Json = json.loads(_EXAMPLES.read_text())
+    nouns = (files(noun.package) / _EXAMPLES for noun in NOUNS)
+    known: _Json = {}
+    for place in (files(__package__) / _EXAMPLES, *nouns):
+        known |= json.loads(place.read_text())
     return known
