@@ -30,7 +30,7 @@ PLACES: Final = {
     "agents": ("system.lists:agents", "List the agents of the settings."),
     "models": ("system.lists:models", "List the models of the settings."),
     "channels": ("system.lists:channels", "List the channels of the settings."),
-    "runs": ("runs.commands:app", "List, show, follow and replay runs of agents."),
+    "runs": ("runs.commands:app", "List, show and follow runs of agents."),
     "approvals": ("goclaw_py.operations.approvals.command:app", approvals.HELP),
     "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
     "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),

@@ -18,7 +18,6 @@
     │   ├── ApprovalNeeded      the run waits for the decision of a person
     │   ├── BudgetReached       the run has used up its budget
     │   │   └── ChainLimitReached   too many turns in a row began without a person
-    │   ├── JournalEnded        a replayed run would request its model, which it may not
     │   └── NotContinued        it was interrupted, and must not begin again
     ├── ToolFailed              a tool call failed; the model gets the reason
     ├── JobError                a job cannot be created, found, changed or run
@@ -53,7 +52,7 @@
     ├── NotAChat                the session has no chat
     ├── ApprovalClosed          the question about a tool call is answered or has expired
     ├── WrongDecision           the question about a tool call has other answers
-    ├── NotRewindable           a run cannot be replayed, or a session not be forked there
+    ├── NotRewindable           a session cannot be forked there
     ├── AlreadyInvited          a person with this name is invited to the web chat
     ├── TooManyConversations    a guest has the largest number of conversations
     ├── BadUpload               an uploaded file cannot be accepted
@@ -194,14 +193,6 @@ class BudgetReached(AgentError):
 
 class ChainLimitReached(BudgetReached):
     """Results of subagents have begun too many turns in a row of a conversation (AGENT-14)."""
-
-
-class JournalEnded(AgentError):
-    """A replayed run would request its model, which it may not (SPEC OPS-8)."""
-
-    def __init__(self) -> None:
-        text = "the journal of the run ends here; the next step would be a model request"
-        super().__init__(text, text)
 
 
 class NotContinued(AgentError):
@@ -478,7 +469,7 @@ class WrongDecision(GoclawError):
 
 
 class NotRewindable(GoclawError):
-    """A run cannot be replayed, or a session not be forked there; the text says why."""
+    """A session cannot be forked there; the text says why."""
 
 
 class AlreadyInvited(GoclawError):

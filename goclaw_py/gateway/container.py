@@ -52,7 +52,6 @@ from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.events.broker import RunEventBroker
 from goclaw_py.runs.history_only import HistoryOnly
 from goclaw_py.runs.instructions import Instructions
-from goclaw_py.runs.replay import RunReplayer
 from goclaw_py.runs.replies.replies import Replies
 from goclaw_py.runs.replies.streaming import StreamingReplies
 from goclaw_py.runs.run_recorder import RunRecorder
@@ -240,7 +239,6 @@ class Container:
         self.job_module.service.check_scheduling = self.runner.chains.check_scheduling
         self.budget_tracker.connect(self.incidents.tell)
         self.children.connect(dispatcher, agent_executor, self.gateway.bring, ask)
-        self.replayer = RunReplayer(equipment, self._store, self._clock, self._job_service)
         owners = self.incidents.owners_chats
         self.job_module.connect(dispatcher, agent_executor, owners, release_later, ask)
         self.job_module.occurrences.on_disabled = self._record_disabled

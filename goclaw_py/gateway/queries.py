@@ -150,7 +150,7 @@ class GatewayQueries:
         run = await self.run(prefix)
         entries = await self._store.run_history(run.id)
         said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
-        steps = await self._store.run_steps(run.id, own=True)
+        steps = await self._store.run_steps(run.id)
         views = tuple(step_view(one.number, one.step) for one in steps)
         return RunRecord(run, tuple(entries), tuple(reversed(said)), views)
 

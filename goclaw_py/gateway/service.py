@@ -19,7 +19,6 @@ from goclaw_py.operations.control import NodesView, QueueView, Resized, Submitte
 from goclaw_py.operations.settings import SettingsService
 from goclaw_py.records import Store
 from goclaw_py.runs.events.live import LiveEvent, LiveNow
-from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.snapshots import lane_uses
 from goclaw_py.scheduler.views import (
     MAX_LANE_SIZE,
@@ -61,7 +60,6 @@ class GatewayControl(StoreControl):
         self._outbox = container.outbox
         self._calls = container.calls
         self._node = container.node
-        self._replayer = container.replayer
         self._submissions = Submissions(store, clock, container)
         self._look = look
 
@@ -163,13 +161,6 @@ class GatewayControl(StoreControl):
         await self.reset(session.key)
         await conversations.delete(self._store, session.key, wait_s=_ENDS_WITHIN_S)
         self._container.gateway.forget_title(chat)
-
-    async def replay(
-        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
-    ) -> RunReplay:
-        """See ``Control``."""
-        run = await self.run(prefix)
-        return await self._replayer.replay(run, from_step=from_step, dry_run=dry_run)
 
     def _sources(self) -> Sources:
         return replace(super()._sources(), container=self._container)

@@ -38,7 +38,6 @@ from goclaw_py.records import Node, Person, Place, SignIn, Store, StoredRun, Tok
 from goclaw_py.records.people import code_hash
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
-from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import (
     DayTimes,
     UsageQuery,
@@ -175,13 +174,6 @@ class StoreControl(GatewayQueries):
 
     def _sources(self) -> Sources:
         return Sources(self, self._store, self._clock, self._chat_rules)
-
-    async def replay(
-        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
-    ) -> RunReplay:
-        """Raise ``NoGateway``: agents are in its process."""
-        del prefix, from_step, dry_run
-        raise NoGateway("no gateway is running here to replay a run; start one with: goclaw run")
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """See ``Control``."""

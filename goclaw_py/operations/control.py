@@ -43,7 +43,7 @@ from goclaw_py.records import (
     Unanswered,
 )
 from goclaw_py.runs.events.live import LiveEvent
-from goclaw_py.runs.step_views import RunReplay, StepView
+from goclaw_py.runs.step_views import StepView
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (
@@ -326,17 +326,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
 
     async def run_record(self, prefix: str) -> RunRecord:
         """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
-
-    async def replay(
-        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
-    ) -> RunReplay:
-        """Execute an ended run of a language model again, without effects (SPEC OPS-8).
-
-        Its stored steps take the place of model requests and tool calls. With ``from_step`` only
-        those before this step do; then the model is requested, which is paid but counts in no
-        record. No tool is called, nothing is stored or sent. ``dry_run`` only says what would be
-        used. Raises ``NoGateway``, ``NotFound``, also for an unknown step, and ``NotRewindable``.
-        """
 
     async def why(self, about: str | None = None) -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).

@@ -86,7 +86,7 @@ from goclaw_py.records.people import (
     Standing,
     unapproved,
 )
-from goclaw_py.records.rewind import LastTurn, RewindStore, RunBasis, StoredStep
+from goclaw_py.records.rewind import LastTurn, RewindStore, StoredStep
 from goclaw_py.records.runs import (
     InterruptedSubagent,
     NewRun,
@@ -178,7 +178,6 @@ __all__ = [
     "Renewed",
     "RetentionReport",
     "RewindStore",
-    "RunBasis",
     "RunDensity",
     "RunEnd",
     "RunFilter",

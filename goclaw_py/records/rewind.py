@@ -10,7 +10,6 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.run_steps import RunStep
 from goclaw_py.records.runs import ToolCall
-from goclaw_py.runs.agent_loop import HistoryEntry
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,24 +20,6 @@ class StoredStep:
     number: int
     """Its number within the run, from 1."""
     step: RunStep | None
-
-
-@dataclass(frozen=True, slots=True)
-class RunBasis:
-    """What a run began from, as far as it is still stored.
-
-    Args:
-        history: The entries that the run read, without those that ``summary`` replaces.
-        summary: The present summary of the session, if it covers only what the run read; else "".
-        pinned: The present facts of the session, if it was not reset since.
-        prompt: The prompt in the history entries of the run, or of a later run that continued it;
-            None if no entry is stored.
-    """
-
-    history: tuple[HistoryEntry, ...] = ()
-    summary: str = ""
-    pinned: tuple[str, ...] = ()
-    prompt: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +42,8 @@ class LastTurn:
 class RewindStore(Protocol):
     """The steps of runs, and changes of what a session remembers."""
 
-    async def run_steps(self, run: RunId, *, own: bool = False) -> tuple[StoredStep, ...]:
-        """Return the steps of the interrupted runs that a run continues, then its own, in order.
-
-        These are the steps that the run got from ``begin_run``. With ``own`` only its own.
-        """
-
-    async def run_basis(self, run: RunId) -> RunBasis:
-        """Return what a run began from; an empty value if the run is not stored."""
+    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
+        """Return the steps of a run, in order, without those of interrupted runs before it."""
 
     async def last_turn(self, key: SessionKey) -> LastTurn | None:
         """Return the last turn since the last reset; None if there is none."""

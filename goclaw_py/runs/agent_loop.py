@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from goclaw_py.core.budget import NO_BUDGET, Budget
 from goclaw_py.core.ids import AgentName, RunId, SessionKey
@@ -270,29 +270,3 @@ class AgentLoop(Protocol):
 
     async def close(self) -> None:
         """Close connections. Called when no run is in progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayMode:
-    """How a run is executed again for debugging, without effects (SPEC OPS-8).
-
-    Args:
-        wrap: Wraps a toolbox, so that its calls are answered from the journal of the run. A loop
-            wraps all toolboxes, also its own, and calls no tool otherwise.
-        may_request: Whether the loop may request its model when the stored responses are used up.
-            If not, it raises ``JournalEnded``.
-    """
-
-    wrap: Callable[[Toolbox], Toolbox]
-    may_request: bool
-
-
-@runtime_checkable
-class ReplayableLoop(AgentLoop, Protocol):
-    """A loop that can execute a stored run again."""
-
-    async def replay(self, request: RunRequest, emit: Emit, mode: ReplayMode) -> AgentResult:
-        """Execute a run with the steps in ``request``; also report events of stored steps.
-
-        Raises what ``run`` raises, and ``NotRewindable`` if the steps cannot be read.
-        """

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from goclaw_py.core.ids import RunId
-from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep, ValueStep
 from goclaw_py.core.text import cut_text
 
@@ -57,29 +56,6 @@ class StepView:
     text: str = ""
     ok: bool | None = None
     usage: Usage | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunReplay:
-    """A run that was executed again without effects, or would be.
-
-    Args:
-        steps: What it did; with ``dry_run`` the stored steps that would be used.
-        requests_model: Whether the model is requested after the stored steps.
-        new_from: The number of the first step after a new model request; None: there was none.
-        text: The reply, "" if the run was not completed.
-        error: Why it was not completed, else "".
-        usage: What the new model requests used.
-    """
-
-    run: RunId
-    steps: tuple[StepView, ...]
-    requests_model: bool
-    dry_run: bool
-    new_from: int | None = None
-    text: str = ""
-    error: str = ""
-    usage: Usage = NO_USAGE
 
 
 def step_view(number: int, step: RunStep | None) -> StepView:

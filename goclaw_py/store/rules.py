@@ -28,7 +28,6 @@ from goclaw_py.records import (
     NewInbox,
     NewPairing,
     PairingRequest,
-    RunBasis,
     SeenChat,
     ToolCall,
 )
@@ -304,23 +303,6 @@ def asked_of_lane(share: LaneShare, granted: Sequence[int], waiting: Sequence[in
     gone = [place for place in granted if place in share.gone]
     over = [*gone, *fresh[len(had) :], *waiting[still:]]
     return LaneAsk(had, over, max(still - len(waiting), 0))
-
-
-def run_basis(
-    read: Sequence[tuple[int, HistoryEntry]],
-    now: tuple[str, int, Sequence[str]],
-    prompt: str | None,
-) -> RunBasis:
-    """Return what a run began from.
-
-    ``read`` has the entries that it read, with their places; ``now`` the present summary of its
-    conversation, the place up to which it stands, and the pinned facts.
-    """
-    summary, upto, pinned = now
-    if all(place != upto for place, _ in read):
-        summary, upto = "", 0
-    history = tuple(entry for place, entry in read if place > upto)
-    return RunBasis(history, summary, tuple(pinned), prompt)
 
 
 def is_restarted(outcome: Outcome | str | None, reason: Reason | str | None) -> bool:

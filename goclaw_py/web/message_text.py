@@ -118,7 +118,6 @@ TEXT: Final[Mapping[str, str]] = {
     "Route": "detail problem",
     "Row": "text",
     "RunProgress": "prompt",
-    "RunReplay": "text error",
     "Session": "pinned",
     "Setting": "path value origin about",
     "SettingEdit": "path value before after source",

@@ -136,7 +136,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         PUT /api/sessions/{key:path}/title
         DELETE /api/sessions/{key:path}
         POST /api/sessions/{key:path}/fork
-        POST /api/runs/{prefix}/replay
         POST /api/outbox/retry
         POST /api/outbox/drop
         POST /api/inbox/retry

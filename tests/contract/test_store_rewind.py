@@ -17,7 +17,6 @@ from goclaw_py.records import (
     InboxRow,
     LastTurn,
     NameKind,
-    RunBasis,
     RunSoFar,
     SeenName,
     StoredStep,
@@ -76,7 +75,7 @@ async def texts(world: World, key: SessionKey = KEY) -> list[str]:
     return [one.entry.text for one in await world.a.history(key)]
 
 
-async def test_the_steps_of_a_run_come_after_those_that_it_continues(world: World) -> None:
+async def test_the_steps_of_a_run_are_its_own(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(new_run("r1", row), node=A)
     await world.a.note_run(RunId("r1"), RunSoFar(steps=(ASKED, PAY)), node=A)
@@ -85,7 +84,7 @@ async def test_the_steps_of_a_run_come_after_those_that_it_continues(world: Worl
     await world.a.note_run(RunId("r2"), RunSoFar(steps=(ASKED,)), node=A)
     first = (StoredStep(RunId("r1"), 1, ASKED), StoredStep(RunId("r1"), 2, PAY))
     assert await world.b.run_steps(RunId("r1")) == first
-    assert await world.b.run_steps(RunId("r2")) == (*first, StoredStep(RunId("r2"), 1, ASKED))
+    assert await world.b.run_steps(RunId("r2")) == (StoredStep(RunId("r2"), 1, ASKED),)
     await world.a.finish_run(end("r2", Outcome.FAILED), node=A)
     assert await world.b.run_steps(RunId("unknown")) == ()
 
@@ -113,52 +112,7 @@ async def test_the_steps_before_a_run_are_those_that_it_has_got(
     begun = await world.a.begin_run(again, node=A)
     await world.a.note_run(RunId("r2"), RunSoFar(steps=(PAY,)), node=A)
     assert begun.steps == ((ASKED,) if is_continued else ())
-    own = StoredStep(RunId("r2"), 1, PAY)
-    before = [StoredStep(RunId("r1"), 1, ASKED)] if is_continued else []
-    assert await world.b.run_steps(RunId("r2")) == (*before, own)
-    assert await world.b.run_steps(RunId("r2"), own=True) == (own,)
-
-
-async def test_the_basis_of_a_run_is_what_it_read(world: World) -> None:
-    await turn(world, "r1", 0)
-    await turn(world, "r2", 2)
-    await turn(world, "r3", 4)
-    assert await world.a.run_basis(RunId("r1")) == RunBasis(prompt="ask r1")
-    assert await world.a.run_basis(RunId("r3")) == RunBasis(
-        (*said("r1"), *said("r2")), prompt="ask r3"
-    )
-    await world.a.reset_session(KEY, now=at(6))
-    await turn(world, "r4", 7)
-    assert await world.a.run_basis(RunId("r4")) == RunBasis(prompt="ask r4")
-    assert (await world.a.run_basis(RunId("r2"))).history == said("r1")
-    assert await world.a.run_basis(RunId("unknown")) == RunBasis()
-
-
-async def test_a_basis_has_the_summary_and_the_facts_of_the_present(world: World) -> None:
-    await turn(world, "r1", 0)
-    begun = await world.a.begin_run(new_run("r2", started_at=at(2)), node=A)
-    await world.a.pin(KEY, ["likes tea"], run=RunId("r2"))
-    summary = Summary("in short", begun.places[-1])
-    ended = replace(end("r2"), finished_at=at(3), history=said("r2"), summary=summary)
-    await world.a.finish_run(ended, node=A)
-    await turn(world, "r3", 4)
-    assert await world.a.run_basis(RunId("r3")) == RunBasis(
-        said("r2"), "in short", ("likes tea",), "ask r3"
-    )
-    # The summary stands for what this one had not read.
-    assert (await world.a.run_basis(RunId("r1"))).summary == ""
-
-
-async def test_the_prompt_of_a_lost_run_is_known_from_the_run_that_continued_it(
-    world: World,
-) -> None:
-    (row,) = await world.accept(ANN)
-    await world.a.begin_run(new_run("r1", row), node=A)
-    await crash(world)
-    assert (await world.a.run_basis(RunId("r1"))).prompt is None
-    await world.a.begin_run(new_run("r2", row, started_at=at(1)), node=A)
-    await world.a.finish_run(replace(end("r2"), history=said("r2")), node=A)
-    assert (await world.a.run_basis(RunId("r1"))).prompt == "ask r2"
+    assert await world.b.run_steps(RunId("r2")) == (StoredStep(RunId("r2"), 1, PAY),)
 
 
 async def test_undo_removes_turn_after_turn_up_to_the_last_reset(world: World) -> None:
@@ -180,11 +134,8 @@ async def test_undo_removes_turn_after_turn_up_to_the_last_reset(world: World) -
     assert [row.message.text for row in await world.a.outbox()] == ["undone r1", "undone r2"]
     begun = await world.a.begin_run(new_run("r3", three, started_at=at(11)), node=A)
     assert [one.text for one in begun.history] == ["from a job"]
-    # The record stays, and so does what other runs had read.
+    # The record stays.
     assert [one.entry for one in await world.a.run_history(RunId("r2"))] == list(said("r2"))
-    basis = await world.a.run_basis(RunId("r2"))
-    assert [one.text for one in basis.history] == ["ask r1", "say r1", "from a job"]
-    assert [one.text for one in (await world.a.run_basis(RunId("r3"))).history] == ["from a job"]
 
 
 async def test_undo_changes_nothing_where_it_must_not(world: World) -> None:

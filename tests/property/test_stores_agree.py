@@ -286,7 +286,6 @@ class Chats(Player):
                 letter and (replace(letter.row, id=0), letter.session, letter.attempts)
                 for letter in letters
             ],
-            "bases": [await store.run_basis(run) for run in sorted(self.began)],
             "history": [
                 (key, [(one.entry, one.run_id) for one in told]) for key, told in histories.items()
             ],

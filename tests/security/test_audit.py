@@ -273,7 +273,6 @@ PARTS: Final[tuple[tuple[str, Callable[[Control, Whole], Awaitable[Any]], str], 
     ("session.rename", lambda control, _: control.rename(SessionKey("brow"), "Plan"), "session"),
     ("session.delete", lambda control, _: control.delete(SessionKey("brow")), "session"),
     ("session.fork", lambda control, _: control.fork(SessionKey("brow")), "session"),
-    ("run.replay", lambda control, whole: control.replay(whole["run"][:-1]), "run"),
     (
         "approval.decide",
         lambda control, whole: control.approvals.decide(whole["approval"][:6], Decision.DENY),

@@ -12,8 +12,6 @@ from goclaw_py.runs.agent_loop import (
     AgentLoop,
     AgentResult,
     Emit,
-    ReplayableLoop,
-    ReplayMode,
     RunRequest,
 )
 from goclaw_py.runs.toolbox import Toolbox, ToolSpec
@@ -91,10 +89,6 @@ class Armed:
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
         return await self._agent.run(replace(request, tools=self._tools), emit)
-
-    async def replay(self, request: RunRequest, emit: Emit, mode: ReplayMode) -> AgentResult:
-        assert isinstance(self._agent, ReplayableLoop)
-        return await self._agent.replay(replace(request, tools=self._tools), emit, mode)
 
     async def warm_up(self) -> None:
         await self._agent.warm_up()

@@ -22,7 +22,7 @@ from goclaw_py.agents.models.engines import Engines, ModelName
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.text import cut_text
-from goclaw_py.runs.agent_loop import AgentResult, Emit, ReplayMode, RunRequest
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 
 _log = logging.getLogger(__name__)
 
@@ -63,19 +63,10 @@ class ModelAgent:
         The reply is exactly what was streamed. A response whose stream ends without a finish reason
         is incomplete and an ``AgentError``, because half a sentence cannot be recognised.
         """
-        return await self._run(request, emit)
-
-    async def replay(self, request: RunRequest, emit: Emit, mode: ReplayMode) -> AgentResult:
-        """Execute a run again; see ``ReplayableLoop``."""
-        return await self._run(request, emit, mode)
-
-    async def _run(
-        self, request: RunRequest, emit: Emit, mode: ReplayMode | None = None
-    ) -> AgentResult:
         name = self._named(request.model)
         self._check(name[0])
         async with self._engines.use(name, partial(self._connection, name)) as engine:
-            return await engine.run(request, emit, mode)
+            return await engine.run(request, emit)
 
     async def warm_up(self) -> None:
         """Import the provider's library (1 s), unless its key is missing."""

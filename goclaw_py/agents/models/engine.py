@@ -14,7 +14,7 @@ from goclaw_py.agents.models.toolset import REPEATS
 from goclaw_py.agents.spec import AgentSpec
 from goclaw_py.core.errors import AgentError
 from goclaw_py.core.run_events import ToolStarted
-from goclaw_py.runs.agent_loop import AgentResult, Emit, ReplayMode, RunRequest
+from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 
 if TYPE_CHECKING:
     from goclaw_py.agents.models.mcp import Servers
@@ -54,12 +54,10 @@ class Engine:
         )
         self._servers = servers
 
-    async def run(
-        self, request: RunRequest, emit: Emit, mode: ReplayMode | None = None
-    ) -> AgentResult:
-        """See ``ModelAgent.run``. A run that is only replayed needs no servers."""
+    async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
+        """See ``ModelAgent.run``."""
         servers = None
-        if self._servers is not None and (mode is None or mode.may_request):
+        if self._servers is not None:
             called = {step.name for step in request.steps if isinstance(step, ToolStarted)}
             servers = await self._servers.tools(called, emit)
         asked = RunInputs(
@@ -71,7 +69,6 @@ class Engine:
             servers=servers,
             missing=() if servers is None else servers.missing,
             approval=self._spec.approval,
-            mode=mode,
         )
         answer = await ModelRun(asked, request, emit).answer()
         if isinstance(answer, AgentError):

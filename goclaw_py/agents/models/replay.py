@@ -25,7 +25,6 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
 from goclaw_py.core.approvals import Decision
-from goclaw_py.core.errors import JournalEnded
 from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import DecisionStep, ResponseStep, RunStep, TakenStep
 
@@ -37,15 +36,11 @@ UNKNOWN_RESULT = (
 
 
 class ReplayModel(WrapperModel):
-    """A model that returns the stored responses of a run before it requests new ones.
+    """A model that returns the stored responses of a run before it requests new ones."""
 
-    If it may request none, it raises ``JournalEnded``.
-    """
-
-    def __init__(self, model: Model, replay: Replay, *, may_request: bool = True) -> None:
+    def __init__(self, model: Model, replay: Replay) -> None:
         super().__init__(model)
         self._replay = replay
-        self._may_request = may_request
 
     @asynccontextmanager
     async def request_stream(
@@ -62,8 +57,6 @@ class ReplayModel(WrapperModel):
                 stored, model_request_parameters=asked, replay_events=True
             )
             return
-        if not self._may_request:
-            raise JournalEnded
         async with super().request_stream(messages, model_settings, asked, run_context) as stream:
             yield stream
 

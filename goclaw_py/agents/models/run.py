@@ -69,7 +69,7 @@ from goclaw_py.agents.models.transport import MORE_TRIES, more_tries
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.approvals import NO_APPROVALS, ApprovalPolicy
 from goclaw_py.core.budget import BudgetScope, Limit
-from goclaw_py.core.errors import AgentError, ApprovalNeeded, BudgetReached, NotRewindable
+from goclaw_py.core.errors import AgentError, ApprovalNeeded, BudgetReached
 from goclaw_py.core.outcomes import SCHEDULED, Trigger
 from goclaw_py.core.run_events import NO_USAGE, RunNote, RunNoted
 from goclaw_py.core.run_steps import ResponseStep, TakenStep
@@ -79,7 +79,6 @@ from goclaw_py.runs.agent_loop import (
     Emit,
     LoopEvent,
     ModelStep,
-    ReplayMode,
     RequestSent,
     RunRequest,
     TextPart,
@@ -108,7 +107,6 @@ class RunInputs:
         servers: The toolbox of its MCP servers, if it has any.
         missing: The names of servers that cannot be used now.
         approval: The tools whose calls people must approve.
-        mode: How a stored run is executed again; None: it is no such run.
     """
 
     agent: Agent[None, str | None]
@@ -119,7 +117,6 @@ class RunInputs:
     servers: Toolbox | None = None
     missing: tuple[str, ...] = ()
     approval: ApprovalPolicy = NO_APPROVALS
-    mode: ReplayMode | None = None
 
 
 class ModelRun:
@@ -135,9 +132,6 @@ class ModelRun:
         self._new_usage = NO_USAGE
         """The usage of this run without that of the interrupted runs that it continues."""
         replay = Replay.read(request.steps)
-        mode = asked.mode
-        if replay is None and mode is not None:
-            raise NotRewindable(f"the steps of run {request.run_id} cannot be read")
         if replay is None:
             _log.warning("run_not_continued", extra={"run_id": request.run_id})
             request = request.begun_again()
@@ -145,23 +139,20 @@ class ModelRun:
                 budget = budget.less(step.usage) if isinstance(step, ResponseStep) else budget
         self._budget, self._request = budget, request
         self._replay = replay or Replay()
-        self._may_request = mode is None or mode.may_request
         self._accepted = AcceptedModel(asked.model, self._repaired)
         self._model: Model = self._accepted
         if request.steps:
-            self._model = ReplayModel(self._model, self._replay, may_request=self._may_request)
+            self._model = ReplayModel(self._model, self._replay)
         boxes = (request.tools,) if asked.servers is None else (request.tools, asked.servers)
-        wrapped = boxes if mode is None else tuple(map(mode.wrap, boxes))
         judge = CallJudge(
-            asked.approval if mode is None else NO_APPROVALS,
+            asked.approval,
             self._replay,
             can_ask=request.can_ask,
             is_granted=request.is_granted,
         )
-        self._tools = RunTools(wrapped, request, self._replay, judge)
+        self._tools = RunTools(boxes, request, self._replay, judge)
         self._instructions = _instructions(asked, request, told=not request.steps or replay is None)
-        # A replayed run reports stored results too.
-        self._reply = Reply(self._emit, self._tools, self._replay if mode is None else Replay())
+        self._reply = Reply(self._emit, self._tools, self._replay)
         self._trace = Trace(request.prompt)
         self._mistakes = Mistakes()
         self._has_answered = False
@@ -208,7 +199,7 @@ class ModelRun:
         context = self._context(prompt)
         needs_room = context.units and (context.is_full or self._replay.has_summary)
         # Stored responses need no room, and the history may be longer than it was then.
-        if needs_room and self._may_request:
+        if needs_room:
             await self._compact(context, KEPT * context.window)
         may_compact = True
         while True:
@@ -412,8 +403,6 @@ class ModelRun:
         its own run.
         """
         stored = self._replay.taken()
-        if stored and self._asked.mode is not None:
-            self._emit(TakenStep("\n".join(stored)))
         if not self._replay.is_over:
             return "\n".join(stored)
         new = self._request.take_messages()

@@ -20,7 +20,6 @@ from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
-from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, error_of
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 """Timeout of a request. A chat message is answered only after its database commit."""
-
-REPLAY_S = 3600.0
-"""Timeout of a replay, which may request a model many times."""
 
 STREAM_SILENCE_S = 3 * wire.PING_S
 """An event stream without any data for this long is considered broken."""
@@ -164,14 +160,6 @@ class RemoteControl(Remote):
         raw = await self.send("POST", path, {"prompt": text}, {"queue": queue})
         sent = wire.read(dict[str, Any], raw)
         return Submitted(sent["sessionId"], sent["runId"])
-
-    async def replay(
-        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
-    ) -> RunReplay:
-        """Execute a run again. The response comes when it has ended."""
-        body = {"from_step": from_step, "dry_run": dry_run}
-        path = f"/api/runs/{segment(prefix)}/replay"
-        return wire.read(RunReplay, await self.send("POST", path, body, timeout_s=REPLAY_S))
 
     async def usage(self, query: UsageQuery) -> UsageReport:
         """Return tokens and cost of runs. The gateway's clock may rule out days, too."""

@@ -1,4 +1,4 @@
-"""``goclaw runs``: list, show, follow and replay runs of agents."""
+"""``goclaw runs``: list, show and follow runs of agents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.names import DisplayNames, with_names
 from goclaw_py.cli.output import (
     Column,
-    Printer,
     clock,
     duration,
     one_line,
@@ -38,10 +37,9 @@ from goclaw_py.cli.output import (
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.core.text import count
 from goclaw_py.operations.control import Control, RunRecord
 from goclaw_py.records import OutboxRow, RunFilter, StoredRun, ToolCall
-from goclaw_py.runs.step_views import RunReplay, StepView
+from goclaw_py.runs.step_views import StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns
 
@@ -72,13 +70,13 @@ def runs(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List, show, follow and replay runs of agents."""
+    """List, show and follow runs of agents."""
     if ctx.invoked_subcommand is not None:
         if active or as_json:
             raise typer.BadParameter("put options after the subcommand: runs list --active")
         return
     if not active:
-        raise typer.BadParameter("give a subcommand (list, show, follow or replay) or --active")
+        raise typer.BadParameter("give a subcommand (list, show or follow) or --active")
 
     async def ask(control: Control) -> ActiveRuns:
         return await control.active()
@@ -234,62 +232,6 @@ def follow(
     from goclaw_py.cli.runs.follow import follow_runs  # noqa: PLC0415
 
     follow_runs(cli(ctx).settings(), session, as_json=as_json)
-
-
-@app.command()
-@with_wide
-def replay(
-    ctx: typer.Context,
-    run: RunName,
-    *,
-    from_step: Annotated[
-        int | None,
-        typer.Option(
-            "--from",
-            metavar="STEP",
-            min=1,
-            help="Request the model from this step on (default: request nothing).",
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show which stored steps would be used.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Execute a run again for debugging, without effects.
-
-    Stored steps take the place of model requests and tool calls. No tool is called, and nothing is
-    stored or sent. New model requests are paid.
-    """
-
-    async def ask(control: Control) -> RunReplay:
-        return await control.replay(run, from_step=from_step, dry_run=dry_run)
-
-    # With --from the model is requested, which may take minutes.
-    answer(ctx, ask, Printer(RunReplay, show_replay, as_json), what=f"replaying run {run}")
-
-
-def show_replay(done: RunReplay) -> None:
-    """Print a replay. Steps are cut to a line; ``--json`` has more."""
-    stored = count(len(done.steps) if done.new_from is None else done.new_from - 1, "step")
-    if done.dry_run:
-        then = "request the model" if done.requests_model else "request nothing"
-        typer.echo(f"would replay {stored} of run {done.run}, then {then}\n")
-    else:
-        requests = count(done.usage.requests, "model request") if done.usage.requests else "none"
-        tokens = f"{done.usage.input_tokens} in, {done.usage.output_tokens} out"
-        new = f"{requests} ({tokens})" if done.usage.requests else requests
-        show_facts([("run", done.run), ("replayed", stored), ("new", new)])
-        typer.echo()
-    rows = [
-        ("new" if done.new_from and step.number >= done.new_from else "stored", *_step(step))
-        for step in done.steps
-    ]
-    show_table(("FROM", *_STEPS), rows, empty="no steps")
-    if done.text:
-        typer.echo(f"\n{plain(done.text)}")
-    if done.error:
-        typer.echo(f"\nended without an answer: {plain(done.error)}")
 
 
 _STEPS = (

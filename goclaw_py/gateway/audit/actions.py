@@ -178,10 +178,6 @@ async def _find_session(control: Any, arguments: Arguments) -> Arguments:
     return {"key": (await control.session(arguments["key"])).key}
 
 
-async def _find_run(control: Any, arguments: Arguments) -> Arguments:
-    return {"prefix": (await control.run(arguments["prefix"])).id}
-
-
 async def _find_node(control: Any, arguments: Arguments) -> Arguments:
     nodes = await control.nodes()
     found = [one.id for one in nodes.nodes if nodes.is_live(one) and arguments["node"] in one.id]
@@ -260,14 +256,6 @@ CONTROL: Final[Actions] = {
         _SESSION,
         told=lambda _, fork: {"session": fork.session},
         find=_find_session,
-    ),
-    # It stores nothing, but may pay a provider.
-    "replay": Change(
-        "run.replay",
-        named("run {prefix}"),
-        told=lambda arguments, _: {"from_step": arguments["from_step"]},
-        is_done=lambda arguments, _: not arguments["dry_run"],
-        find=_find_run,
     ),
     "retry_outbox": Change("outgoing.retry", _rows, told=_number("retried")),
     "drop_outbox": Change("outgoing.drop", _rows, told=_number("dropped")),

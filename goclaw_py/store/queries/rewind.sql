@@ -1,65 +1,11 @@
 -- Steps of runs, undo and forks.
 
--- name: follows
--- Return the run that a run continues, if there is one.
-select follows
-from runs
-where id = $1 and follows is not null;
-
 -- name: own_steps
 -- Return the steps of a run, in order.
-select run_id, seq, kind, payload
+select seq, kind, payload
 from run_steps
 where run_id = $1
 order by seq;
-
--- name: basis
--- Return the entries that a run has read, in order: of its conversation, stored before it began and
--- not undone by then. What a run wrote is stored when that run ends.
-select h.id as place, h.role, h.text, h.native, h.format
-from (select * from runs where id = $1) as r
-cross join lateral (
-    select *
-    from history
-    where session = r.session and epoch in (r.epoch, -1 - r.epoch)
-    offset 0
-) as h
-where h.run_id is distinct from r.id
-  and (h.undone_at is null or h.undone_at > r.started_at)
-  and coalesce((select finished_at from runs where id = h.run_id), h.at) <= r.started_at
-order by h.id;
-
--- name: conversation
--- Return what stands beside the history of a run's conversation, if that is still the present one.
-select s.summary, s.summarized_upto, s.pinned
-from runs as r
-join sessions as s on s.key = r.session and s.epoch = r.epoch
-where r.id = $1;
-
--- name: prompt
--- Return the prompt of a run from its entries, or from those of a run that continued it.
-with recursive later as (
-    select id, session, occurrence, 1 as depth
-    from runs
-    where id = $1
-    union all
-    select r.id, r.session, r.occurrence, l.depth + 1
-    from later as l
-    cross join lateral (
-        (select id, session, occurrence, follows from runs where session = l.session offset 0)
-        union
-        (select id, session, occurrence, follows from runs where occurrence = l.occurrence offset 0)
-    ) as r
-    where l.depth < 20 and r.follows = l.id
-)
-select h.text
-from later as l
-cross join lateral (
-    select id, session, role, text from history where run_id = l.id offset 0
-) as h
-where h.session = l.session and h.role = 'user'
-order by l.depth, h.id
-limit 1;
 
 -- name: last_turn
 -- Return the first entry of the run that wrote last in a session since its last reset.

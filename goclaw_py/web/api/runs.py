@@ -24,10 +24,9 @@ from goclaw_py.records import (
     StoredEntry,
     StoredRun,
 )
-from goclaw_py.runs.step_views import RunReplay
 from goclaw_py.scheduler.views import ActiveRuns, StopReport
 from goclaw_py.web.api.paging import LINK, After, Before, Instant, Limit, Page, in_utc
-from goclaw_py.web.api.wire import ForkBody, Renamed, ReplayBody, RunCounts, StopBody, TitleBody
+from goclaw_py.web.api.wire import ForkBody, Renamed, RunCounts, StopBody, TitleBody
 from goclaw_py.web.caco.routes import ListedSession, listed
 
 MAX_SPANS: Final = 2_000
@@ -190,17 +189,6 @@ def _one_run(api: APIRouter, control: Control) -> None:
         `said` its outgoing messages, `steps` what it did step by step, also before a crash.
         """
         return await control.run_record(prefix)
-
-    @api.post("/{prefix}/replay")
-    async def replay(prefix: RunPath, body: ReplayBody) -> RunReplay:
-        """Execute an ended run of a language model again, without effects.
-
-        Its stored steps take the place of model requests and tool calls. With `from_step` only
-        those before this step do; then the model is requested again, which is paid. No tool is
-        called, nothing is stored or sent. The response comes when the run has ended. 409 with the
-        code `NOT_REWINDABLE` says why a run cannot be replayed.
-        """
-        return await control.replay(prefix, from_step=body.from_step, dry_run=body.dry_run)
 
 
 def session_routes(control: Control) -> APIRouter:

@@ -86,13 +86,6 @@ class ForkBody(Body):
     at: Name | None = None
 
 
-class ReplayBody(Body):
-    """``from_step``: request the model from this step on; ``dry_run``: say what would be used."""
-
-    from_step: Annotated[int, Field(strict=True, ge=1, le=MAX_ROW_ID)] | None = None
-    dry_run: Flag = False
-
-
 class ResizeBody(Body):
     """The number of slots of a lane."""
 

@@ -9,9 +9,7 @@ from datetime import datetime
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target, external_id
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import LastTurn, NameKind, RunBasis, StoredStep, ToolCall
-from goclaw_py.runs.agent_loop import Role
-from goclaw_py.store import rules
+from goclaw_py.records import LastTurn, NameKind, StoredStep, ToolCall
 from goclaw_py.store.text import storable
 from tests.support.memory_store.tables import (
     HistoryRecord,
@@ -26,25 +24,10 @@ from tests.support.memory_store.usage import counted_messages
 class MemoryRewind(MemoryPart):
     """Implements ``RewindStore``."""
 
-    async def run_steps(self, run: RunId, *, own: bool = False) -> tuple[StoredStep, ...]:
+    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
         record = self._db.runs.get(storable(run))
-        if record is None:
-            return ()
-        before = [] if own else self._db.continued(record.follows)
-        return tuple(
-            StoredStep(one.new.id, number, step)
-            for one in (*before, record)
-            for number, step in enumerate(one.steps, 1)
-        )
-
-    async def run_basis(self, run: RunId) -> RunBasis:
-        record = self._db.runs.get(storable(run))
-        if record is None or (session := self._db.sessions.get(record.new.session)) is None:
-            return RunBasis()
-        read = [(one.id, one.entry.entry) for one in self._read_by(session, record)]
-        is_present = session.epoch == record.epoch
-        now = session.summary, session.summarized_upto, session.pinned
-        return rules.run_basis(read, now if is_present else ("", 0, ()), self._prompt(record))
+        found = () if record is None else record.steps
+        return tuple(StoredStep(run, number, step) for number, step in enumerate(found, 1))
 
     async def last_turn(self, key: SessionKey) -> LastTurn | None:
         session = self._db.sessions.get(storable(key))
@@ -171,17 +154,6 @@ class MemoryRewind(MemoryPart):
             return stored_at <= began and (one.undone_at is None or one.undone_at > began)
 
         return sorted(filter(is_read, session.history), key=lambda one: one.id)
-
-    def _prompt(self, run: RunRow) -> str | None:
-        """Return the prompt of a run, or of a run that continued it."""
-        later: RunRow | None = run
-        while later is not None:
-            for one in self._db.sessions[later.new.session].history:
-                if one.entry.run_id == later.new.id and one.entry.entry.role is Role.USER:
-                    return one.entry.entry.text
-            before = later.new.id
-            later = next((one for one in self._db.runs.values() if one.follows == before), None)
-        return None
 
 
 def _last_turn(session: SessionRecord) -> list[HistoryRecord]:

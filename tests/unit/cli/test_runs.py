@@ -82,28 +82,6 @@ def test_a_run_is_shown_step_by_step(goclaw: Shell, gateway: ThreadGateway) -> N
     ]
 
 
-def test_a_replay_tells_what_is_stored_from_what_is_new(
-    goclaw: Shell, gateway: ThreadGateway
-) -> None:
-    """OPS-8."""
-    shown = [" ".join(line.split()) for line in goclaw("runs", "replay", "0190-a").out.splitlines()]
-    assert shown[:3] == [f"run {fakes.RUN_ID}", "replayed 3 steps", "new none"]
-    assert shown[5].startswith("stored 1 response 10 in, 5 out")
-    assert shown[-1] == "done"
-    got = goclaw("runs", "replay", "0190-a", "--from", "4")
-    assert "new       1 model request (20 in, 6 out)" in got.out
-    assert [line.split()[:2] for line in got.out.splitlines()[-3:-2]] == [["new", "4"]]
-    assert got.out.endswith("ended without an answer: boom [2J\n")
-    assert gateway.control.calls[-1] == ("replay", "0190-a", 4, False)
-    plan = goclaw("runs", "replay", "0190-a", "--from", "4", "--dry-run").out
-    assert plan.startswith(f"would replay 3 steps of run {fakes.RUN_ID}, then request the model\n")
-    assert gateway.control.calls[-1] == ("replay", "0190-a", 4, True)
-    assert goclaw.data("runs", "replay", "0190-a")["text"] == "done"
-    got = goclaw("runs", "replay", fakes.ACTIVE.id)
-    assert (got.code, got.err) == (1, f"goclaw: run {fakes.ACTIVE.id} is in progress\n")
-    assert goclaw("runs", "replay", "0190-a", "--from", "0").code == 2
-
-
 def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGateway) -> None:
     got = goclaw("queue", "console")
     assert got.code == 0

@@ -43,7 +43,7 @@ from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
-from goclaw_py.runs.step_views import RunReplay, StepKind, StepView
+from goclaw_py.runs.step_views import StepKind, StepView
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_guests import FakeGuests
@@ -159,10 +159,6 @@ STEPS = (
     StepView(2, StepKind.CALL, "pay", '{"to": "ann"}'),
     StepView(3, StepKind.RESULT, "pay", "no money", ok=False),
 )
-REPLAYED = RunReplay(
-    RUN_ID, (*STEPS, StepView(4, StepKind.RESPONSE, text="no")), requests_model=True,
-    dry_run=False, new_from=4, error="boom \x1b[2J", usage=Usage(1, 20, 6),
-)  # fmt: skip
 DEAD = store.OutboxRow(
     id=2**40, message=OutboundMessage(LOCAL, "hello", None, RUN_ID), session=SESSION,
     state=store.OutboxState.DEAD, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
@@ -384,17 +380,6 @@ class FakeControl(FakeGuests):
         if len(found) != 1:
             raise NotFound(f"no run, or several, with {prefix!r}")
         return found[0]
-
-    async def replay(
-        self, prefix: str, *, from_step: int | None = None, dry_run: bool = False
-    ) -> RunReplay:
-        await self.run(prefix)
-        self._here("replay", prefix, from_step, dry_run)
-        if prefix == ACTIVE.id:
-            raise NotRewindable(f"run {prefix} is in progress")
-        if from_step is None:
-            return RunReplay(RUN_ID, STEPS, requests_model=False, dry_run=dry_run, text="done")
-        return replace(REPLAYED, dry_run=dry_run)
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None

@@ -81,9 +81,6 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     fork = await remote.fork(fakes.SESSION)
     with pytest.raises(NotRewindable, match="run 0190-zzzz added nothing"):
         await remote.fork(fakes.SESSION, at="0190-zzzz")
-    assert await remote.replay("0190-a", from_step=4) == fakes.REPLAYED
-    with pytest.raises(NotRewindable, match="is in progress"):
-        await remote.replay(fakes.ACTIVE.id, dry_run=True)
     assert await remote.retry_outbox([fakes.DEAD.id, 1]) == 1
     assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
     assert await remote.retry_dead_letters([8, 1]) == 1
@@ -102,7 +99,6 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     for call in (
         *(("reset", fakes.SESSION), ("resize_lane", "main", 4)),
         *(("rename", fakes.SESSION, "Plans"), ("delete", fakes.SESSION)),
-        *(("replay", "0190-a", 4, False), ("replay", fakes.ACTIVE.id, None, True)),
         *(("fork", fakes.SESSION, None), ("fork", fakes.SESSION, "0190-zzzz")),
         ("retry_outbox", (fakes.DEAD.id, 1)),
         ("drop_outbox", (fakes.DEAD.id, 1)),

@@ -7,8 +7,7 @@ from datetime import datetime
 from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import LastTurn, RunBasis, StoredStep
-from goclaw_py.store import rules
+from goclaw_py.records import LastTurn, StoredStep
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.part import PostgresPart, enqueue
 from goclaw_py.store.postgres.runs import steps
@@ -23,27 +22,10 @@ _INBOX = queries("inbox")
 class PostgresRewind(PostgresPart):
     """Implements ``RewindStore``."""
 
-    async def run_steps(self, run: RunId, *, own: bool = False) -> tuple[StoredStep, ...]:
-        run, found = storable(run), []
+    async def run_steps(self, run: RunId) -> tuple[StoredStep, ...]:
         async with self._pool.connection() as connection:
-            if not own and (row := await connection.row(_SQL["follows"], run)) is not None:
-                found += await connection.fetch(_RUNS["steps"], row["follows"])
-            found += await connection.fetch(_SQL["own_steps"], run)
-        return tuple(
-            StoredStep(RunId(row["run_id"]), row["seq"] + 1, steps.read_one(row)) for row in found
-        )
-
-    async def run_basis(self, run: RunId) -> RunBasis:
-        run = storable(run)
-        async with self._pool.connection() as connection:
-            read = await connection.fetch(_SQL["basis"], run)
-            now = await connection.row(_SQL["conversation"], run)
-            prompt = await connection.row(_SQL["prompt"], run)
-        return rules.run_basis(
-            [(row["place"], rows.entry(row)) for row in read],
-            ("", 0, ()) if now is None else (now["summary"], now["summarized_upto"], now["pinned"]),
-            None if prompt is None else prompt["text"],
-        )
+            found = await connection.fetch(_SQL["own_steps"], storable(run))
+        return tuple(StoredStep(run, row["seq"] + 1, steps.read_one(row)) for row in found)
 
     async def last_turn(self, key: SessionKey) -> LastTurn | None:
         async with self._pool.connection() as connection:
