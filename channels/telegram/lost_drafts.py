@@ -61,7 +61,6 @@ class LostDrafts:
         before: str | None,
         known: Collection[str],
     ) -> str | None:
-        """See ``Channel.find_draft``."""
         chat = place_or_raise(target).chat_id
         buttons, ours = stop_button(lost.run_id), _numbers(bot, known)
         if lost.id is not None:

@@ -74,7 +74,6 @@ class MessageSender:
         self._edits: WeakValueDictionary[tuple[int, int], asyncio.Lock] = WeakValueDictionary()
 
     async def send(self, message: OutboundMessage) -> str:
-        """See ``Channel.send``."""
         place = place_or_raise(message.target)
         if message.file is not None:
             return str(await self._send_file(place, message))
@@ -128,7 +127,6 @@ class MessageSender:
         await self._edit(place, sent, _text(message), () if pressed else buttons_of(message))
 
     async def post_draft(self, beginning: OutboundMessage) -> str:
-        """See ``Channel.post_draft``."""
         place = place_or_raise(beginning.target)
         text = await format_draft(beginning.text)
         buttons = stop_button(beginning.run_id)
@@ -137,7 +135,6 @@ class MessageSender:
         return str(number)
 
     async def edit_draft(self, so_far: OutboundMessage) -> None:
-        """See ``Channel.edit_draft``."""
         if so_far.draft is not None:
             place = place_or_raise(so_far.target)
             text = await format_draft(so_far.text)
@@ -220,7 +217,6 @@ class MessageSender:
                 self._shown.popitem(last=False)
 
     async def send_album(self, messages: Sequence[OutboundMessage]) -> list[str]:
-        """See ``Channel.send_album``."""
         client = await self._client()
         place, reply = place_or_raise(messages[0].target), number_of(messages[0].reply_to)
         uploads, captions = map(list, zip(*map(_upload, messages), strict=True))

@@ -87,7 +87,6 @@ class LiveSettings:
     # ------------------------------------------------------------------ looking
 
     async def view(self) -> SettingsView:
-        """See ``SettingsService``."""
         unavailable = self._trouble()
         if not unavailable:
             try:
@@ -112,7 +111,6 @@ class LiveSettings:
         )
 
     async def history(self, *, limit: int = 50, before: int | None = None) -> list[SettingEdit]:
-        """See ``SettingsService``."""
         return await self._store.setting_history(limit=limit, before=before)
 
     def warnings(self) -> tuple[str, ...]:
@@ -195,7 +193,6 @@ class LiveSettings:
     # ------------------------------------------------------------------ editing
 
     async def change(self, changes: Sequence[SettingChange], *, source: str) -> SettingsView:
-        """See ``SettingsService``."""
         async with self._changing:
             for _ in range(_TRIES):
                 edits = await self._store.setting_edits()

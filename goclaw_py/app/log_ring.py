@@ -40,7 +40,6 @@ class LogRing:
                 self._chars -= self._lines.popleft()[1]
 
     def tail(self, only: LogFilter, *, limit: int, after: str = "") -> LogTail:
-        """See ``Logs``."""
         begin = self._number_of(after)
         with self._lock:
             last, kept = self._number, list(self._lines)

@@ -150,7 +150,6 @@ class GatewayHealth:
         )
 
     async def metrics(self, *, openmetrics: bool) -> Exposition:
-        """See ``Health``."""
         status = await self._snapshots.quick()
         return self._metrics.exposition(status, openmetrics=openmetrics)
 

@@ -64,17 +64,14 @@ class GatewayQueries:
         only: SessionFilter = ALL_SESSIONS,
         before: Cursor | None = None,
     ) -> list[Session]:
-        """See ``Control``."""
         return await self._store.sessions(limit=limit, search=search, only=only, before=before)
 
     async def audit_entries(
         self, *, limit: int = 50, only: AuditFilter = ALL_ENTRIES, before: int | None = None
     ) -> list[AuditEntry]:
-        """See ``Control``."""
         return await self._store.audit_entries(limit=limit, only=only, before=before)
 
     async def session(self, key: str) -> Session:
-        """See ``Control``."""
         exact = await self._store.session(SessionKey(key))
         if exact is not None:
             return exact
@@ -95,7 +92,6 @@ class GatewayQueries:
         return session_named(keys, part)
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
-        """See ``Control``."""
         return await self._store.history(key, limit=limit)
 
     async def runs(
@@ -107,7 +103,6 @@ class GatewayQueries:
         only: RunFilter = ALL_RUNS,
         before: Cursor | None = None,
     ) -> list[StoredRun]:
-        """See ``Control``."""
         return await self._store.runs(
             limit=limit, session=session, active=active, only=only, before=before
         )
@@ -115,13 +110,11 @@ class GatewayQueries:
     async def run_density(
         self, since: datetime, until: datetime, *, parts: int = 100, only: RunFilter = ALL_RUNS
     ) -> list[RunDensity]:
-        """See ``Control``."""
         return await self._store.run_density(since, until, parts=parts, only=only)
 
     async def run_counts(
         self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
     ) -> dict[str, int]:
-        """See ``Control``."""
         counts = await self._store.run_counts(only, session=session)
         return {
             "running" if outcome is None else outcome.value: runs
@@ -137,16 +130,13 @@ class GatewayQueries:
         only: RunFilter = ALL_RUNS,
         after: Cursor | None = None,
     ) -> list[RunSpan]:
-        """See ``Control``."""
         return await self._store.runs_between(since, until, limit=limit, only=only, after=after)
 
     async def run(self, prefix: str) -> StoredRun:
-        """See ``Control``."""
         found = await self._store.find_run(prefix)
         return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}", "runs list")
 
     async def run_record(self, prefix: str) -> RunRecord:
-        """See ``Control``."""
         run = await self.run(prefix)
         entries = await self._store.run_history(run.id)
         said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
@@ -163,18 +153,15 @@ class GatewayQueries:
         only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[OutboxRow]:
-        """See ``Control``."""
         return await self._store.outbox(limit=limit, state=state, run=run, only=only, before=before)
 
     async def message_counts(self, only: MessageFilter = ALL_MESSAGES) -> MessageCounts:
-        """See ``Control``."""
         outgoing, (failed, waiting) = await asyncio.gather(
             self._store.outbox_counts(only), self._store.dead_letter_counts(only)
         )
         return MessageCounts(outgoing, failed, waiting)
 
     async def outbox_row(self, row_id: int) -> OutboxRow:
-        """See ``Control``."""
         row = await self._store.outbox_row(row_id)
         if row is None:
             raise NotFound(f"there is no message {row_id} in the outbox")
@@ -188,24 +175,20 @@ class GatewayQueries:
         only: MessageFilter = ALL_MESSAGES,
         before: int | None = None,
     ) -> list[DeadLetter]:
-        """See ``Control``."""
         return await self._store.dead_letters(
             ended=not waiting, limit=limit, only=only, before=before
         )
 
     async def dead_letter(self, row_id: int) -> DeadLetter:
-        """See ``Control``."""
         found = await self._store.dead_letter(row_id)
         if found is None:
             raise NotFound(f"there is no message {row_id} in the inbox")
         return found
 
     async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
-        """See ``Control``."""
         return await self._store.people(limit=limit, before=before)
 
     async def names(self, keys: Collection[str]) -> dict[str, str]:
-        """See ``Control``."""
         targets, jobs = needed_names(keys)
         known = KnownNames()
         if targets or jobs:
@@ -219,11 +202,9 @@ class GatewayQueries:
         """Called with names that were read; a gateway remembers them."""
 
     async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
-        """See ``Control``."""
         return await self._store.heard(limit=limit, before=before)
 
     async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """See ``Control``."""
         return await self._store.chats(limit=limit, before=before)
 
 

@@ -64,23 +64,19 @@ class GatewayControl(StoreControl):
         self._look = look
 
     async def status(self) -> GatewayStatus:
-        """See ``Control``."""
         return await self._look()
 
     def _have_read(self, known: KnownNames) -> None:
         self._container.names.add(known)
 
     async def nodes(self) -> NodesView:
-        """See ``Control``."""
         return replace(await super().nodes(), here=self._node())
 
     async def lanes(self) -> LanesView:
-        """See ``Control``."""
         uses = lane_uses(self._dispatcher.lanes(), self._dispatcher.runs())
         return LanesView(self._clock.now(), uses)
 
     async def resize_lane(self, name: LaneName, concurrency: int) -> Resized:
-        """See ``Control``."""
         if not 1 <= concurrency <= MAX_LANE_SIZE:
             raise ValueError(f"the size of a lane is from 1 to {MAX_LANE_SIZE}: {concurrency}")
         before = self._lane(name).concurrency
@@ -89,15 +85,12 @@ class GatewayControl(StoreControl):
         return Resized(before, self._lane(name))
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
         return await self._outbox.drop(ids)
 
     async def active(self) -> ActiveRuns:
-        """See ``Control``."""
         return ActiveRuns(self._clock.now(), live=True, runs=self._container.runs())
 
     async def queue(self, key: str) -> QueueView:
-        """See ``Control``."""
         found = await self._find(key)
         live = [run for run in self._dispatcher.runs() if run.session == found]
         return await self._queue(found, live, self._dispatcher.policy(found))
@@ -105,7 +98,6 @@ class GatewayControl(StoreControl):
     async def follow(
         self, session: str | None = None, *, after: str | None = None
     ) -> AsyncGenerator[LiveEvent]:
-        """See ``Control``."""
         key = None if session is None else await self._find(session)
         with self._feed.subscribe(key, after) as events:
             while (missed := events.take()) is not None:
@@ -116,7 +108,6 @@ class GatewayControl(StoreControl):
                 yield event
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
-        """See ``Control``."""
         stopped = self._canceller.stop(session, everything=everything)
         report = stopped.report
         if stopped.nothing:
@@ -147,15 +138,12 @@ class GatewayControl(StoreControl):
         return await self._canceller.cut_answers(session, found.target, everything=everything)
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """See ``Control``."""
         return await self._submissions.send(key, text, queue=queue)
 
     async def reset(self, key: SessionKey) -> None:
-        """See ``Control``."""
         await self._commands.start_new_session_anywhere(key)
 
     async def delete(self, key: SessionKey) -> None:
-        """See ``Control``."""
         session = await self.session(key)
         chat = conversations.deletable_chat(session.key)
         await self.reset(session.key)

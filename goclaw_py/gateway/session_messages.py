@@ -37,7 +37,6 @@ class Submissions:
         """The number of messages being stored now, by session."""
 
     async def send(self, key: str, text: str, *, queue: bool) -> Submitted:
-        """See ``Control.send_message``."""
         session = await self._store.session(SessionKey(key))
         if session is None:
             raise NotFound(f"there is no session {key!r}")

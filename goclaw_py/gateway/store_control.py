@@ -94,12 +94,10 @@ class StoreControl(GatewayQueries):
 
     @property
     def jobs(self) -> JobService:
-        """See ``Control``."""
         return self._jobs
 
     @property
     def heartbeats(self) -> HeartbeatService:
-        """See ``Control``."""
         return self._heartbeats
 
     @property
@@ -111,7 +109,6 @@ class StoreControl(GatewayQueries):
 
     @property
     def approvals(self) -> Approvals:
-        """See ``Control``."""
         return self._approvals
 
     async def status(self) -> GatewayStatus:
@@ -134,7 +131,6 @@ class StoreControl(GatewayQueries):
         return ActiveRuns(now, live=False, runs=_views(runs, now))
 
     async def queue(self, key: str) -> QueueView:
-        """See ``Control``."""
         return await self._queue((await self.session(key)).key)
 
     async def stop(self, session: SessionKey, *, everything: bool) -> StopReport:
@@ -148,35 +144,29 @@ class StoreControl(GatewayQueries):
         raise NoGateway("no gateway is running here, so nobody would work on it")
 
     async def reset(self, key: SessionKey) -> None:
-        """See ``Control``."""
         await self._store.reset_session(key, now=self._clock.now())
 
     async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
-        """See ``Control``."""
         session = await self.session(key)
         run = None if at is None else await self.run(at)
         console = self._chat_rules().get(forks.CONSOLE)
         return await forks.fork(self._store, self._clock, session, run, console)
 
     async def rename(self, key: SessionKey, title: str) -> str:
-        """See ``Control``."""
         session = await self.session(key)
         return await conversations.rename(self._store, self._clock, session.key, title)
 
     async def delete(self, key: SessionKey) -> None:
-        """See ``Control``."""
         session = await self.session(key)
         await conversations.delete(self._store, session.key, wait_s=0.0)
 
     async def why(self, about: str | None = None) -> Explanation:
-        """See ``Control``."""
         return await explain(self._sources(), about)
 
     def _sources(self) -> Sources:
         return Sources(self, self._store, self._clock, self._chat_rules)
 
     async def usage(self, query: UsageQuery) -> UsageReport:
-        """See ``Control``."""
         span = span_of(query, self._clock.now())
         table, messages = await asyncio.gather(
             self._store.usage(query.by, span), self._store.message_counts(span)
@@ -184,7 +174,6 @@ class StoreControl(GatewayQueries):
         return report(query, span, table, messages)
 
     async def run_times(self, query: UsageQuery) -> list[DayTimes]:
-        """See ``Control``."""
         span = span_of(query, self._clock.now())
         days, messages = await asyncio.gather(
             self._store.run_times(span), self._store.message_counts(span)
@@ -199,24 +188,19 @@ class StoreControl(GatewayQueries):
         raise NoGateway("no gateway is running here, so there is nothing to follow")
 
     async def retry_outbox(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
         return await self._store.retry_outbox(ids, now=self._clock.now())
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
         dropped = await self._store.drop_outbox(ids, now=self._clock.now())
         return dropped.total()
 
     async def retry_dead_letters(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
         return await self._store.retry_dead_letters(ids, now=self._clock.now())
 
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
-        """See ``Control``."""
         return await self._store.dismiss_dead_letters(ids)
 
     async def pairing_requests(self) -> list[PairingApplicant]:
-        """See ``Control``."""
         return [
             PairingApplicant(
                 one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat
@@ -226,7 +210,6 @@ class StoreControl(GatewayQueries):
         ]
 
     async def approve(self, code: str, *, guest: bool) -> Person:
-        """See ``Control``."""
         person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())
         if person is None:
             raise NotFound(f"no valid pairing request has the code {code!r}; codes last 60 minutes")
@@ -235,32 +218,26 @@ class StoreControl(GatewayQueries):
     async def revoke(
         self, channel: str, account: str, sender_id: str, *, forget: bool = False
     ) -> None:
-        """See ``Control``."""
         if forget:
             await self._store.forget_name(Target(channel, account, sender_id))
         if not await self._store.revoke(channel, account, sender_id):
             raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
 
     async def web_guests(self) -> list[WebGuest]:
-        """See ``Control``."""
         return await web_guests.guests(self._store, now=self._clock.now())
 
     async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
-        """See ``Control``."""
         return await web_guests.invite(self._store, name, again=again, now=self._clock.now())
 
     async def sign_ins(self) -> list[SignIn]:
-        """See ``Control``."""
         return await self._store.sign_ins(now=self._clock.now())
 
     async def end_sign_in(self, sign_in: str) -> None:
-        """See ``Control``."""
         if not await self._store.end_sign_in(sign_in):
             raise NotFound(f"no browser has the sign-in {sign_in!r}; see: goclaw web sign-ins")
         log.info("sign_in_ended", extra={"sign_in": sign_in})
 
     async def tokens(self) -> list[Token]:
-        """See ``Control``."""
         return await self._store.tokens()
 
     async def create_token(
@@ -271,34 +248,28 @@ class StoreControl(GatewayQueries):
         reads_text: bool = False,
         expires_at: datetime | None = None,
     ) -> NewToken:
-        """See ``Control``."""
         now = self._clock.now()
         wanted = tokens.new_token(name, role, reads_text=reads_text, expires_at=expires_at, now=now)
         return await tokens.create(self._store, wanted)
 
     async def revoke_token(self, name: str) -> None:
-        """See ``Control``."""
         await tokens.revoke(self._store, name)
 
     async def end_sign_ins(self) -> int:
-        """See ``Control``."""
         ended = await self._store.end_sign_ins()
         log.info("sign_in_ended", extra={"sign_in": "all", "ended": ended})
         return ended
 
     async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        """See ``Control``."""
         now = self._clock.now()
         await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
         facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
         log.info("group_access_changed", extra=facts)
 
     async def nodes(self) -> NodesView:
-        """See ``Control``."""
         return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))
 
     async def drain(self, node: str) -> Node:
-        """See ``Control``."""
         known = await self.nodes()
         live = list(filter(known.is_live, known.nodes))
         found = only(

@@ -139,11 +139,9 @@ class Metrics:
     # ------------------------------------------------------------------ what happens
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
-        """See ``MetricsRecorder``."""
         self._outcomes(lane, trigger)[outcome].inc()
 
     def used(self, agent: AgentName, usage: Usage) -> None:
-        """See ``MetricsRecorder``."""
         name = _one_of(self._agents, agent)
         self._tokens(name, "input").inc(usage.input_tokens)
         self._tokens(name, "output").inc(usage.output_tokens)
@@ -152,11 +150,9 @@ class Metrics:
             self._cost_usd(name).inc(float(usage.cost_usd))
 
     def received(self, channel: str) -> None:
-        """See ``MetricsRecorder``."""
         self._received(_one_of(self._channels, channel)).inc()
 
     def delivered(self, channel: str, result: Delivery, delay_s: float | None = None) -> None:
-        """See ``MetricsRecorder``."""
         name = _one_of(self._channels, channel)
         self._deliveries(name, result).inc()
         if delay_s is not None:
@@ -164,13 +160,11 @@ class Metrics:
             self._delays(name).observe(max(delay_s, 0.0))
 
     def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
-        """See ``MetricsRecorder``."""
         self._occurrences(status).inc()
         if lag_s is not None:
             self._lag.observe(max(lag_s, 0.0))
 
     def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
-        """See ``MetricsRecorder``."""
         name = _one_of(self._agents, agent)
         for one in HeartbeatRunStatus:
             if one not in _NEVER_STORED:

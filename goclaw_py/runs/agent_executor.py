@@ -120,8 +120,7 @@ class _ReplyLimit:
 class ExecutorStore(NoteStore, Protocol):
     """The store operations that this module needs."""
 
-    async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool:
-        """See ``records.ApprovalStore``."""
+    async def is_granted(self, agent: AgentName, session: SessionKey, tool: str) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ _RESULT: Final = 1_000
 class NoteStore(Protocol):
     """The store operations that this module needs."""
 
-    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None:
-        """See ``records.RunStore``."""
+    async def note_run(self, run: RunId, known: RunSoFar, *, node: NodeId) -> None: ...
 
 
 class Journal:

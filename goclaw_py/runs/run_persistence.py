@@ -26,15 +26,13 @@ _SETTLE_S = 10.0
 class RunEndStore(Protocol):
     """The store operations that this module needs."""
 
-    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None:
-        """See ``records.RunStore``."""
+    async def finish_run(self, end: RunEnd, *, node: NodeId) -> None: ...
 
 
 class RunStartStore(RunEndStore, Protocol):
     """The store operations for runs that may not have started."""
 
-    async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult:
-        """See ``records.RunStore``."""
+    async def begin_run(self, run: NewRun, *, node: NodeId) -> RunStartResult: ...
 
 
 async def store_run(

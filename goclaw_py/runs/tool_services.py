@@ -64,7 +64,6 @@ class ToolMessenger:
         return RunMessenger(self, run)
 
     async def send(self, run: NewRun, target: Target, text: str) -> None:
-        """See ``runs.toolbox.Messenger``."""
         text = _sendable(run, text)
         channel = self._channels.get((target.channel, target.account))
         if channel is None:

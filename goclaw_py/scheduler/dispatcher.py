@@ -99,7 +99,6 @@ class Dispatcher:
         self._carry_out(self._scheduler.take_in(request_id, run_id, self._loop.time()))
 
     def had_effect(self, run_id: RunId) -> None:
-        """See ``RunScheduler.had_effect``."""
         self._scheduler.had_effect(run_id)
 
     def resize_lane(self, name: LaneName, concurrency: int) -> None:

@@ -109,7 +109,7 @@ class Context:
 
     @property
     def mark(self) -> str:
-        """See ``history.mark_of``."""
+        """Return the mark that ``history.mark_of`` finds in a request; "" for none."""
         if not self.summary and not self.left_out:
             return ""
         return f"{zlib.crc32(self.summary.encode()):08x}-{self.left_out}"

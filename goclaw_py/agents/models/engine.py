@@ -55,7 +55,6 @@ class Engine:
         self._servers = servers
 
     async def run(self, request: RunRequest, emit: Emit) -> AgentResult:
-        """See ``ModelAgent.run``."""
         servers = None
         if self._servers is not None:
             called = {step.name for step in request.steps if isinstance(step, ToolStarted)}

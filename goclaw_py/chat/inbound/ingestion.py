@@ -101,7 +101,6 @@ class MessageIngestor:
     # ------------------------------------------------------------------ arriving
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
-        """See ``chat.channel.InboundHandler``."""
         sorted_batch = self._ingress.sort(with_new_apart(batch, self._channels))
         entries: list[MailboxEntry] = []
         for message, rules in sorted_batch.admitted:

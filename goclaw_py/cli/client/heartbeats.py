@@ -34,7 +34,6 @@ class RemoteHeartbeatService(Remote):
 
     @property
     def agents(self) -> tuple[AgentName, ...]:
-        """See ``HeartbeatService``."""
         if self._agents is None:
             raise GoclawError("the list of agents was not requested from the gateway yet")
         return self._agents
@@ -75,7 +74,6 @@ class RemoteHeartbeatService(Remote):
     )
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        """See ``HeartbeatService``."""
         try:
             raw = await self.send("GET", f"/api/heartbeat-runs/{segment(heartbeat_run)}")
         except NotFound:

@@ -50,17 +50,14 @@ class RemoteJobService(Remote):
 
     @property
     def profile(self) -> Profile:
-        """See ``JobService``."""
         return self._view.profile
 
     @property
     def enabled(self) -> bool:
-        """See ``JobService``."""
         return self._view.enabled
 
     @property
     def most(self) -> int:
-        """See ``JobService``."""
         return self._view.most
 
     @property
@@ -91,23 +88,19 @@ class RemoteJobService(Remote):
     choose_zone = call(JobService.choose_zone, "PUT /api/scheduler/zone", key="zone")
 
     async def create(self, draft: JobDraft, by: Requester) -> Job:
-        """See ``JobService``."""
         body = job_json.draft_json(draft)
         return _job(await self.send("POST", "/api/jobs", body, asker_params(by)))
 
     async def edit(self, asked: str, change: JobChange, by: Requester) -> Job:
-        """See ``JobService``."""
         path, body = f"/api/jobs/{segment(asked)}", job_json.change_json(change)
         return _job(await self.send("PATCH", path, body, asker_params(by)))
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
-        """See ``JobService``."""
         raw = await self.send("GET", "/api/jobs", None, {**asker_params(by), **_params(query)})
         page = wire.read(dict[str, Any], raw)
         return JobPage(tuple(job_of(one) for one in page["jobs"]), page["total"])
 
     async def counts(self, query: JobQuery, by: Requester) -> dict[JobState, int]:
-        """See ``JobService``."""
         params = {**asker_params(by), **_params(query)}
         raw = await self.send("GET", "/api/scheduler/counts", None, params)
         return wire.read(job_json.JobCounts, raw).counts
@@ -120,7 +113,6 @@ class RemoteJobService(Remote):
         return [job.next_run_at, *upcoming(timing, after=job.next_run_at, count=count - 1)]
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
-        """See ``JobService``."""
         body, params = job_json.draft_json(draft), asker_params(by) | {"count": str(count)}
         return wire.read(job_json.Times, await self.send("POST", _PREVIEW, body, params)).times
 

@@ -28,5 +28,4 @@ class RemoteSettings(Remote):
     async def send(
         self, method: str, path: str, body: object = None, params: Params | None = None
     ) -> bytes:
-        """See ``RequestSender``."""
         return await self._ask(method, path, body, params)

@@ -40,8 +40,7 @@ class ResolvedTarget:
 class AlertTargetStore(ChatStore, Protocol):
     """The store operations that this module needs."""
 
-    async def session(self, key: SessionKey) -> Session | None:
-        """See ``records.RunStore``."""
+    async def session(self, key: SessionKey) -> Session | None: ...
 
 
 class AlertTargetResolver:

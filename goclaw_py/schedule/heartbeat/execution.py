@@ -43,7 +43,6 @@ class HeartbeatExecution(Execution):
 
     @property
     def context(self) -> dict[str, object]:
-        """See ``Execution``."""
         claimed = self.claimed
         return {"agent": claimed.agent, "heartbeat_run": self.id, "kind": claimed.kind}
 

@@ -118,7 +118,6 @@ class HeartbeatExecutions(
         return held
 
     def execution_of(self, claimed: HeartbeatClaim) -> HeartbeatExecution:
-        """See ``ExecutionEngine``."""
         return HeartbeatExecution(claimed, self._policies[claimed.agent], node=self.node())
 
     async def perform(self, held: HeartbeatExecution) -> None:
@@ -191,7 +190,6 @@ class HeartbeatExecutions(
     # ------------------------------------------------------------------ ending
 
     async def after(self, held: HeartbeatExecution, attempt: Attempt) -> Next | HeartbeatOutcome:
-        """See ``ExecutionEngine``."""
         if attempt.usage is not None:
             held.usage = (held.usage or NO_USAGE).plus(attempt.usage)
         if attempt.outcome is Outcome.INTERRUPTED:
@@ -207,17 +205,14 @@ class HeartbeatExecutions(
         return self.failed(attempt)
 
     def stopped(self) -> HeartbeatOutcome:
-        """See ``ExecutionEngine``."""
         return HeartbeatOutcome(HeartbeatRunStatus.CANCELLED, "it was stopped")
 
     def failed(self, attempt: Attempt) -> HeartbeatOutcome:
-        """See ``ExecutionEngine``."""
         return HeartbeatOutcome(HeartbeatRunStatus.FAILED, attempt.error or _WORDLESS)
 
     async def written(
         self, held: HeartbeatExecution, finish: HeartbeatOutcome, attempt: Attempt
     ) -> tuple[HeartbeatRunEnd, Messages]:
-        """See ``ExecutionEngine``."""
         del attempt
         end = HeartbeatRunEnd(
             id=held.id,
@@ -240,20 +235,16 @@ class HeartbeatExecutions(
         return end, finish.say
 
     def bare(self, end: HeartbeatRunEnd) -> HeartbeatRunEnd:
-        """See ``ExecutionEngine``."""
         return replace(end, reply="", detail="its end could not be stored", events=(), done=())
 
     def run_end(self, run: RunEnd, end: HeartbeatRunEnd) -> RunEnd:
-        """See ``ExecutionEngine``."""
         return replace(run, heartbeat_run=end)
 
     async def store(self, end: HeartbeatRunEnd, say: Messages, node: NodeId | None) -> None:
-        """See ``ExecutionEngine``."""
         assert node is not None, "a heartbeat run that no node has claimed ends nowhere"
         await self._store.end_heartbeat_run(end, say, node=node)
 
     def count(self, held: HeartbeatExecution, end: HeartbeatRunEnd) -> None:
-        """See ``ExecutionEngine``."""
         del held
         self._meter.heartbeat_ended(end.agent, end.status)
 
@@ -265,7 +256,6 @@ class HeartbeatExecutions(
         say: Messages | None,
         attempt: Attempt,
     ) -> None:
-        """See ``ExecutionEngine``."""
         del attempt
         if say is None:
             return
@@ -276,16 +266,13 @@ class HeartbeatExecutions(
             self._side.go(self._alerts.told(held, end, finish))
 
     async def release(self, ids: Collection[str], node: NodeId) -> None:
-        """See ``ExecutionEngine``."""
         await self._store.release_heartbeats([HeartbeatRunId(one) for one in ids], node=node)
 
     async def release_unknown(self) -> None:
-        """See ``ExecutionEngine``."""
         known = [held.id for held in self.all()]
         await self._store.release_unclaimed_heartbeats(known, node=self.node())
 
     def freed(self, held: HeartbeatExecution) -> None:
-        """See ``ExecutionEngine``."""
         if not self.holds(held):
             self._freed(held.claimed)
 

@@ -50,12 +50,10 @@ class HeartbeatRunExecutor(ScheduledAgentRuns[HeartbeatExecution]):
         self.submit(held, run, QueuePolicy(), self._run_timeout_s)
 
     def prompt(self, held: HeartbeatExecution) -> str:
-        """See ``ScheduledAgentRuns``."""
         assert held.go is not None, "it was decided that it comes to its agent"
         return texts.heartbeat_prompt(held.go.due.text, held.go.events, held.policy.zone)
 
     def task(self, held: HeartbeatExecution, run: NewRun) -> AgentTask:
-        """See ``ScheduledAgentRuns``."""
         budget = held.budget
         if budget is not None and held.usage is not None:
             # What an attempt may use, after those before it.

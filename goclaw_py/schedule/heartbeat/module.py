@@ -167,7 +167,6 @@ class HeartbeatModule:
     # ------------------------------------------------------------------ by hand
 
     async def run_heartbeat_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """See ``service.ManualHeartbeats``."""
         if self._dispatcher.draining:
             return NoHeartbeat.OFF
         held = await self.heartbeat_runs.claim_manual(agent)

@@ -74,12 +74,10 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
         self.limit = WakeLimit()
 
     async def replan(self, now: datetime) -> None:
-        """See ``WorkPoller``."""
         self._due_at = None
         await self._store.replan_heartbeats(self._plans, now=now)
 
     async def prepare(self) -> None:
-        """See ``WorkPoller``."""
         self._many = _FEW
 
     async def next_due(self) -> datetime | None:
@@ -92,7 +90,6 @@ class HeartbeatPoller(WorkPoller[HeartbeatClaim, HeartbeatExecutions]):
         return self._due_at
 
     async def claim_due(self) -> Sequence[HeartbeatClaim]:
-        """See ``WorkPoller``."""
         self._due_at = None
         ids = [HeartbeatRunId(new_id(self._clock)) for _ in range(self._many)]
         claimed = await self.claim(

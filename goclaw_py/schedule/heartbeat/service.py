@@ -78,13 +78,11 @@ class GatewayHeartbeatService:
 
     @property
     def agents(self) -> tuple[AgentName, ...]:
-        """See ``operations.heartbeat.HeartbeatService``."""
         return tuple(self._policies)
 
     # ------------------------------------------------------------------ looking
 
     async def view(self, agent: AgentName) -> HeartbeatView:
-        """See ``operations.heartbeat.HeartbeatService``."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         now = self._clock.now()
         log_ = await self._store.heartbeat_runs(agent, limit=_LOOKED_AT)
@@ -118,7 +116,6 @@ class GatewayHeartbeatService:
         since: datetime | None = None,
         before: Cursor | None = None,
     ) -> list[HeartbeatRun]:
-        """See ``operations.heartbeat.HeartbeatService``."""
         if agent is not None:
             self._policy(agent)
         return await self._store.heartbeat_runs(
@@ -126,11 +123,9 @@ class GatewayHeartbeatService:
         )
 
     async def heartbeat_run(self, heartbeat_run: HeartbeatRunId) -> HeartbeatRun | None:
-        """See ``operations.heartbeat.HeartbeatService``."""
         return await self._store.heartbeat_run(heartbeat_run)
 
     async def dry_run(self, agent: AgentName) -> DryRunReport:
-        """See ``operations.heartbeat.HeartbeatService``."""
         policy, heartbeat = self._policy(agent), await self._heartbeat(agent)
         checked = await self._checks.check(HeartbeatRunKind.MANUAL, heartbeat, heartbeat.next_at)
         route = (await self._routes.find(agent, policy)).route
@@ -147,25 +142,21 @@ class GatewayHeartbeatService:
     # ------------------------------------------------------------------ doing
 
     async def run_now(self, agent: AgentName) -> HeartbeatStarted | NoHeartbeat:
-        """See ``operations.heartbeat.HeartbeatService``."""
         await self._planned(agent)
         return NoHeartbeat.OFF if self._hand is None else await self._hand.run_heartbeat_now(agent)
 
     async def switch(self, agent: AgentName, *, on: bool | None) -> HeartbeatView:
-        """See ``operations.heartbeat.HeartbeatService``."""
         await self._planned(agent)
         await self._store.switch_heartbeat(agent, on=on, now=self._clock.now())
         log.info("heartbeat_switched", extra={"agent": agent, "on": on})
         return await self.view(agent)
 
     async def mute(self, agent: AgentName, until: datetime | None) -> HeartbeatView:
-        """See ``operations.heartbeat.HeartbeatService``."""
         await self._planned(agent)
         await self._store.mute_heartbeat(agent, until)
         return await self.view(agent)
 
     async def add_event(self, agent: AgentName, text: str, *, wake: bool) -> HeartbeatEvent:
-        """See ``operations.heartbeat.HeartbeatService``."""
         await self._planned(agent)
         if is_blank(text):
             raise HeartbeatError("an event needs a text")
@@ -176,14 +167,12 @@ class GatewayHeartbeatService:
         return await self._store.add_event(agent, text.strip(), now=self._clock.now(), wake=wake)
 
     async def events(self, agent: AgentName) -> list[HeartbeatEvent]:
-        """See ``operations.heartbeat.HeartbeatService``."""
         self._policy(agent)
         return await self._store.events(agent)
 
     # ------------------------------------------------------------------ the checklist
 
     async def checklist(self, agent: AgentName) -> Checklist:
-        """See ``operations.heartbeat.HeartbeatService``."""
         self._policy(agent)
         found = await self._checklists.read(agent)
         if not isinstance(found, ChecklistProblem):
@@ -193,21 +182,18 @@ class GatewayHeartbeatService:
         raise BadChecklist(found.detail)
 
     async def add_item(self, agent: AgentName, text: str) -> Checklist:
-        """See ``operations.heartbeat.HeartbeatService``."""
         self._policy(agent)
         return await self._checklists.add(agent, text)
 
     async def complete_item(
         self, agent: AgentName, number: int, *, expected: str | None = None
     ) -> Checklist:
-        """See ``operations.heartbeat.HeartbeatService``."""
         self._policy(agent)
         return await self._checklists.complete(agent, number, expected)
 
     async def write_checklist(
         self, agent: AgentName, text: str, *, expected: str | None = None
     ) -> Checklist:
-        """See ``operations.heartbeat.HeartbeatService``."""
         self._policy(agent)
         return await self._checklists.write(agent, text, expected)
 

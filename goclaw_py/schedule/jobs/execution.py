@@ -42,7 +42,6 @@ class JobExecution(Execution):
     """Why this release cannot read its job."""
 
     async def until_due(self, clock: Clock) -> None:
-        """See ``Execution``."""
         if (wait_s := (self.claimed.due_at - clock.now()).total_seconds()) > 0:
             await asyncio.sleep(wait_s)
         self.early = False
@@ -61,7 +60,6 @@ class JobExecution(Execution):
 
     @property
     def context(self) -> dict[str, object]:
-        """See ``Execution``."""
         job = self.claimed.job
         return {"job": job.id, "slug": job.spec.slug, "occurrence": self.id}
 

@@ -253,7 +253,6 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         return None if claimed is None else self.hold(claimed)
 
     def execution_of(self, claimed: OccurrenceClaim) -> JobExecution:
-        """See ``ExecutionEngine``."""
         fault = ""
         try:
             policy = claimed.job.policy(self._base)
@@ -291,12 +290,10 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         return sum(o.has_begun for o in others if o.claimed.job.spec.agent == agent) < most
 
     def start(self, held: JobExecution) -> None:
-        """See ``ExecutionEngine``."""
         held.attempt += 1
         super().start(held)
 
     async def perform(self, held: JobExecution) -> None:
-        """See ``ExecutionEngine``."""
         if held.stopped or not await self.is_wanted(held) or held.stopped:
             raise Superseded(held.id)
         if self.holds(held):
@@ -319,16 +316,13 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     # ------------------------------------------------------------------ ending
 
     async def after(self, held: JobExecution, attempt: Attempt) -> Next | Finish:
-        """See ``ExecutionEngine``."""
         verdict = after(held.claimed, self._base, attempt, held.attempt)
         return self.stopped() if verdict is Next.PARK and held.stopped else verdict
 
     def stopped(self) -> Finish:
-        """See ``ExecutionEngine``."""
         return Finish(OccurrenceStatus.CANCELLED, Why.STOPPED)
 
     def failed(self, attempt: Attempt) -> Finish:
-        """See ``ExecutionEngine``."""
         del attempt
         return Finish(OccurrenceStatus.FAILED)
 
@@ -349,7 +343,6 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
     async def written(
         self, held: JobExecution, finish: Finish, attempt: Attempt
     ) -> tuple[OccurrenceEnd, Messages]:
-        """See ``ExecutionEngine``."""
         claimed, now = held.claimed, self._clock.now()
         update = self._settled(held, finish)
         error = attempt.error or held.fault
@@ -406,15 +399,12 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             return EndReport()
 
     def bare(self, end: OccurrenceEnd) -> OccurrenceEnd:
-        """See ``ExecutionEngine``."""
         return replace(end, output="", error="its result could not be stored")
 
     def run_end(self, run: RunEnd, end: OccurrenceEnd) -> RunEnd:
-        """See ``ExecutionEngine``."""
         return replace(run, occurrence=end)
 
     async def store(self, end: OccurrenceEnd, say: Messages, node: NodeId | None) -> None:
-        """See ``ExecutionEngine``."""
         await self._store.end_occurrence(end, say, node=node)
 
     def count(self, held: JobExecution, end: OccurrenceEnd) -> None:
@@ -432,7 +422,6 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         say: Messages | None,
         attempt: Attempt,
     ) -> None:
-        """See ``ExecutionEngine``."""
         update = end.update
         if update is not None and update.state is JobState.DISABLED and self.on_disabled:
             self._side.go(self.on_disabled(held.claimed.job))
@@ -454,12 +443,10 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
             await super().give_back(held)
 
     async def release(self, ids: Collection[str], node: NodeId) -> None:
-        """See ``ExecutionEngine``."""
         claimed, status = [OccurrenceId(one) for one in ids], OccurrenceStatus.INTERRUPTED
         await self._store.give_back(claimed, node=node, status=status)
 
     async def release_unknown(self) -> None:
-        """See ``ExecutionEngine``."""
         known = [held.id for held in self.all()]
         await self._store.release_unclaimed(known, node=self.node())
 
@@ -468,7 +455,6 @@ class JobExecutions(ExecutionEngine[OccurrenceClaim, JobExecution, Finish, Occur
         self._side.go(self.ended(held, failed_by(error), None))
 
     def forget_turn(self, held: JobExecution) -> None:
-        """See ``ExecutionEngine``."""
         super().forget_turn(held)
         self._line.pop(held.id, None)
 

@@ -244,13 +244,11 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     async def tell(
         self, held: JobExecution, end: Finish, update: JobUpdate | None, attempt: Attempt
     ) -> EndReport:
-        """See ``JobHandler``."""
         return await self._notifications.tell(held, end, update, attempt)
 
     async def told(
         self, held: JobExecution, end: Finish, say: Sequence[OutboundMessage], attempt: Attempt
     ) -> None:
-        """See ``JobHandler``."""
         job = held.claimed.job
         await self._notifications.remember(job, say, besides=held.session)
         await self._job_deps.work.finish(held, end, attempt)
@@ -263,7 +261,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     # ------------------------------------------------------------------ by hand
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """See ``service.ManualJobRuns``."""
         if self._dispatcher.draining:
             return RunNow.OFF
         policy = job.policy(self._job_deps.service.profile.policy)
@@ -291,7 +288,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
     # ------------------------------------------------------------------ the dispatcher's host
 
     def task(self, held: JobExecution, run: NewRun) -> AgentTask:
-        """See ``ScheduledAgentRuns``."""
         job, policy = held.claimed.job, held.policy
         payload = job.spec.payload
         loop = self._job_deps.program(payload.argv) if isinstance(payload, Program) else None
@@ -324,7 +320,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         )
 
     def prompt(self, held: JobExecution) -> str:
-        """See ``ScheduledAgentRuns``."""
         payload = held.claimed.job.spec.payload
         if not isinstance(payload, Prompt):
             return ""
@@ -338,7 +333,6 @@ class JobRuns(ScheduledAgentRuns[JobExecution], JobHandler):
         return f"[scheduler:{held.claimed.job.spec.slug}]"
 
     async def questions(self, held: JobExecution, needed: ApprovalNeeded) -> Questions:
-        """See ``ScheduledAgentRuns``."""
         return await self._ask(needed, held.claimed.job.spec.agent, self._asked_chat(held))
 
     def _asked_chat(self, held: JobExecution) -> AskedChat:

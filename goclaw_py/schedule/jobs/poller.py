@@ -57,7 +57,6 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         self._many = _FEW
 
     async def replan(self, now: datetime) -> None:
-        """See ``WorkPoller``."""
         after, count = "", 0
         while found := await self._store.jobs_ahead(now=now, after=after):
             # Not the time before the query: jobs that ran meanwhile would be too far ahead.
@@ -121,7 +120,6 @@ class JobPoller(WorkPoller[OccurrenceClaim, JobExecutions]):
         return due_at - self._lead
 
     def has_room(self) -> bool:
-        """See ``WorkPoller``."""
         return self.room() > 0
 
     def room(self) -> int:

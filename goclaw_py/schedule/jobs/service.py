@@ -84,21 +84,17 @@ class GatewayJobService:
 
     @property
     def profile(self) -> Profile:
-        """See ``operations.jobs.JobService``."""
         return self._rules.profile
 
     @property
     def enabled(self) -> bool:
-        """See ``operations.jobs.JobService``."""
         return self._rules.enabled
 
     @property
     def most(self) -> int:
-        """See ``operations.jobs.JobService``."""
         return self._rules.most
 
     def now(self) -> datetime:
-        """See ``operations.jobs.JobService``."""
         return self._clock.now()
 
     def _most(self, by: Requester) -> int | None:
@@ -158,7 +154,6 @@ class GatewayJobService:
         return job
 
     async def run_now(self, asked: str, by: Requester) -> StartedNow | RunNow:
-        """See ``operations.jobs.JobService``."""
         job = await self.get(asked, by)
         if self._hand is None or not self.enabled:
             return RunNow.OFF
@@ -167,7 +162,6 @@ class GatewayJobService:
     # ------------------------------------------------------------------ looking
 
     async def get(self, asked: str, by: Requester) -> Job:
-        """See ``operations.jobs.JobService``."""
         own = await self._store.find_jobs(asked, owner=owner_for(by))
         found = own or await self._store.find_jobs(asked)
         if by.owner is not None and not own:
@@ -183,11 +177,9 @@ class GatewayJobService:
         return found[0]
 
     async def search(self, query: JobQuery, by: Requester) -> JobPage:
-        """See ``operations.jobs.JobService``."""
         return await self._store.jobs(_visible(query, by))
 
     async def counts(self, query: JobQuery, by: Requester) -> dict[JobState, int]:
-        """See ``operations.jobs.JobService``."""
         return await self._store.job_counts(_visible(query, by))
 
     async def log(
@@ -199,7 +191,6 @@ class GatewayJobService:
         status: OccurrenceStatus | None = None,
         before: Cursor | None = None,
     ) -> list[LoggedOccurrence]:
-        """See ``operations.jobs.JobService``."""
         job, unknown = None, None
         if asked is not None:
             try:
@@ -226,14 +217,12 @@ class GatewayJobService:
         return [_with_wait(row, sessions.get(row.id), working) for row in rows]
 
     async def logged(self, occurrence: OccurrenceId, by: Requester) -> LoggedOccurrence:
-        """See ``operations.jobs.JobService``."""
         found = await self._store.logged(occurrence)
         if found is None or by.owner not in (None, found.owner):
             raise UnknownJob(occurrence)
         return (await self._with_waits([found]))[0]
 
     async def stats(self, asked: str | None, by: Requester, *, since: datetime) -> JobStats:
-        """See ``operations.jobs.JobService``."""
         if asked is None:
             if by.owner is not None:
                 raise NotYours("", by.owner)
@@ -241,7 +230,6 @@ class GatewayJobService:
         return await self._store.job_stats((await self.get(asked, by)).id, since=since)
 
     def upcoming(self, job: Job, count: int = 3) -> list[datetime]:
-        """See ``operations.jobs.JobService``."""
         if job.state is not JobState.ACTIVE or job.next_run_at is None or count < 1:
             return []
         timing = job.timing(self._rules.base)
@@ -263,17 +251,14 @@ class GatewayJobService:
         return "no message has come from this chat yet"
 
     async def preview(self, draft: JobDraft, by: Requester, count: int = 3) -> list[datetime]:
-        """See ``operations.jobs.JobService``."""
         return self.upcoming(replace(await self._made(draft, by), state=JobState.ACTIVE), count)
 
     # ------------------------------------------------------------------ zones
 
     async def zone(self, by: Requester) -> str:
-        """See ``operations.jobs.JobService``."""
         return await self._store.zone_of(owner_for(by)) or self.profile.zone or _UTC
 
     async def choose_zone(self, zone: str | None, by: Requester) -> str:
-        """See ``operations.jobs.JobService``."""
         if zone is not None:
             zone_named(zone)
         await self._store.choose_zone(owner_for(by), zone)

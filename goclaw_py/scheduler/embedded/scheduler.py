@@ -321,7 +321,6 @@ class Scheduler(Generic[M, R]):
         run.wake()  # to wait for the other one
 
     def begin_wait(self, run: Run[Any, Any], waiter: asyncio.Future[None]) -> InnerWait | None:
-        """See ``RunHolder``."""
         if waiter.get_loop() is not self._loop:
             raise RuntimeError(f"{run!r} can be awaited only in the loop of its scheduler")
         current = self._drivers.current()

@@ -137,12 +137,10 @@ class LockedOccurrences(LockedClaims[OccurrenceEnd]):
 
     @classmethod
     async def of(cls, connection: Connection, ends: Iterable[OccurrenceEnd]) -> Self:
-        """See ``LockedClaims``."""
         pairs = {(storable(end.id), storable(end.job)) for end in ends}
         return cls(await _lock(connection, pairs))
 
     async def store(self, connection: Connection, ends: Mapping[str, OccurrenceEnd]) -> None:
-        """See ``LockedClaims``."""
         jobs = [self._rows[id_]["job"] for id_ in ends]
         lines = orjson.dumps([job_rows.end_line(end) for end in ends.values()]).decode()
         await connection.fetch(_JOBS["end"], lines, list(ends), jobs)
@@ -213,7 +211,6 @@ class LockedHeartbeatRuns(LockedClaims[HeartbeatRunEnd]):
         return cls({row["id"]: row for row in locked})
 
     async def store(self, connection: Connection, ends: Mapping[str, HeartbeatRunEnd]) -> None:
-        """See ``LockedClaims``."""
         await end_heartbeat_runs(connection, ends.values())
 
 

@@ -61,7 +61,6 @@ class RecordingInbox:
         self._open.set()
 
     async def accept(self, batch: Sequence[Inbound]) -> None:
-        """See ``InboundHandler.accept``."""
         self.batches += 1
         self.offered += batch
         await self._open.wait()

@@ -123,7 +123,6 @@ class GuestTerminals:
         await self._terminals.press(self._chat(chat), press_id, receipt=receipt, data=data)
 
     def confirm(self, receipt: str) -> None:
-        """See ``Terminals``."""
         self._terminals.confirm(receipt)
 
     def _chat(self, conversation: str) -> str:

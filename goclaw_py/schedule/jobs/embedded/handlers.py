@@ -164,7 +164,6 @@ class Handlers(JobHandler):
     # ------------------------------------------------------------------ by hand
 
     async def run_now(self, job: Job) -> StartedNow | RunNow:
-        """See ``service.ManualJobRuns``."""
         if not self.open:
             return RunNow.OFF
         held = await self._occurrences.claim_manual(job.id)

@@ -61,8 +61,7 @@ _AGAIN_S = 1.0
 class JobStorage(JobRunStore, MembershipStore, Protocol):
     """The store operations that the scheduler needs."""
 
-    def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """See ``records.Store``."""
+    def on_notice(self, hear: Callable[[Notice], None]) -> None: ...
 
 
 class JobScheduler:

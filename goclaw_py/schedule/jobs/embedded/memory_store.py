@@ -67,7 +67,6 @@ class MemoryStore:
         self._listeners: list[Callable[[Notice], None]] = []
 
     def on_notice(self, hear: Callable[[Notice], None]) -> None:
-        """See ``records.Store``."""
         self._listeners.append(hear)
 
     async def close(self) -> None:

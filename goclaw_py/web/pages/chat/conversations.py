@@ -185,18 +185,15 @@ class GuestConversations(Conversations):
         self.guest = guest
 
     def chat(self, name: str) -> Target:
-        """See ``Conversations``."""
         return Target(*WEB_PLACE, chat_of_guest(self.guest, name))
 
     async def all(self) -> list[StoredConversation]:
-        """See ``Conversations``."""
         # The search finds other people whose names begin like this one, too.
         chat = Target(*WEB_PLACE, self.guest)
         found = await self.control.sessions(limit=_MOST, search=_part(chat))
         return await self._titled(self._newest(found))
 
     def name_of(self, session: SessionKey) -> str:
-        """See ``Conversations``."""
         match chat_of(session):
             case Target(channel, _, chat, None) if channel == WEB:
                 return conversation_of(self.guest, chat) or ""
@@ -204,7 +201,6 @@ class GuestConversations(Conversations):
                 return ""
 
     async def find(self, name: str, agent: str = "") -> Conversation:
-        """See ``Conversations``."""
         return replace(await super().find(name, agent), title=_numbered(name))
 
     async def new_name(self, now: datetime) -> str:  # noqa: ARG002
