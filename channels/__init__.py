@@ -1,1 +1,1 @@
-"""Chat channels. Each is a plug-in that imports only the ports and the model of goclaw_py."""
+"""Chat channels. Each is a plug-in that imports only records, rules and protocols of goclaw_py."""

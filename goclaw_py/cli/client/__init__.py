@@ -1,4 +1,4 @@
 """The client of a running gateway, which uses the HTTP API over its local socket.
 
-Start at ``control``; ``calls`` makes a request of a method of a port.
+Start at ``control``; ``calls`` makes a request of a method.
 """

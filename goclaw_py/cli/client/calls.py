@@ -1,4 +1,4 @@
-"""Methods of a port as HTTP requests: their signature says what is sent and what comes back."""
+"""Methods as HTTP requests: their signature says what is sent and what comes back."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def call(
     without: str = "",
     **names: str,
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
-    """Implement a method of a port by a request.
+    """Implement a method by a request.
 
     Arguments fill the placeholders of the path. The others are query parameters of a GET, and
     else keys of the body; a ``Requester`` is always in the query.
 
     Args:
-        method: That of the port.
+        method: That of the protocol or class.
         route: Method and path, such as ``GET /api/runs/{prefix}``.
         key: The result is the value of this key of the response.
         read: Makes the result from the response; its annotation says what that is.

@@ -1,6 +1,6 @@
 """The HTTP API: ``Control`` and ``Terminals`` as routes (SPEC OPS-1, OPS-2).
 
-Responses are the dataclasses of the ports as JSON. Errors have ``{"error": …}``.
+Responses are the records of the operations as JSON. Errors have ``{"error": …}``.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ async def _next(
 
 
 async def _close(events: AsyncIterator[object]) -> None:
-    # The ports promise an iterator; the generators that implement it want to be closed.
+    # The protocols promise an iterator; the generators that implement it want to be closed.
     if close := getattr(events, "aclose", None):
         await close()
 
