@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
-from goclaw_py.core.outcomes import Trigger
 from goclaw_py.records import OutboxState
 from goclaw_py.schedule.heartbeat.models import HeartbeatRun, HeartbeatRunStatus
 
@@ -30,8 +29,6 @@ ITEMS_KEPT: Final = timedelta(days=800)
 LOST: Final = "its process died while its agent worked"
 """The detail of a lost run."""
 
-TALKS: Final = (Trigger.CHAT, Trigger.API)
-"""Runs with these triggers make an agent busy (SPEC HB-4)."""
 
 UNCONFIRMED: Final = (OutboxState.PENDING, OutboxState.SENDING)
 GIVEN_UP: Final = (OutboxState.DEAD, OutboxState.DROPPED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from goclaw_py.chat.access import access_texts
@@ -13,18 +13,16 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import (
     AgentName,
     HeartbeatRunId,
-    JobId,
     NodeId,
     OccurrenceId,
     RunId,
     SessionKey,
 )
-from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target, person_at
-from goclaw_py.core.outcomes import FAILURES, Outcome, Reason
+from goclaw_py.core.messages import InboundMessage, LostDraft, OutboundMessage, Target
+from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.session_keys import chat_session, peer_of
 from goclaw_py.records import (
     LaneShare,
-    MessageFilter,
     NewInbox,
     NewPairing,
     PairingRequest,
@@ -33,10 +31,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.records.people import AccessVerdict, about_request
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
-from goclaw_py.store.text import folded, storable
-
-CRASHES_UNTIL_LAST: Final = 2
-"""After this many crashes, the other rows of a session run before a row (SPEC IO-2)."""
+from goclaw_py.store.text import storable
 
 MESSAGES_KEPT: Final = 5
 """The number of messages that are kept for a person who waits for approval (SPEC CHAN-5)."""
@@ -49,26 +44,6 @@ UNATTENDED: Final = "its node had forgotten it: it was stored as running, and no
 
 CALLS_KEPT: Final = timedelta(minutes=1)
 """How long calls between nodes are kept; no caller waits longer."""
-
-
-def selects(only: MessageFilter, target: Target, at: datetime, text: str) -> bool:
-    """Return whether a filter selects a message with a text, received or created at an instant."""
-    here = target.whole_chat
-    return (
-        only.channel in (None, target.channel)
-        and (only.chat is None or only.chat.whole_chat == here)
-        and (only.since is None or at >= only.since)
-        and folded(only.text) in folded(text)
-    )
-
-
-def first_of_each(batch: Iterable[NewInbox]) -> list[NewInbox]:
-    """Drop rows whose id is that of an earlier row of the same batch."""
-    seen: dict[tuple[str, ...], NewInbox] = {}
-    for row in batch:
-        target = row.message.target
-        seen.setdefault(storable((target.channel, target.account, row.message.external_id)), row)
-    return list(seen.values())
 
 
 def first_request_of_each(pairings: Iterable[NewPairing]) -> list[NewPairing]:
@@ -180,20 +155,6 @@ def closing(
     return OutboundMessage(target, text, run_id=run_id, draft=draft)
 
 
-@dataclass(frozen=True, slots=True)
-class RunOrigin:
-    """The person and the job of a run, or of the run that started it."""
-
-    sender: str | None = None
-    job: JobId | None = None
-
-
-NOBODY: Final = RunOrigin()
-
-API_SENDER: Final = "api"
-"""The sender of requests over the API, which has no users."""
-
-
 def marked(
     messages: Iterable[OutboundMessage],
     *,
@@ -212,16 +173,6 @@ def marked(
         for one in messages
     )
 
-
-def sender_of(message: InboundMessage) -> str:
-    """Return the sender of a message as one text."""
-    if message.source == "api":
-        return API_SENDER
-    return person_at(message.target, message.sender.id)
-
-
-LETTERS: Final = FAILURES | {Outcome.DROPPED, Outcome.REJECTED}
-"""Outcomes that operators are told about: failures that no person asked for."""
 
 MOVED_AWAY: Final = "its chat has moved into a session of another node"
 """The error of a run that lost its session in a move."""

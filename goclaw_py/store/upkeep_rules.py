@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from typing import Final
 
-from goclaw_py.core.ids import JobId, SessionKey
 from goclaw_py.core.web_links import WEB
 from goclaw_py.records.upkeep import RetentionReport
 
@@ -66,16 +64,6 @@ ONE_RUN: Final = f"^agent:[^:]+:((heartbeat|subagent|delegate):{_ID}|cron:{_ID}:
 
 OF_JOB: Final = f"^agent:[^:]+:cron:{_ID}$"
 """Keys of sessions that all runs of a job share."""
-
-
-def is_of_one_run(key: SessionKey) -> bool:
-    """Return whether a session has only one run."""
-    return re.fullmatch(ONE_RUN, key) is not None
-
-
-def job_of(key: SessionKey) -> JobId | None:
-    """Return the job whose runs share a session; None for other sessions."""
-    return JobId(key.rpartition(":")[2]) if re.fullmatch(OF_JOB, key) else None
 
 
 def swept(

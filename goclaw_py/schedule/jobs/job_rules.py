@@ -43,8 +43,6 @@ TIMED: Final = (
 )
 """Outcomes with a known end: the end of a lost run is unknown."""
 
-OVER: Final = (JobState.COMPLETED, JobState.FAILED)
-"""Final states; these jobs are deleted after ``KEPT``."""
 
 KEPT: Final = timedelta(days=90)
 """How long finished occurrences and finished jobs are kept (SPEC DB-5)."""

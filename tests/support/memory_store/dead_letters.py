@@ -9,8 +9,8 @@ from goclaw_py.core.ids import RunId
 from goclaw_py.core.messages import InboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import ALL_MESSAGES, DeadLetter, InboxKind, InboxRow, MessageFilter, Notice
-from goclaw_py.store import rules
 from goclaw_py.store.text import storable
+from tests.support.memory_store import sql_rules
 from tests.support.memory_store.tables import InboxRecord, MemoryPart
 
 
@@ -69,7 +69,7 @@ class MemoryDeadLetters(MemoryPart):
             for row in self._db.inbox.values()
             if row.kind is InboxKind.MESSAGE
             and wanted(row)
-            and rules.selects(only, row.message.target, row.received_at, row.message.text)
+            and sql_rules.selects(only, row.message.target, row.received_at, row.message.text)
         ]
 
     async def dead_letter(self, row_id: int) -> DeadLetter | None:
@@ -116,7 +116,7 @@ def _waits(row: InboxRecord) -> bool:
 
 
 def _is_letter(row: InboxRecord) -> bool:
-    return row.outcome in rules.LETTERS and not row.dismissed
+    return row.outcome in sql_rules.LETTERS and not row.dismissed
 
 
 def _is_pending(row: InboxRecord) -> bool:

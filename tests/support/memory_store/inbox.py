@@ -24,6 +24,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.store import rules
 from goclaw_py.store.text import storable
+from tests.support.memory_store import sql_rules
 from tests.support.memory_store.tables import ExternalKey, InboxRecord, MemoryPart, SessionRecord
 
 
@@ -38,7 +39,7 @@ class MemoryInbox(MemoryPart):
         now: datetime,
         pairings: Sequence[NewPairing] = (),
     ) -> AcceptedMessages:
-        offered = rules.first_of_each(batch)
+        offered = sql_rules.first_of_each(batch)
         rows = storable(tuple(offered))
         fresh = [row for row in rows if _key(row) not in self._db.known]
         for row in fresh:
@@ -94,7 +95,7 @@ class MemoryInbox(MemoryPart):
             for row in self._db.pending.values()
             if self._db.sessions[row.session].owner == node and row.id not in known
         ]
-        mine.sort(key=lambda row: (self._crashes(row) >= rules.CRASHES_UNTIL_LAST, row.id))
+        mine.sort(key=lambda row: (self._crashes(row) >= sql_rules.CRASHES_UNTIL_LAST, row.id))
         return [row.row(self._db.sessions[row.session].mode) for row in mine]
 
     def _crashes(self, row: InboxRecord) -> int:

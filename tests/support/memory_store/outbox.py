@@ -19,8 +19,8 @@ from goclaw_py.records import (
     OutboxState,
     Place,
 )
-from goclaw_py.store import rules
 from goclaw_py.store.text import storable
+from tests.support.memory_store import sql_rules
 from tests.support.memory_store.tables import MemoryDatabase, MemoryPart, OutboxRecord
 
 
@@ -137,7 +137,7 @@ class MemoryOutbox(MemoryPart):
         return [
             row
             for row in self._db.outbox.values()
-            if rules.selects(only, row.message.target, row.created_at, row.message.text)
+            if sql_rules.selects(only, row.message.target, row.created_at, row.message.text)
         ]
 
     async def outbox_row(self, row_id: int) -> OutboxRow | None:

@@ -25,6 +25,7 @@ from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
 from goclaw_py.store.text import storable
+from tests.support.memory_store import sql_rules
 from tests.support.memory_store.approvals import ask, stop_questions
 from tests.support.memory_store.claims import check_holder, end_heartbeat_run, end_occurrence
 from tests.support.memory_store.tables import CUT, MemoryPart, RunRow, SessionRecord
@@ -251,14 +252,14 @@ class MemoryRuns(MemoryPart):
             )
         return run
 
-    def _asked(self, run: NewRun) -> rules.RunOrigin:
+    def _asked(self, run: NewRun) -> sql_rules.RunOrigin:
         """Return the person and the job of a run, from its parent where it has none itself."""
         above = self._db.runs.get(run.parent) if run.parent is not None else None
         row = self._db.inbox.get(run.inbox[0]) if run.inbox else None
         sender = None if row is None else self._sender(row.message)
         log = None if run.occurrence is None else self._db.cron.logs.get(run.occurrence)
-        inherited = rules.NOBODY if above is None else above.asked
-        return rules.RunOrigin(
+        inherited = sql_rules.NOBODY if above is None else above.asked
+        return sql_rules.RunOrigin(
             inherited.sender if sender is None else sender,
             inherited.job if log is None else log.job,
         )
@@ -266,7 +267,7 @@ class MemoryRuns(MemoryPart):
     def _sender(self, message: InboundMessage) -> str | None:
         """Return the sender of a message; for a subagent's result, the sender of its task."""
         if message.source != "subagent":
-            return rules.sender_of(message)
+            return sql_rules.sender_of(message)
         subagent = self._db.runs.get(run_of_announcement(message.external_id))
         return None if subagent is None else subagent.asked.sender
 

@@ -46,6 +46,7 @@ from goclaw_py.records import (
 )
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.store import rules
+from tests.support.memory_store import sql_rules
 from tests.support.memory_store.approval_tables import ApprovalTables
 from tests.support.memory_store.cluster.tables import CallTable, LeaseRecord, PlaceTable
 from tests.support.memory_store.heartbeat.tables import HeartbeatTables
@@ -169,7 +170,7 @@ class RunRow:
     node: NodeId
     fence: int
     epoch: int
-    asked: rules.RunOrigin = rules.NOBODY
+    asked: sql_rules.RunOrigin = sql_rules.NOBODY
     end: RunEnd | None = None
     known: RunSoFar = field(default_factory=RunSoFar)
     """The progress stored by ``note_run``."""

@@ -7,7 +7,6 @@ from datetime import datetime
 from goclaw_py.records import NameKind, OutboxState
 from goclaw_py.records.upkeep import RetentionReport
 from goclaw_py.store import upkeep_rules
-from goclaw_py.store.rules import LETTERS
 from goclaw_py.store.upkeep_rules import (
     FINISHED_KEPT,
     REQUESTS_KEPT,
@@ -16,6 +15,7 @@ from goclaw_py.store.upkeep_rules import (
     UNMENTIONED_KEPT,
     UNSEEN_KEPT,
 )
+from tests.support.memory_store import sql_rules
 from tests.support.memory_store.outbox import end_message
 from tests.support.memory_store.tables import (
     InboxRecord,
@@ -182,7 +182,7 @@ class MemoryUpkeep(MemoryPart):
     # ------------------------------------------------------------------ what is too old
 
     def _is_over(self, row: InboxRecord, now: datetime) -> bool:
-        waits = row.is_unanswered and row.outcome in LETTERS and not row.dismissed
+        waits = row.is_unanswered and row.outcome in sql_rules.LETTERS and not row.dismissed
         kept = UNSEEN_KEPT if waits else FINISHED_KEPT
         return row.finished_at is not None and row.finished_at < now - kept
 
@@ -198,10 +198,10 @@ class MemoryUpkeep(MemoryPart):
 
     def _is_idle(self, session: SessionRecord, before: datetime) -> bool:
         """Return whether a session was idle, has nothing waiting, and will not be used again."""
-        job = upkeep_rules.job_of(session.key)
+        job = sql_rules.job_of(session.key)
         is_left = job is not None and job not in self._db.cron.jobs
         return (
-            (is_left or upkeep_rules.is_of_one_run(session.key))
+            (is_left or sql_rules.is_of_one_run(session.key))
             and session.last_active_at < before
             and session.owner is None
             and not session.active

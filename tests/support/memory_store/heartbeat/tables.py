@@ -23,6 +23,7 @@ from goclaw_py.schedule.heartbeat.models import (
     HeartbeatRunStatus,
 )
 from goclaw_py.store import heartbeat_rules
+from tests.support.memory_store import sql_rules
 
 Key = TypeVar("Key")
 Item = TypeVar("Item")
@@ -58,7 +59,7 @@ class HeartbeatTables:
 
     def began(self, run: NewRun) -> None:
         """Record that a run started."""
-        if run.trigger in heartbeat_rules.TALKS:
+        if run.trigger in sql_rules.TALKS:
             self.talks[run.agent].add(run.id)
         if run.heartbeat_run is None:
             if run.payer in self._sessions:

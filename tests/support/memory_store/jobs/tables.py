@@ -21,6 +21,7 @@ from goclaw_py.schedule.jobs.execution_models import (
 )
 from goclaw_py.schedule.jobs.job_json import job_json
 from goclaw_py.schedule.jobs.models import FixedMessage, Job, JobState
+from tests.support.memory_store import sql_rules
 
 _Moment = tuple[JobId, datetime]
 """A job and a time at which it is due."""
@@ -409,7 +410,7 @@ class JobTables:
         return len(swept)
 
     def _is_over(self, job: Job) -> bool:
-        return job.state in job_rules.OVER and job.running is None and job.id not in self._of_job
+        return job.state in sql_rules.OVER and job.running is None and job.id not in self._of_job
 
     def _drop(self, row_id: OccurrenceId) -> None:
         row = self.logs.pop(row_id)
