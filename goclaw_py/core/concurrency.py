@@ -10,15 +10,16 @@ from contextvars import ContextVar, copy_context
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-# Background tasks that are awaited only at shutdown.
-
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
 class BackgroundTasks:
-    """Keeps tasks alive and logs their errors. ``what`` names them in the log, such as ``jobs``."""
+    """Keeps tasks alive until a shutdown awaits them, and logs their errors.
+
+    ``what`` names them in the log, such as ``jobs``.
+    """
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -75,9 +76,6 @@ def work_on(**facts: object) -> None:
 def worked_on() -> Mapping[str, object]:
     """Return the facts of this task, under the names of log fields."""
     return _facts.get()
-
-
-# A wake-up event that is never lost.
 
 
 class WakeEvent:

@@ -1,4 +1,4 @@
-"""A dictionary with a size limit, and a histogram."""
+"""A dictionary with a size limit, and histograms of durations."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TypeVar
-
-# A dictionary with a size limit.
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -25,8 +23,6 @@ class LruCache(OrderedDict[K, V]):
         if len(self) > self._limit:
             self.popitem(last=False)
 
-
-# Histograms of durations.
 
 BOUNDS_S: tuple[float, ...] = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,

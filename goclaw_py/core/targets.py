@@ -1,4 +1,4 @@
-"""Targets as people write them, routes, and owners of jobs."""
+"""Targets as people write them (``telegram.work:-100123:7``), routes, and owners of jobs."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Final
 from goclaw_py.core.ids import Owner
 from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
-
-# Targets as people write them in settings: ``telegram.work:-100123:7``.
 
 TARGET_FORM: Final = "channel[.account]:chat[:thread], such as telegram:12345"
 """The form in words, for errors."""
@@ -37,8 +35,6 @@ def target_text(target: Target) -> str:
     return f"{target.channel}{account}:{target.chat}{thread}"
 
 
-# The current destination of a result or an alert.
-
 NOBODY: Final = "nobody has spoken to this agent where it could answer"
 
 
@@ -55,9 +51,6 @@ class Route:
     target: Target | None
     detail: str = ""
     problem: str = ""
-
-
-# Owners and makers of jobs.
 
 
 class Maker(StrEnum):

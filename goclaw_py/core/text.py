@@ -228,9 +228,6 @@ def _flag_halves_before(text: str, place: int) -> int:
     return count
 
 
-# Sentences and amounts, as chats, the command line and web pages show them.
-
-
 def clause(text: str, limit_chars: int) -> str:
     """Return a text on one line, without a full stop, to be put into a sentence."""
     return cut_text(" ".join(text.split()), limit_chars).rstrip(".")

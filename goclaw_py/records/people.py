@@ -50,8 +50,6 @@ def code_hash(code: str) -> str:
     return sha256("".join(code.split()).upper().encode()).hexdigest()
 
 
-# Who may talk.
-
 _PAGE: Final = 1000
 """The number of people that are read at once."""
 

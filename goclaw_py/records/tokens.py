@@ -1,4 +1,4 @@
-"""Tokens and sign-ins."""
+"""Tokens with a name and a role (SPEC SEC-8), and browsers that are signed in."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from typing import Final, Protocol
 
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import GoclawError
-
-# The form of tokens with a name, and of their names (SPEC SEC-8).
 
 MAX_NAME_CHARS: Final = 64
 
@@ -47,9 +45,6 @@ def is_token_name(text: str) -> bool:
 def is_token(text: str) -> bool:
     """Return whether a text has the form of a token."""
     return _TOKEN.fullmatch(text) is not None
-
-
-# Tokens with a name and a role.
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +89,6 @@ class TokenStore(Protocol):
 
         Sends ``Notice.PEOPLE``.
         """
-
-
-# Browsers that are signed in to the dashboard.
 
 
 class SignInMethod(StrEnum):
