@@ -24,20 +24,22 @@ class Operation:
             of a query record its fields.
         least: The least role for the route.
         change: None: it changes nothing.
+        key: The key of the response that has the result; "": the response is the result.
     """
 
     route: str
     least: Least
     change: Change | None = None
+    key: str = ""
 
 
 def operation(
-    route: str, least: Least, change: Change | None = None
+    route: str, least: Least, change: Change | None = None, *, key: str = ""
 ) -> Callable[[_Method], _Method]:
     """Declare an operation; see ``Operation``."""
 
     def declare(method: _Method) -> _Method:
-        setattr(method, _ATTRIBUTE, Operation(route, least, change))
+        setattr(method, _ATTRIBUTE, Operation(route, least, change, key))
         return method
 
     return declare

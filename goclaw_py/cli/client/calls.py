@@ -98,7 +98,8 @@ class _RemoteService(Remote):
     def __init__(self, service: type, send: RequestSender) -> None:
         self._send = send
         for name, one in operations_of(service).items():
-            setattr(self, name, partial(call(getattr(service, name), one.route), self))
+            sent = call(getattr(service, name), one.route, key=one.key)
+            setattr(self, name, partial(sent, self))
 
     async def send(
         self, method: str, path: str, body: object = None, params: Params | None = None
@@ -185,10 +186,13 @@ def query(**given: object) -> dict[str, Value]:
 
 
 def _fields_of(selection: Any) -> dict[str, object]:
-    """Return the fields of a filter or query: each is a parameter, and none a record."""
+    """Return the fields of a filter or query: each is a parameter, and none a record.
+
+    Except ``only``, the filter of a query, whose fields are parameters too.
+    """
     found = {one.name: getattr(selection, one.name) for one in fields(selection)}
     for name, value in found.items():
-        if is_dataclass(value) and not isinstance(value, Cursor):
+        if is_dataclass(value) and name != "only" and not isinstance(value, Cursor):
             raise TypeError(f"{name}: no query parameter is a {type(value).__name__}")
     return found
 
