@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py import At, Due, JobScheduler
-from tests.support.guides import programs
+from tests.examples.programs import program
 from tests.support.postgres import Database
 
 pytestmark = pytest.mark.real_time
 
-(PROGRAM,) = (one for one in programs("jobs-library.md") if "PostgresStore" in one.code)
+PROGRAM = program("shared_jobs")
 
 
 def url_of(database: Database) -> str:
@@ -24,7 +24,7 @@ def url_of(database: Database) -> str:
     return f"postgresql://{address.user}@/{address.database}?host={address.host}"
 
 
-async def test_the_program_of_the_guide_prints_what_the_guide_says(
+async def test_the_program_with_a_database_prints_what_it_says(
     postgres_database: Database,
 ) -> None:
     environment = {**os.environ, "GOCLAW_DATABASE_URL": url_of(postgres_database)}

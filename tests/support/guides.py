@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,22 +26,3 @@ def programs(guide: str) -> list[Program]:
     assert kinds == ["python", "text"] * (len(fences) // 2), kinds
     texts = [text for _, text in fences]
     return [Program(*pair) for pair in zip(texts[::2], texts[1::2], strict=True)]
-
-
-def strictly_typed(programs: list[Program], folder: Path) -> str:
-    """What a strict type checker says to them, "" if nothing."""
-    files = []
-    for number, program in enumerate(programs):
-        files.append(folder / f"program_{number + 1}.py")
-        files[-1].write_text(program.code, encoding="utf-8")
-    command = [sys.executable, "-m", "mypy", "--strict", "--scripts-are-modules"]
-    options = ["--config-file", "", "--cache-dir", str(folder / "cache"), "--no-error-summary"]
-    done = subprocess.run(
-        [*command, *options, *map(str, files)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    return done.stdout + done.stderr

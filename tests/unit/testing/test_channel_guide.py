@@ -1,4 +1,4 @@
-"""The channel in the guide is run as it is written, through the whole suite."""
+"""The channel of the guide, in ``examples``, goes through the whole suite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ GUIDE = ROOT / "docs" / "guide" / "channels.md"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 FENCES: list[tuple[str, str]] = _FENCE.findall(GUIDE.read_text(encoding="utf-8"))
-CHANNEL, TESTS = (code for kind, code in FENCES if kind == "python")
+FILES = [ROOT / "examples" / name for name in ("folder_channel.py", "test_folder_channel.py")]
+CHANNEL, TESTS = (file.read_text(encoding="utf-8") for file in FILES)
 
 
 @pytest.fixture
