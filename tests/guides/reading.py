@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.support.guides import ROOT
 
 GUIDES = sorted((ROOT / "docs" / "guide").glob("*.md"))
-READ_BY_USERS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *GUIDES]
+READ_BY_USERS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md"]
+READ_BY_USERS += [ROOT / "examples" / "README.md", *GUIDES]
 DOCUMENTS = [*READ_BY_USERS, ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 DOCUMENTS += sorted((ROOT / "docs" / "adr").glob("*.md"))
 
