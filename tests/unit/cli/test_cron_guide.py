@@ -1,4 +1,4 @@
-"""``docs/guide/jobs.md``: what it says is what happens."""
+"""``docs/guide/jobs.md`` and ``jobs-reference.md``: what they say is what happens."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from goclaw_py.schedule.jobs.policy import JobPolicy
 from tests.unit.cli.conftest import Shell
 from tests.unit.cli.cron_desk import JobControl
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "guide" / "jobs.md").read_text("utf-8")
+GUIDES = Path(__file__).parents[3] / "docs" / "guide"
+GUIDE = "\n".join((GUIDES / f"{name}.md").read_text("utf-8") for name in ("jobs", "jobs-reference"))
 
 
 def test_the_commands_of_the_guide_work_one_after_the_other(
@@ -38,7 +39,7 @@ def test_the_commands_of_the_guide_work_one_after_the_other(
 
 
 def test_the_times_of_the_guide_are_understood(goclaw: Shell, cron: JobControl) -> None:
-    table = GUIDE.partition("## Zones")[0]
+    table = GUIDE.partition("## Inspect jobs")[0]
     rows = dict(re.findall(r"^\| `--(\w+)` \| (.*`.*) \|$", table, re.MULTILINE))
     assert set(rows) == {"at", "every", "cron"}
     for text in re.findall(r"`([^`]+)`", rows["at"]):

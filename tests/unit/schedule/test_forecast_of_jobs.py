@@ -317,5 +317,5 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_guide_names_the_limit_of_a_forecast() -> None:
-    text = (ROOT / "docs" / "guide" / "jobs.md").read_text("utf-8")
+    text = (ROOT / "docs" / "guide" / "jobs-reference.md").read_text("utf-8")
     assert re.findall(r"stops after ([0-9,]+) runs", text) == [f"{module.MOST_RUNS:,}"]
