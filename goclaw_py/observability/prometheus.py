@@ -44,11 +44,11 @@ OTHER = "other"
 
 _NEVER_STORED = (HeartbeatRunStatus.DELIVERY_FAILED, *OPEN)
 _BACKLOG = (
-    ("inbox_open", "Messages that came in and are not done.", "inbox"),
-    ("outbox_open", "Messages that are not sent yet.", "outbox"),
-    ("outbox_dead", "Messages that could not be delivered.", "dead"),
-    ("inbox_unanswered", "Messages that got no answer.", "unanswered"),
-    ("approvals_waiting", "Tool calls that wait for the answer of a person.", "approvals"),
+    ("inbox_open", "Incoming messages that are not finished.", "inbox"),
+    ("outbox_open", "Outgoing messages that are not sent yet.", "outbox"),
+    ("outbox_dead", "Undeliverable outgoing messages.", "dead"),
+    ("inbox_unanswered", "Failed incoming messages.", "unanswered"),
+    ("approvals_waiting", "Tool calls that wait for an approval.", "approvals"),
 )
 """Name, description and field of ``Backlog``."""
 
@@ -75,42 +75,40 @@ class Metrics:
         histogram = partial(Histogram, namespace="goclaw", registry=registry, buckets=BOUNDS_S)
         self._runs = counter(
             "runs",
-            "Requests for runs, by how they ended; some of them never began.",
+            "Requests for runs by outcome; dropped and rejected ones never started.",
             ("lane", "trigger", "outcome"),
         )
         self._tokens = counter(
             "tokens",
-            "Tokens that runs have used, once these have ended; those in the cache are input too.",
+            "Tokens of finished runs; cached tokens are also counted as input.",
             ("agent", "kind"),
         )
         self._cost_usd = counter(
             "cost_usd",
-            "Money that runs have cost, in US dollars, as far as prices are known.",
+            "Cost of finished runs in US dollars, as far as prices are known.",
             ("agent",),
         )
         self._received = counter(
-            "messages_received", "Messages from people that were stored, each once.", ("channel",)
+            "messages_received", "Stored messages from people, each counted once.", ("channel",)
         )
         self._deliveries = counter(
             "deliveries",
-            "What became of messages on their way out, each try counted.",
+            "Outgoing messages by result; each attempt is counted.",
             ("channel", "result"),
         )
         delays = histogram(
             "delivery_delay_seconds",
-            "From the making of a message to the channel's confirmation.",
+            "Time from the creation of a message to the channel's confirmation.",
             ("channel",),
         )
         self._delays: Callable[[str], Histogram] = cache(delays.labels)
-        self._occurrences = counter(
-            "occurrences", "Times that a job was due, by how they ended.", ("status",)
-        )
+        self._occurrences = counter("occurrences", "Due times of jobs by status.", ("status",))
         self._lag = histogram(
             "occurrence_lag_seconds",
-            "From the time that a job was due to its begin; not of those run by hand.",
+            "Time from the due time of a job to its start; without manual runs.",
         )
         self._heartbeat_runs = counter(
-            "heartbeat_runs", "Heartbeat runs of agents, by how they ended.", ("agent", "status")
+            "heartbeat_runs", "Heartbeat runs by status.", ("agent", "status")
         )
         self._outcomes = cache(self._all_outcomes)
         self._begin_at_nothing()
@@ -192,19 +190,19 @@ class _Gathering(Collector):
         if status is None:
             return  # the registry asks once, for names, before there is anything to tell
         yield _gauge(
-            "build_info", "Always 1; tells the release.", {(status.release,): 1}, "release"
+            "build_info", "Always 1; the label is the release.", {(status.release,): 1}, "release"
         )
         yield _plain(
             "start_time_seconds",
-            "When this gateway joined the others, in seconds since 1970.",
+            "When this node joined the others, in seconds since 1970.",
             status.started_at.timestamp(),
         )
         yield from _lanes(status)
         waiting = {run.session for run in status.runs if run.waits_for is not None}
-        yield _plain("sessions_waiting", "Sessions in which something waits.", len(waiting))
+        yield _plain("sessions_waiting", "Sessions with a waiting run.", len(waiting))
         yield _gauge(
             "channel_up",
-            "Whether this process receives for an account and nothing is wrong with it.",
+            "1 if this process receives for the account without problems.",
             {
                 (one.name, one.account): one.state is ChannelState.CONNECTED
                 for one in status.channels
@@ -213,28 +211,32 @@ class _Gathering(Collector):
             "account",
         )
         yield from _database(status.backlog)
-        yield _plain("warnings", "Warnings that goclaw status shows.", len(status.warnings))
+        yield _plain("warnings", "Warnings in goclaw status.", len(status.warnings))
 
 
 def _lanes(status: GatewayStatus) -> Iterator[Metric]:
     lanes = {lane.name: lane for lane in status.lanes}
     for name, text, figures in (
-        ("slots", "How many runs a lane takes.", {n: one.concurrency for n, one in lanes.items()}),
-        ("running", "Runs in a lane.", {n: one.active for n, one in lanes.items()}),
-        ("waiting", "Runs that wait for a slot.", {n: one.waiting for n, one in lanes.items()}),
+        ("slots", "Size of a lane in runs.", {n: one.concurrency for n, one in lanes.items()}),
+        ("running", "Running runs of a lane.", {n: one.active for n, one in lanes.items()}),
+        (
+            "waiting",
+            "Runs that wait for a slot of a lane.",
+            {n: one.waiting for n, one in lanes.items()},
+        ),
     ):
         yield _gauge(
             f"lane_{name}", text, {(lane,): value for lane, value in figures.items()}, "lane"
         )
     yield _histogram(
         "run_wait_seconds",
-        "From a run's place in the line of its lane to its start.",
+        "Time from joining the queue of a lane to the start of the run.",
         "lane",
         {name: lane.wait_times for name, lane in lanes.items()},
     )
     yield _histogram(
         "run_duration_seconds",
-        "From the start of a run to the end of its work.",
+        "Time from the start of a run to its end.",
         "lane",
         {name: lane.run_times for name, lane in lanes.items()},
     )
@@ -242,7 +244,7 @@ def _lanes(status: GatewayStatus) -> Iterator[Metric]:
 
 def _database(backlog: Backlog | None) -> Iterator[Metric]:
     up = backlog is not None
-    yield _plain("database_up", "Whether the database answers.", up)
+    yield _plain("database_up", "1 if the database answered in time.", up)
     if backlog is not None:
         for name, text, field in _BACKLOG:
             yield _plain(name, text, getattr(backlog, field))

@@ -33,7 +33,7 @@ def expressions() -> list[str]:
 
 def test_the_dashboard_has_the_rows_of_an_operator() -> None:
     rows = [panel["title"] for panel in WHOLE["panels"] if panel["type"] == "row"]
-    assert rows == ["Now", "Runs", "Deliveries", "Jobs", "Heartbeats", "Cost", "Process"]
+    assert rows == ["Overview", "Runs", "Deliveries", "Jobs", "Heartbeats", "Cost", "Process"]
 
 
 def test_ids_and_titles_are_unique() -> None:
