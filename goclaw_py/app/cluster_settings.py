@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Final
 
-from goclaw_py.operations.settings import Setting
+from goclaw_py.operations.settings.models import Setting
 
 _OWN: Final = frozenset({"database", "log", "shutdown", "state", "web"})
 """Sections that may differ between nodes."""

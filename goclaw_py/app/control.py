@@ -9,7 +9,6 @@ from functools import partial
 
 from goclaw_py.app.database import open_store
 from goclaw_py.app.gateway_config import account_places, heartbeat_setup, job_rules
-from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.progress import Tell, untold
 from goclaw_py.config.models import Settings
 from goclaw_py.config.secrets import known_secrets
@@ -18,6 +17,8 @@ from goclaw_py.core.time.clocks import SharedClock
 from goclaw_py.gateway.audit.log import StoredAuditLog
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.settings.live import LiveSettings
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import Place
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.schedule.heartbeat.module import service_of
@@ -37,7 +38,8 @@ async def open_control(
         jobs = GatewayJobService(store, clock, job_rules(settings), chats=store, runs=store)
         heartbeats = service_of(store, clock, heartbeat_setup(settings), account_places(settings))
         rules = partial(_chat_rules, settings)
-        edits = LiveSettings(settings, store, clock, _Validator(settings))
+        live = LiveSettings(settings, store, _Validator(settings))
+        edits = SettingsService(live, store, clock)
         control = StoreControl(store, clock, jobs, heartbeats, chat_rules=rules, settings=edits)
         hide = Redactor(known_secrets(settings, os.environ))
         yield StoredAuditLog(store, clock, lambda: "", hide).control(control)

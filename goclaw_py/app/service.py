@@ -19,7 +19,6 @@ from goclaw_py.app.cluster_settings import settings_digest
 from goclaw_py.app.database import Database
 from goclaw_py.app.gateway_config import gateway_config
 from goclaw_py.app.listeners import WebListener
-from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.loop import end, unless
 from goclaw_py.app.parts import CONSOLE, Parts, close_part
 from goclaw_py.app.status import GatewayHealth, Snapshots
@@ -38,6 +37,8 @@ from goclaw_py.gateway.container import Container
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.observability.prometheus import Metrics
 from goclaw_py.operations.control import Control
+from goclaw_py.operations.settings.live import LiveSettings
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import NodeState, Notice, RecoveryReport, Store
 from goclaw_py.runs.tracing_port import NO_SPANS, Tracer
@@ -102,14 +103,13 @@ class Service:
         self._container = container = Container(store, clock, scheduler, deps, self._node)
         self._cluster.connect(container.canceller.release_former)
         self._applier = SettingsApplier(settings, deps, container)
-        self._live_settings = live = LiveSettings(
-            settings, store, clock, self._applier, lambda: database.trouble
-        )
+        self._live_settings = live = LiveSettings(settings, store, self._applier)
         # Edits are the same on all nodes, as soon as these have read them.
         self._digest = settings_digest(live.listed)
         snapshots = Snapshots(clock, container, database, self._cluster, live.warnings)
         self._health = GatewayHealth(container, parts.channels, database, snapshots, metrics)
-        control = GatewayControl(store, clock, container, snapshots.full, live)
+        edits = SettingsService(live, store, clock, lambda: database.trouble)
+        control = GatewayControl(store, clock, container, snapshots.full, edits)
         self.control: Control = container.audit.control(control)
         self._signing_in = container.audit.sign_ins(store)
         store.on_notice(self._on_notice)

@@ -23,7 +23,7 @@ from goclaw_py.core.errors import GoclawError, NoGateway
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
     from goclaw_py.operations.control import Control
-    from goclaw_py.operations.settings import SettingsView
+    from goclaw_py.operations.settings.models import SettingsView
 
 
 T = TypeVar("T")

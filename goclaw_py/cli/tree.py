@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
-from goclaw_py.operations import approvals
+from goclaw_py.operations import approvals, settings
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -42,7 +42,7 @@ PLACES: Final = {
     "groups": ("chats.groups:app", "Manage in which groups the agent listens."),
     "web": ("chats.web:app", "Manage who may use the web chat and the dashboard."),
     "audit": ("system.audit:app", "Show who has changed what."),
-    "config": ("system.config:app", "Show, change and check the settings."),
+    "config": ("goclaw_py.operations.settings.command:app", settings.HELP),
     "simulate": (
         "simulate.commands:simulate",
         "Forecast runs of jobs and heartbeats, and their cost.",

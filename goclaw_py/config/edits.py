@@ -27,7 +27,7 @@ from goclaw_py.config.show import dotted, shown
 from goclaw_py.config.sources import Layer, Tree
 from goclaw_py.config.types import EnvText, Flag
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
-from goclaw_py.operations.settings import OriginKind, SettingValue
+from goclaw_py.operations.settings.models import OriginKind, SettingValue
 
 MAX_PATH_CHARS: Final = 300
 MAX_VALUE_CHARS: Final = 1_000

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from goclaw_py.config.origins import KeyPath
-from goclaw_py.operations.settings import MASK, Word
+from goclaw_py.operations.settings.models import MASK, Word
 
 _SECRET_WORDS: Final = ("token", "key", "secret", "password", "url", "headers", "proxy")
 _SECTIONS_WITH_SECRETS: Final = ("agents", "channels", "database", "sources", "web")

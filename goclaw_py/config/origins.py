@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from goclaw_py.operations.settings import OriginKind
+from goclaw_py.operations.settings.models import OriginKind
 
 KeyPath = tuple[str, ...]
 """The path of a setting, such as ``("lanes", "main", "size")``."""

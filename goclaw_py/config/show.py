@@ -18,7 +18,7 @@ from goclaw_py.config.models import AccountSettings, Settings
 from goclaw_py.config.origins import KeyPath, Origin
 from goclaw_py.config.types import Duration, Durations, about
 from goclaw_py.core.ids import CRON_LANE
-from goclaw_py.operations.settings import MASK, OriginKind, Setting, SettingValue, Word
+from goclaw_py.operations.settings.models import MASK, OriginKind, Setting, SettingValue, Word
 
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "m"))
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")

@@ -14,7 +14,7 @@ from goclaw_py.config.lanes import lane_tables
 from goclaw_py.config.origins import KeyPath, Origin, key_lines
 from goclaw_py.config.types import EnvText
 from goclaw_py.core.errors import SettingError
-from goclaw_py.operations.settings import OriginKind
+from goclaw_py.operations.settings.models import OriginKind
 
 PREFIX = "GOCLAW_"
 SECTIONS = (

@@ -16,7 +16,7 @@ from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.operations.control import NodesView, QueueView, Resized, Submitted
-from goclaw_py.operations.settings import SettingsService
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import Store
 from goclaw_py.runs.events.live import LiveEvent, LiveNow
 from goclaw_py.scheduler.snapshots import lane_uses

@@ -32,7 +32,7 @@ from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.lookup import only
-from goclaw_py.operations.settings import SettingsService
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_guests import NewToken, WebGuest, WebInvitation
 from goclaw_py.records import Node, Person, Place, SignIn, Store, StoredRun, Token
 from goclaw_py.records.people import code_hash

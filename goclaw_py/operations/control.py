@@ -19,7 +19,7 @@ from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
-from goclaw_py.operations.settings import SettingsService
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_guests import WebAccessControl
 from goclaw_py.records import (
     ALL_MESSAGES,

@@ -25,21 +25,28 @@ class Operation:
         least: The least role for the route.
         change: None: it changes nothing.
         key: The key of the response that has the result; "": the response is the result.
+        unsent: An argument that the gateway knows by itself.
     """
 
     route: str
     least: Least
     change: Change | None = None
     key: str = ""
+    unsent: str = ""
 
 
 def operation(
-    route: str, least: Least, change: Change | None = None, *, key: str = ""
+    route: str,
+    least: Least,
+    change: Change | None = None,
+    *,
+    key: str = "",
+    unsent: str = "",
 ) -> Callable[[_Method], _Method]:
     """Declare an operation; see ``Operation``."""
 
     def declare(method: _Method) -> _Method:
-        setattr(method, _ATTRIBUTE, Operation(route, least, change, key))
+        setattr(method, _ATTRIBUTE, Operation(route, least, change, key, unsent))
         return method
 
     return declare

@@ -6,5 +6,6 @@ from typing import Final
 
 from goclaw_py.operations.approvals.noun import APPROVALS
 from goclaw_py.operations.declare import Noun
+from goclaw_py.operations.settings.noun import SETTINGS
 
-NOUNS: Final[tuple[Noun, ...]] = (APPROVALS,)
+NOUNS: Final[tuple[Noun, ...]] = (APPROVALS, SETTINGS)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from goclaw_py.operations.settings import SettingEdit
 from goclaw_py.records.approvals import WAITING_APPROVALS, ApprovalQuery, ApprovalStore, NewApproval
 from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, AuditStore
 from goclaw_py.records.background import BackgroundStore, Unmentioned, UnmentionedRow
@@ -103,7 +102,7 @@ from goclaw_py.records.runs import (
     Summary,
     ToolCall,
 )
-from goclaw_py.records.settings import NewSettingEdit, SettingStore
+from goclaw_py.records.settings import NewSettingEdit, SettingEdit, SettingStore
 from goclaw_py.records.tokens import SignIn, SignInMethod, SignInStore, Token, TokenStore
 from goclaw_py.records.upkeep import RetentionReport, UpkeepStore
 from goclaw_py.records.web_links import WebLink, WebLinkStore

@@ -7,7 +7,26 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from goclaw_py.operations.settings import SettingEdit
+
+@dataclass(frozen=True, slots=True)
+class SettingEdit:
+    """A stored edit of a setting.
+
+    Args:
+        value: The new value, written as in an environment variable; None: the value of the
+            settings file (or the default) again.
+        before: The value that was in effect, for people; None: it was not set.
+        after: The value in effect from then on, for people; None: it is not set.
+        source: From where the edit came, such as ``dashboard (127.0.0.1)``.
+    """
+
+    id: int
+    path: str
+    value: str | None
+    before: str | None
+    after: str | None
+    source: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,6 @@ TEXT: Final[Mapping[str, str]] = {
     "ChecklistEntry": "text words key",
     "Cure": "words command",
     "DryRunReport": "detail prompt",
-    "EditableSetting": "path value file_value choices",
     "Explanation": "answer",
     "ExplanationStep": "words",
     "FixedMessage": "text",
@@ -119,9 +118,6 @@ TEXT: Final[Mapping[str, str]] = {
     "Row": "text",
     "RunProgress": "prompt",
     "Session": "pinned",
-    "Setting": "path value origin about",
-    "SettingEdit": "path value before after source",
-    "SettingsView": "ignored unavailable",
     "StepView": "text",
     "StoredRun": "error",
     "Subject": "name",
@@ -136,7 +132,7 @@ TEXT: Final[Mapping[str, str]] = {
 PLAIN_RESULTS: Final = frozenset({"run_counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
-_SERVICES: Final = frozenset({"jobs", "heartbeats", "settings", *(one.name for one in NOUNS)})
+_SERVICES: Final = frozenset({"jobs", "heartbeats", *(one.name for one in NOUNS)})
 _SEARCHES: Final[Mapping[type, str]] = {MessageFilter: "text", JobQuery: "name"}
 _SAID_TO_ALL: Final = (StoreUnavailable, NoGateway, BadUsageQuery, RoleTooLow)
 """Errors whose words quote nothing that is stored."""

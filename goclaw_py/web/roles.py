@@ -162,8 +162,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /api/chat/{chat}/messages
         POST /api/chat/{chat}/press
         POST /api/chat/{chat}/confirm
-        GET /api/config
-        GET /api/settings
         POST /stop
         POST /sessions/reset
         GET /jobs/new
@@ -180,7 +178,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /deliveries/outbox/drop
         POST /deliveries/inbox/retry
         POST /deliveries/inbox/drop
-        GET /settings
         GET /chat
         GET /live/chat
         GET /chat/new
@@ -195,8 +192,6 @@ ROUTES: Final[Mapping[Least, str]] = {
     """,
     Least.ADMIN: """
         POST /api/nodes/{node}/drain
-        POST /api/settings
-        GET /api/settings/history
         GET /api/audit
         GET /api/audit/export
         POST /api/people/revoke
@@ -216,9 +211,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /tokens
         POST /tokens/create
         POST /tokens/revoke
-        GET /settings/edit
-        POST /settings/edit
-        POST /settings/chat
         POST /people/invite
         POST /people/approve
         POST /people/revoke

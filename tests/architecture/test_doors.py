@@ -44,6 +44,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "goclaw_py.config",
         "goclaw_py.agents.tools",
         "goclaw_py.web",
+        *of_each_noun("routes"),
         "goclaw_py.agents.models",
         "goclaw_py.store.backup.manifest",
         "channels.telegram.settings",

@@ -41,10 +41,9 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobChange, JobDraft, JobService
 from goclaw_py.operations.nouns import NOUNS
-from goclaw_py.operations.settings import (
+from goclaw_py.operations.settings.models import (
     EditableSetting,
     SettingChange,
-    SettingsService,
     SettingsView,
 )
 from goclaw_py.records import AuditEntry, SignInMethod, Store, Token
@@ -76,7 +75,6 @@ NEWS: Final = JobDraft(every(3600), Prompt("Read my diary"), "news")
 SERVICES: Final[dict[str, type]] = {
     "jobs": JobService,
     "heartbeats": HeartbeatService,
-    "settings": SettingsService,
     **{noun.name: noun.service for noun in NOUNS},
 }
 

@@ -24,7 +24,6 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.nouns import NOUNS
-from goclaw_py.operations.settings import SettingsService
 from goclaw_py.web.message_text import (
     HIDDEN,
     PLAIN,
@@ -36,7 +35,7 @@ from goclaw_py.web.message_text import (
     may_be_text,
 )
 
-SERVICES = (Control, JobService, HeartbeatService, SettingsService, *(one.service for one in NOUNS))
+SERVICES = (Control, JobService, HeartbeatService, *(one.service for one in NOUNS))
 TEXT_RESULTS = {"names", "rename", "no_route", "choose_zone"}
 """Methods that return a bare string that is text, or that no viewer may call."""
 
@@ -67,7 +66,7 @@ def operations() -> Iterator[tuple[str, Any]]:
                 hints = get_type_hints(
                     function, localns={**NAMES, **vars(sys.modules[service.__module__])}
                 )
-                if name not in ("jobs", "heartbeats", "settings", *(one.name for one in NOUNS)):
+                if name not in ("jobs", "heartbeats", *(one.name for one in NOUNS)):
                     yield name, hints["return"]
 
 

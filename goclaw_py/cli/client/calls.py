@@ -61,6 +61,7 @@ def call(
     key: str = "",
     read: Callable[[Any], R] | None = None,
     without: str = "",
+    unsent: str = "",
     **names: str,
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
     """Implement a method by a request.
@@ -74,10 +75,11 @@ def call(
         key: The result is the value of this key of the response.
         read: Makes the result from the response; its annotation says what that is.
         without: The path if the argument in ``route`` is None.
+        unsent: An argument that the gateway knows by itself.
         names: Names of arguments that the body calls otherwise.
     """
     verb, path = route.split()
-    made = _Call(method, verb, path, key, read, without, names)
+    made = _Call(method, verb, path, key, read, without, unsent, names)
 
     async def sent(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> R:
         given = made.signature.bind(self, *args, **kwargs)
@@ -98,7 +100,7 @@ class _RemoteService(Remote):
     def __init__(self, service: type, send: RequestSender) -> None:
         self._send = send
         for name, one in operations_of(service).items():
-            sent = call(getattr(service, name), one.route, key=one.key)
+            sent = call(getattr(service, name), one.route, key=one.key, unsent=one.unsent)
             setattr(self, name, partial(sent, self))
 
     async def send(
@@ -115,6 +117,7 @@ class _Call:
     key: str
     read: Callable[[Any], Any] | None
     without: str
+    unsent: str
     names: Mapping[str, str]
 
     @cached_property
@@ -136,6 +139,7 @@ class _Call:
         """Return the request for these arguments, the service itself included."""
         _, *given = arguments.items()
         rest = dict(given)
+        rest.pop(self.unsent, None)
         filled = {name: rest.pop(name) for name in re.findall(r"{(\w+)}", self.path)}
         path = self.path
         if self.without and None in filled.values():

@@ -18,6 +18,7 @@ from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUn
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
@@ -29,7 +30,6 @@ from goclaw_py.web.sockets import short_path
 if TYPE_CHECKING:
     from goclaw_py.cli.client.heartbeats import RemoteHeartbeatService
     from goclaw_py.cli.client.jobs import RemoteJobService
-    from goclaw_py.cli.client.settings import RemoteSettings
 
 TIMEOUT_S = 30.0
 """Timeout of a request. A chat message is answered only after its database commit."""
@@ -94,11 +94,9 @@ class RemoteControl(Remote):
         return RemoteHeartbeatService(self.send)
 
     @cached_property
-    def settings(self) -> RemoteSettings:
-        """Return the service for settings."""
-        from goclaw_py.cli.client.settings import RemoteSettings  # noqa: PLC0415
-
-        return RemoteSettings(self.send)
+    def settings(self) -> SettingsService:
+        """Return the operations on settings."""
+        return remote(SettingsService, self.send)
 
     @cached_property
     def approvals(self) -> Approvals:

@@ -144,33 +144,6 @@ _HEARTBEATS: Final[Actions] = {
     "write_checklist": _of_checklist("checklist.write"),
 }
 
-# ---------------------------------------------------------------------------- settings
-
-
-def _paths(arguments: Arguments) -> list[str]:
-    return [change.path for change in arguments["changes"]]
-
-
-async def _settings(settings: Any, arguments: Arguments) -> Facts:
-    return _values(arguments, await settings.view())
-
-
-def _values(arguments: Arguments, view: Any) -> Facts:
-    """Return the values in effect of the settings that are edited; secrets are masked in them."""
-    shown = {one.path: one.value for one in view.settings}
-    shown |= {one.path: one.value for one in view.editable if one.path not in shown}
-    return {path: plain(shown.get(path)) for path in _paths(arguments)}
-
-
-_SETTINGS: Final[Actions] = {
-    "change": Change(
-        "setting.edit",
-        lambda arguments, _: ", ".join(_paths(arguments)),
-        _settings,
-        _values,
-    )
-}
-
 # ---------------------------------------------------------------------------- all operations
 
 
@@ -308,7 +281,6 @@ CONTROL: Final[Actions] = {
 SERVICES: Final[Mapping[str, Actions]] = {
     "jobs": _JOBS,
     "heartbeats": _HEARTBEATS,
-    "settings": _SETTINGS,
     **{noun.name: noun.changes for noun in NOUNS},
 }
 """The services within ``Control``, by name."""
@@ -317,7 +289,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            jobs heartbeats settings status lanes active queue sessions session history runs
+            jobs heartbeats status lanes active queue sessions session history runs
             run_density run_counts runs_between run run_record why usage run_times follow
             outbox message_counts outbox_row dead_letters dead_letter nodes people
             pairing_requests names heard chats web_guests sign_ins
@@ -328,7 +300,6 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
             stats zone
         """,
         "heartbeats": "agents view log heartbeat_run dry_run events checklist",
-        "settings": "view history",
     }.items()
 }
 READS: Final[Mapping[str, frozenset[str]]] = {

@@ -23,6 +23,7 @@ from goclaw_py.operations.approvals.routes import approval_routes
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.logs import Logs, NoLogs
+from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.api.audit import audit_routes
 from goclaw_py.web.api.error_json import error_json, status_of
@@ -34,7 +35,6 @@ from goclaw_py.web.api.logs import log_routes
 from goclaw_py.web.api.messages import guest_routes, inbox_routes, outbox_routes, people_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
-from goclaw_py.web.api.settings import settings_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
 from goclaw_py.web.api.tokens import token_routes
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
@@ -94,7 +94,7 @@ def make_api(
     _include(app, message_routes(control), "/api", responses=None)
     _include(app, gateway_routes(control), "/api")
     _include(app, log_routes(app.state.logs, app.state.closing), "/api")
-    _include(app, settings_routes(control), "/api")
+    _include(app, settings_routes(control), "")
     _include(app, audit_routes(control), "/api")
     _include(app, approval_routes(control), "")
     _include(app, people_routes(control), "/api")

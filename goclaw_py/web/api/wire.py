@@ -190,24 +190,6 @@ class RunCounts:
     counts: dict[str, int]
 
 
-SettingWord = Annotated[bool, Field(strict=True)] | int | float | Text
-"""A value of a setting, or of an item of a list."""
-
-
-class SettingBody(Body):
-    """An edit of a setting; without ``version``, the last one wins."""
-
-    path: Key
-    value: SettingWord | Annotated[list[SettingWord], Field(max_length=MAX_LIMIT)] | None
-    version: RowId | None = None
-
-
-class SettingsBody(Body):
-    """Edits of settings."""
-
-    changes: Annotated[list[SettingBody], Field(min_length=1, max_length=MAX_LIMIT)]
-
-
 class FileBody(Body):
     """An uploaded file, with its name for people."""
 

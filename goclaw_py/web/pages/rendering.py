@@ -23,7 +23,6 @@ from goclaw_py.core.actors import Actor, acting
 from goclaw_py.core.display_names import address, sender_words, short_id
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.text import count, first_words
-from goclaw_py.operations.settings import Setting
 from goclaw_py.web.pages.chat.markdown import html_of
 from goclaw_py.web.roles import may
 
@@ -126,7 +125,6 @@ class Pages:
             markdown=html_of,
             read=read,
             page_of=page_of,
-            setting_value=setting_value,
         )
         self._templates.globals.update(
             opens=_opens,
@@ -164,19 +162,6 @@ class Assets:
     def type_of(self, name: str) -> str:
         """Return the media type of a file."""
         return self.TYPES[name.rpartition(".")[2]]
-
-
-def setting_value(setting: Setting) -> str:
-    """Return the value of a setting; "" if it is not set."""
-    match setting.value:
-        case None:
-            return ""
-        case bool():
-            return str(setting.value).lower()
-        case tuple():
-            return ", ".join(map(str, setting.value))
-        case _:
-            return str(setting.value)
 
 
 def when(value: datetime | None, *, exact: bool = False, clock: bool = False) -> Markup:

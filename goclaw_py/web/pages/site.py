@@ -20,6 +20,7 @@ from goclaw_py.core.errors import GoclawError
 from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
+from goclaw_py.operations.settings import page as settings_page
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
 from goclaw_py.web.api.wire import ApiError, dump
@@ -36,7 +37,6 @@ from goclaw_py.web.pages import (
     people,
     runs,
     sessions,
-    settings,
     timeline,
     usage,
 )
@@ -89,7 +89,7 @@ _MODULES: Final = (
     deliveries,
     approvals_page,
     usage,
-    settings,
+    settings_page,
     audit,
 )
 """Modules of pages that need only the services."""

@@ -26,7 +26,7 @@ from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.redaction import HIDDEN
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.settings import SettingChange
+from goclaw_py.operations.settings.models import SettingChange
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.records import NewSettingEdit, Store
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest

@@ -8,7 +8,7 @@ import pytest
 
 from goclaw_py.config import shown, with_values
 from goclaw_py.config.edits import choices, is_editable, normal_path, parse_path, value_text
-from goclaw_py.operations.settings import OriginKind
+from goclaw_py.operations.settings.models import OriginKind
 from tests.unit.config.loading import settings
 
 FULL = """

@@ -14,7 +14,7 @@ from goclaw_py.config import Settings, load, shown
 from goclaw_py.config.agents import Agent
 from goclaw_py.config.models import DatabaseSettings
 from goclaw_py.config.origins import key_lines
-from goclaw_py.operations.settings import MASK, OriginKind, Setting
+from goclaw_py.operations.settings.models import MASK, OriginKind, Setting
 
 SECRET = "hush9-hush9-hush9-hush9-hush9"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from goclaw_py.core.errors import GoclawError
-from goclaw_py.operations.settings import (
+from goclaw_py.operations.settings.models import (
     MASK,
     EditableSetting,
     OriginKind,
@@ -14,6 +14,7 @@ from goclaw_py.operations.settings import (
     SettingChange,
     SettingsView,
 )
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import SettingEdit
 from tests.unit.web.fake_post import AT
 
@@ -50,8 +51,8 @@ HISTORY = [
 ]
 
 
-class FakeSettings:
-    """Implements ``SettingsService``. Set ``failure`` to let a change raise it."""
+class FakeSettings(SettingsService):
+    """Set ``failure`` to let a change raise it."""
 
     def __init__(self) -> None:
         self.seen = SettingsView(SETTINGS, EDITABLE)

@@ -6,23 +6,44 @@ from decimal import Decimal
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from pydantic import Field
 
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.settings import Setting, SettingChange, SettingsView
+from goclaw_py.operations.settings.models import Setting, SettingChange, SettingsView
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import SettingEdit
 from goclaw_py.web.api.paging import LINK, Limit, Page, RowBefore
-from goclaw_py.web.api.wire import SettingsBody, SettingWord
+from goclaw_py.web.api.serve import serve
+from goclaw_py.web.api.wire import MAX_LIMIT, Body, Key, RowId, Text
 
 Below = Annotated[
     str | None, Query(min_length=1, max_length=512, examples=["lanes", "agents.main"])
 ]
 
 
+SettingWord = Annotated[bool, Field(strict=True)] | int | float | Text
+"""A value of a setting, or of an item of a list."""
+
+
+class SettingBody(Body):
+    """An edit of a setting; without ``version``, the last one wins."""
+
+    path: Key
+    value: SettingWord | Annotated[list[SettingWord], Field(max_length=MAX_LIMIT)] | None
+    version: RowId | None = None
+
+
+class SettingsBody(Body):
+    """Edits of settings."""
+
+    changes: Annotated[list[SettingBody], Field(min_length=1, max_length=MAX_LIMIT)]
+
+
 def settings_routes(control: Control) -> APIRouter:
-    """Return the routes below ``/api``."""
+    """Return the routes."""
     api = APIRouter(tags=["settings"])
 
-    @api.get("/config")
+    @api.get("/api/config")
     async def config(below: Below = None) -> list[Setting]:
         """List the settings of the gateway with their origins, without secrets.
 
@@ -31,7 +52,7 @@ def settings_routes(control: Control) -> APIRouter:
         found = (await control.settings.view()).settings
         return [one for one in found if below is None or is_below(one.path, below)]
 
-    @api.get("/settings")
+    @serve(api, SettingsService.view)
     async def view() -> SettingsView:
         """Get all settings, those that can be edited, and edits that have no effect.
 
@@ -39,7 +60,7 @@ def settings_routes(control: Control) -> APIRouter:
         """
         return await control.settings.view()
 
-    @api.post("/settings")
+    @serve(api, SettingsService.change)
     async def change(body: SettingsBody, request: Request) -> SettingsView:
         """Edit settings while the gateways run, all or none; runs in progress keep their values.
 
@@ -49,7 +70,7 @@ def settings_routes(control: Control) -> APIRouter:
         changes = [SettingChange(one.path, _text(one.value), one.version) for one in body.changes]
         return await control.settings.change(changes, source=_source(request))
 
-    @api.get("/settings/history", responses=LINK)
+    @serve(api, SettingsService.history, responses=LINK)
     async def history(page: Page, limit: Limit = 50, before: RowBefore = None) -> list[SettingEdit]:
         """List the edits of settings, the newest first."""
         found = await control.settings.history(limit=limit + 1, before=before)

@@ -13,7 +13,6 @@ import pytest
 from goclaw_py.agents.offline import OfflineAgent
 from goclaw_py.app.apply_settings import SettingsApplier
 from goclaw_py.app.gateway_config import gateway_dependencies, heartbeat_setup, job_setup, scheduler
-from goclaw_py.app.live_settings import LiveSettings
 from goclaw_py.app.parts import CONSOLE, build_parts
 from goclaw_py.config import load
 from goclaw_py.core.budget import Budget
@@ -21,7 +20,9 @@ from goclaw_py.core.errors import SettingChanged, SettingError, StoreUnavailable
 from goclaw_py.core.ids import MAIN_AGENT, AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import Target
 from goclaw_py.gateway.container import Container, GatewayDependencies
-from goclaw_py.operations.settings import EditableSetting, OriginKind, Setting, SettingChange
+from goclaw_py.operations.settings.live import LiveSettings
+from goclaw_py.operations.settings.models import EditableSetting, OriginKind, Setting, SettingChange
+from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import NewSettingEdit
 from goclaw_py.scheduler.models import Mode
 from goclaw_py.scheduler.views import RunState, RunView
@@ -76,17 +77,18 @@ class Node:
         )
         self.applier = applier = SettingsApplier(settings, self.deps, self.container)
         self.trouble = ""
-        self.live = LiveSettings(settings, self.store, clock, applier, lambda: self.trouble)
+        self.live = LiveSettings(settings, self.store, applier)
+        self.settings = SettingsService(self.live, self.store, clock, lambda: self.trouble)
 
     async def set(self, path: str, value: str | None, version: int | None = None) -> None:
-        await self.live.change([SettingChange(path, value, version)], source="dashboard")
+        await self.settings.change([SettingChange(path, value, version)], source="dashboard")
 
     async def setting(self, path: str) -> Setting:
-        view = await self.live.view()
+        view = await self.settings.view()
         return next(one for one in view.settings if one.path == path)
 
     async def editable(self, path: str) -> EditableSetting:
-        view = await self.live.view()
+        view = await self.settings.view()
         return next(one for one in view.editable if one.path == path)
 
     def lane(self, name: str) -> int:
@@ -183,7 +185,7 @@ async def test_budgets_change(node: Node) -> None:
 async def test_rules_of_chats_change_also_those_of_a_new_one(node: Node) -> None:
     rules = node.container.policies.rules
     chat = 'channels.telegram.chats."-100"'
-    await node.live.change(
+    await node.settings.change(
         [
             SettingChange(f"{chat}.agent", "helper"),
             SettingChange(f"{chat}.mention", "no"),
@@ -207,7 +209,7 @@ async def test_rules_of_chats_change_also_those_of_a_new_one(node: Node) -> None
 async def test_heartbeats_are_planned_anew(node: Node) -> None:
     async with running(node):
         await node.set("heartbeat.interval", "2h")
-        await node.live.change(
+        await node.settings.change(
             [
                 SettingChange("agents.helper.heartbeat.active_hours.start", "08:00"),
                 SettingChange("agents.helper.heartbeat.active_hours.end", "20:00"),
@@ -239,7 +241,7 @@ async def test_an_edit_is_shown_with_its_origin_and_can_be_reset(node: Node) -> 
     await node.set("lanes.main.size", None, can.version)
     one = await node.setting("lanes.main.size")
     assert (one.value, one.kind) == (3, OriginKind.FILE)
-    history = await node.live.history()
+    history = await node.settings.history()
     assert [(edit.before, edit.after, edit.value) for edit in history] == [
         ("4", "3", None),
         ("3", "4", "4"),
@@ -247,7 +249,7 @@ async def test_an_edit_is_shown_with_its_origin_and_can_be_reset(node: Node) -> 
 
 
 async def test_secrets_and_what_is_not_safe_cannot_be_edited(node: Node) -> None:
-    view = await node.live.view()
+    view = await node.settings.view()
     paths = {one.path for one in view.editable}
     assert not any(word in path for path in paths for word in ("token_", "key", "url", "allow"))
     assert "agents.main.budget.tokens" in paths
@@ -258,13 +260,13 @@ async def test_secrets_and_what_is_not_safe_cannot_be_edited(node: Node) -> None
 
 async def test_without_the_database_settings_are_shown_and_not_edited(node: Node) -> None:
     node.store.away = True
-    view = await node.live.view()
+    view = await node.settings.view()
     assert (view.unavailable, len(view.editable) > 20) != ("", False)
     with pytest.raises(StoreUnavailable):
         await node.set("lanes.main.size", "4")
     node.store.away = False
     node.trouble = "it is down"
-    assert (await node.live.view()).unavailable == "it is down"
+    assert (await node.settings.view()).unavailable == "it is down"
 
 
 # ---------------------------------------------------------------------- bad input
@@ -310,7 +312,7 @@ async def test_a_bad_edit_changes_nothing_and_says_what_is_allowed(
         await node.set(path, value)
     assert error in str(caught.value)
     assert "sk-123" not in str(caught.value)
-    assert await node.live.history() == []
+    assert await node.settings.history() == []
     assert node.lane("main") == 3
 
 
@@ -321,12 +323,12 @@ async def test_all_mistakes_are_told_and_nothing_is_stored(node: Node) -> None:
         SettingChange("lanes.cron.size", "2"),
     ]
     with pytest.raises(SettingError) as caught:
-        await node.live.change(wrong, source="API")
+        await node.settings.change(wrong, source="API")
     assert {one.key for one in caught.value.errors} == {"lanes.main.size", "heartbeat.interval"}
     twice = [SettingChange("lanes.main.size", "4"), SettingChange("lanes.main.size", "5")]
     with pytest.raises(SettingError, match="given twice"):
-        await node.live.change(twice, source="API")
-    assert await node.live.history() == []
+        await node.settings.change(twice, source="API")
+    assert await node.settings.history() == []
 
 
 # ---------------------------------------------------------------------- several operators
@@ -350,7 +352,7 @@ async def test_who_wants_what_is_so_already_has_no_conflict(node: Node) -> None:
     await node.set("lanes.main.size", "4", 0)
     await node.set("lanes.main.size", "4", 0)
     await node.set("lanes.cron.size", None, 0)
-    assert len(await node.live.history()) == 1
+    assert len(await node.settings.history()) == 1
     # After a reset, too, nothing of anybody is lost.
     await node.set("lanes.main.size", None)
     await node.set("lanes.main.size", "6", 0)

@@ -14,12 +14,13 @@ from goclaw_py.cli.context import AsJson, cli, named, waited_for, with_wide
 from goclaw_py.cli.exits import ExitCode
 from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.core.errors import GoclawError
+from goclaw_py.operations.settings import HELP
 
 if TYPE_CHECKING:
     from goclaw_py.operations.control import Control
-    from goclaw_py.operations.settings import Setting
+    from goclaw_py.operations.settings.models import Setting
 
-app = typer.Typer(help="Show, change and check the settings.", no_args_is_help=True)
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 _VALUE = 60
 _ABOUT = 100
@@ -61,7 +62,7 @@ def show(
     found = _below(shown(cli(ctx).settings_in_effect()), section)
     found = [one for one in found if everything or _says_something(one)]
     if as_json:
-        from goclaw_py.operations.settings import Setting  # noqa: PLC0415
+        from goclaw_py.operations.settings.models import Setting  # noqa: PLC0415
 
         show_json(list[Setting], found)
         return
@@ -91,7 +92,7 @@ def _below(settings: Sequence[Setting], section: str | None) -> list[Setting]:
 
 
 def _says_something(one: Setting) -> bool:
-    from goclaw_py.operations.settings import OriginKind  # noqa: PLC0415
+    from goclaw_py.operations.settings.models import OriginKind  # noqa: PLC0415
 
     return one.kind is not OriginKind.DEFAULT or one.value not in (None, "", ())
 
@@ -163,7 +164,7 @@ def reset(
 
 
 def _change(ctx: typer.Context, path: str, value: str | None, *, as_json: bool) -> None:
-    from goclaw_py.operations.settings import Setting, SettingChange  # noqa: PLC0415
+    from goclaw_py.operations.settings.models import Setting, SettingChange  # noqa: PLC0415
     from goclaw_py.web.api.error_json import NotAccepted  # noqa: PLC0415
 
     async def changed(control: Control) -> tuple[Setting | None, Setting | None]:

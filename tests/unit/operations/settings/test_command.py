@@ -7,7 +7,7 @@ import json
 import pytest
 
 from goclaw_py.core.errors import GoclawError, SettingChanged, SettingError
-from goclaw_py.operations.settings import SettingChange
+from goclaw_py.operations.settings.models import SettingChange
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway, lines
 
 TEXT = '[lanes]\nmain = 3\n[web]\ntoken = "hush-hush-hush-hush"\n[agents.main]\nmodel = "offline"\n'

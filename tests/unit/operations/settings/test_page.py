@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from goclaw_py.core.errors import GoclawError, SettingChanged, SettingError, SettingErrors
-from goclaw_py.operations.settings import SettingChange
+from goclaw_py.operations.settings.models import SettingChange
 from tests.unit.web.fake_settings import CHAT, EDITED, EVIL
 from tests.unit.web.fakes import FakeControl, unavailable
 from tests.unit.web.pages.conftest import Browser

@@ -15,9 +15,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.errors import SettingChanged, SettingError, StoreUnavailable
-from goclaw_py.operations.settings import EditableSetting, Setting, SettingChange, SettingsView
+from goclaw_py.operations.settings.models import (
+    EditableSetting,
+    Setting,
+    SettingChange,
+    SettingsView,
+)
 from goclaw_py.records import SettingEdit
-from goclaw_py.web.pages.rendering import setting_value
 from goclaw_py.web.pages.services import Facts, PageServices, back_to, form
 
 _HISTORY: Final = 20
@@ -63,12 +67,12 @@ def routes(service: PageServices) -> list[Route]:
 
     async def show(request: Request) -> Response:
         facts = await _overview(service, request)
-        return service.answer(request, "settings.html", facts)
+        return service.answer(request, "settings/page.html", facts)
 
     async def edit(request: Request) -> Response:
         name = request.query_params.get("group", "")
         group = _group(await service.control.settings.view(), name)
-        return service.answer(request, "settings_edit.html", _of_form(group))
+        return service.answer(request, "settings/edit.html", _of_form(group))
 
     async def save(request: Request) -> Response:
         name = request.query_params.get("group", "")
@@ -83,7 +87,7 @@ def routes(service: PageServices) -> list[Route]:
         except (SettingError, SettingChanged, StoreUnavailable) as error:
             group = _typed(_group(await service.control.settings.view(), name), given, error)
             return service.answer(
-                request, "settings_edit.html", _of_form(group, error), _status(error)
+                request, "settings/edit.html", _of_form(group, error), _status(error)
             )
         notice = "saved" if view is not None else "nothing"
         return back_to("/settings", notice, group=name)
@@ -96,7 +100,7 @@ def routes(service: PageServices) -> list[Route]:
         except (SettingError, SettingChanged, StoreUnavailable) as error:
             facts = await _overview(service, request)
             typed = {"chat": {**facts["chat"], **given}, "error": _sentence(error)}
-            return service.answer(request, "settings.html", {**facts, **typed}, _status(error))
+            return service.answer(request, "settings/page.html", {**facts, **typed}, _status(error))
         return back_to("/settings", "saved")
 
     return [
@@ -131,6 +135,7 @@ async def _overview(service: PageServices, request: Request) -> dict[str, Any]:
         "channels": sorted({one.name.split(".")[1] for one in groups if _is_channel(one.name)}),
         "chat_keys": CHAT_KEYS,
         "chat": dict.fromkeys(("channel", "id", "key", "value"), ""),
+        "value_of": value_of,
     }
 
 
@@ -139,6 +144,19 @@ def _row(text: str | None) -> int | None:
 
 
 # ---------------------------------------------------------------------------- groups
+
+
+def value_of(setting: Setting) -> str:
+    """Return the value of a setting; "" if it is not set."""
+    match setting.value:
+        case None:
+            return ""
+        case bool():
+            return str(setting.value).lower()
+        case tuple():
+            return ", ".join(map(str, setting.value))
+        case _:
+            return str(setting.value)
 
 
 def _groups(view: SettingsView) -> list[SettingGroup]:
@@ -188,7 +206,7 @@ def _matching(groups: Iterable[SettingGroup], search: str) -> list[SettingGroup]
             one
             for one in group.fields
             if word
-            in f"{one.setting.path}\n{setting_value(one.setting)}\n{one.setting.origin}\n"
+            in f"{one.setting.path}\n{value_of(one.setting)}\n{one.setting.origin}\n"
             f"{one.setting.about}".casefold()
         )
         if fields:
@@ -217,6 +235,7 @@ def _of_form(group: SettingGroup, error: Exception | None = None) -> Facts:
         "path": "/settings",
         "group": group,
         "error": text,
+        "value_of": value_of,
     }
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 Word = bool | int | float | str
 SettingValue = Word | tuple[Word, ...] | None
@@ -87,27 +85,6 @@ class SettingsView:
 
 
 @dataclass(frozen=True, slots=True)
-class SettingEdit:
-    """A stored edit of a setting.
-
-    Args:
-        value: The new value, written as in an environment variable; None: the value of the
-            settings file (or the default) again.
-        before: The value that was in effect, for people; None: it was not set.
-        after: The value in effect from then on, for people; None: it is not set.
-        source: From where the edit came, such as ``dashboard (127.0.0.1)``.
-    """
-
-    id: int
-    path: str
-    value: str | None
-    before: str | None
-    after: str | None
-    source: str
-    at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class SettingChange:
     """A wish to edit a setting.
 
@@ -119,20 +96,3 @@ class SettingChange:
     path: str
     value: str | None
     version: int | None = None
-
-
-class SettingsService(Protocol):
-    """Shows and edits the settings of all nodes (SPEC OPS-11)."""
-
-    async def view(self) -> SettingsView:
-        """Return the settings in effect; also while the database is unavailable."""
-
-    async def change(self, changes: Sequence[SettingChange], *, source: str) -> SettingsView:
-        """Edit settings, all or none; ``source`` says from where that comes, for the history.
-
-        Runs in progress keep their values. Raises ``SettingError`` with all mistakes,
-        ``SettingChanged`` if another edit was faster, and ``StoreUnavailable``.
-        """
-
-    async def history(self, *, limit: int = 50, before: int | None = None) -> list[SettingEdit]:
-        """Return the edits, the newest first. Raises ``StoreUnavailable``."""

@@ -1,23 +1,26 @@
-"""``/api/config``, ``/api/settings`` and ``/api/channels`` (SPEC OPS-2, OPS-4, OPS-11, SEC-2)."""
+"""``/api/config`` and ``/api/settings`` (SPEC OPS-2, OPS-11, SEC-2)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import httpx
 import pytest
 
+from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.errors import GoclawError, SettingChanged, SettingError
-from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import PeerKind, Target
-from goclaw_py.operations.settings import MASK, OriginKind, Setting, SettingsView
-from goclaw_py.records import LastActivity, OutboxRow, OutboxState
-from goclaw_py.scheduler.views import ChannelState, ChannelView
+from goclaw_py.operations.settings.models import (
+    MASK,
+    OriginKind,
+    Setting,
+    SettingChange,
+    SettingsView,
+)
 from tests.support.apps import lend_api
 from tests.unit.web import fakes
+from tests.unit.web.fake_settings import EDITABLE, HISTORY
 from tests.unit.web.fakes import FakeControl
+from tests.unit.web.harness import Gateway
 
 SETTINGS = (
     Setting("lanes.main", 3, OriginKind.FILE, "/etc/goclaw.toml:2"),
@@ -26,45 +29,25 @@ SETTINGS = (
     Setting("web.token", MASK, OriginKind.SECRET_FILE, "file /run/token", secret=True),
     Setting("queue.mode", None, OriginKind.DEFAULT, "default"),
 )
-WORK = Target("telegram", "work", "-1")
-HOME = Target("telegram", "default", "7")
-
-
-class Used(FakeControl):
-    """Channels that were used at some time."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_away = False
-        views = (
-            ChannelView("telegram", "default", ChannelState.CONNECTED, ""),
-            ChannelView("telegram", "work", ChannelState.STOPPED, "wrong token"),
-            ChannelView("console", "default", ChannelState.CONNECTED, ""),
-        )
-        self.snapshot = replace(fakes.STATUS, channels=views)
-
-    async def heard(self, **_asked: Any) -> list[LastActivity]:
-        if self.is_away:
-            raise fakes.unavailable()
-        who = PeerKind.DIRECT, AgentName("main"), "7"
-        return [
-            LastActivity(target, *who, fakes.NOW - timedelta(seconds=ago))
-            for target, ago in ((HOME, 5), (WORK, 9), (HOME, 3))
-        ]
-
-    async def outbox(self, **asked: Any) -> list[OutboxRow]:
-        assert asked["state"] is OutboxState.SENT
-        message = replace(fakes.DEAD.message, target=WORK)
-        return [
-            replace(fakes.DEAD, message=message, sent_at=at)
-            for at in (fakes.NOW - timedelta(seconds=2), None, fakes.NOW)
-        ]
 
 
 def http(control: FakeControl) -> httpx.AsyncClient:
     control.settings.seen = SettingsView(SETTINGS)
     app = lend_api(control)
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://x")
+
+
+@pytest.mark.real_time
+async def test_everything_comes_back_as_it_was(remote: RemoteControl, made: Gateway) -> None:
+    seen = await remote.settings.view()
+    assert seen == made.control.settings.seen
+    assert seen.editable == EDITABLE
+    wish = [SettingChange("lanes.main.size", "9", 7), SettingChange("queue.mode", None)]
+    view = await remote.settings.change(wish, source="a program")
+    assert view == made.control.settings.seen != seen
+    assert made.control.settings.changes == [(wish, "command line")]
+    assert await remote.settings.history(limit=3) == HISTORY[:3]
+    assert await remote.settings.history(before=3) == HISTORY[-2:]
 
 
 async def test_settings_come_with_their_origin_and_without_secrets() -> None:
@@ -87,23 +70,6 @@ async def test_one_section_of_the_settings_can_be_asked_for() -> None:
         for below in ("", "x" * 513):
             answer = await client.get("/api/config", params={"below": below})
             assert (answer.status_code, "below" in answer.json()["error"]) == (422, True)
-
-
-async def test_channels_come_with_when_they_were_last_used() -> None:
-    control = Used()
-    async with http(control) as client:
-        first, second, third = (await client.get("/api/channels")).json()
-        control.is_away = True
-        without_database = await client.get("/api/channels")
-    assert first == {
-        "name": "telegram", "account": "default", "state": "connected", "detail": "",
-        "last_received_at": "2026-01-02T03:04:02Z", "last_sent_at": None,
-    }  # fmt: skip
-    assert (second["account"], second["state"]) == ("work", "stopped")
-    assert (second["detail"], second["last_sent_at"]) == ("wrong token", "2026-01-02T03:04:05Z")
-    assert third["last_received_at"] is None
-    assert without_database.status_code == 200
-    assert [one["last_sent_at"] for one in without_database.json()] == [None] * 3
 
 
 # ---------------------------------------------------------------------- edits
