@@ -64,9 +64,12 @@ def test_every_log_line_has_the_constant_name_of_an_event() -> None:
 
 def test_the_guide_names_events_that_exist() -> None:
     guide = (ROOT / "docs/guide/logs.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"^\| `([a-z0-9_]+)` \|", guide.partition("## Events")[2], re.MULTILINE))
+    rows = re.findall(
+        r"^\| ((?:`[a-z0-9_]+`,? )+)\|", guide.partition("## Events")[2], re.MULTILINE
+    )
+    told = {name for row in rows for name in re.findall(r"\w+", row)}
     written = {event_of(call) for module in modules() for call in log_calls(module)}
-    assert told
+    assert len(told) > 60
     assert told - written == set()
 
 
