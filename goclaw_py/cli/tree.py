@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
-from goclaw_py.operations import approvals, settings
+from goclaw_py.operations import approvals, people, settings
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -38,9 +38,9 @@ PLACES: Final = {
     "cron": ("cron.commands:app", "Manage scheduled jobs."),
     "heartbeat": ("heartbeat.commands:app", "Manage heartbeats (regular checks of HEARTBEAT.md)."),
     "event": ("heartbeat.commands:event", "Send an event to an agent."),
-    "pairing": ("chats.pairing:app", "Manage who may talk to the agent."),
-    "groups": ("chats.groups:app", "Manage in which groups the agent listens."),
-    "web": ("chats.web:app", "Manage who may use the web chat and the dashboard."),
+    "pairing": ("goclaw_py.operations.people.command:app", people.HELP),
+    "groups": ("goclaw_py.operations.people.command.groups:app", people.HELP_OF_GROUPS),
+    "web": ("goclaw_py.operations.people.command.web:app", people.HELP_OF_WEB),
     "audit": ("system.audit:app", "Show who has changed what."),
     "config": ("goclaw_py.operations.settings.command:app", settings.HELP),
     "simulate": (

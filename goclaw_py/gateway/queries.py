@@ -22,13 +22,10 @@ from goclaw_py.records import (
     ALL_SESSIONS,
     AuditEntry,
     AuditFilter,
-    Chat,
     DeadLetter,
-    LastActivity,
     MessageFilter,
     OutboxRow,
     OutboxState,
-    Person,
     RunDensity,
     RunFilter,
     RunSpan,
@@ -185,9 +182,6 @@ class GatewayQueries:
             raise NotFound(f"there is no message {row_id} in the inbox")
         return found
 
-    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
-        return await self._store.people(limit=limit, before=before)
-
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         targets, jobs = needed_names(keys)
         known = KnownNames()
@@ -200,12 +194,6 @@ class GatewayQueries:
 
     def _have_read(self, known: KnownNames) -> None:
         """Called with names that were read; a gateway remembers them."""
-
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
-        return await self._store.heard(limit=limit, before=before)
-
-    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        return await self._store.chats(limit=limit, before=before)
 
 
 def session_named(keys: Iterable[SessionKey], part: str, wanted: str = "") -> SessionKey:

@@ -12,17 +12,16 @@ from goclaw_py.cluster.rpc import DRAIN, NodeRpc
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NoGateway, NotFound
 from goclaw_py.core.ids import LaneName, NodeId, SessionKey
-from goclaw_py.core.messages import PeerKind, Target
+from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import peer_of
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.gateway import conversations, forks, tokens, web_guests
+from goclaw_py.gateway import conversations, forks, tokens
 from goclaw_py.gateway.queries import SEARCHED, GatewayQueries
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.gateway.why.subjects import explain
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import (
     NodesView,
-    PairingApplicant,
     QueueView,
     Resized,
     SessionFork,
@@ -32,10 +31,10 @@ from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.lookup import only
+from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.settings.operations import SettingsService
-from goclaw_py.operations.web_guests import NewToken, WebGuest, WebInvitation
-from goclaw_py.records import Node, Person, Place, SignIn, Store, StoredRun, Token
-from goclaw_py.records.people import code_hash
+from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.records import Node, Place, SignIn, Store, StoredRun, Token
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.usage_report import (
@@ -90,6 +89,7 @@ class StoreControl(GatewayQueries):
         self._jobs = jobs or StoredJobs(store, clock, JobCreationRules(DEFAULT_PROFILE))
         self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
         self._approvals = Approvals(store, clock)
+        self._people = People(store, clock)
         self._calls = NodeRpc(store, clock, lambda: NodeId(""))
 
     @property
@@ -110,6 +110,10 @@ class StoreControl(GatewayQueries):
     @property
     def approvals(self) -> Approvals:
         return self._approvals
+
+    @property
+    def people(self) -> People:
+        return self._people
 
     async def status(self) -> GatewayStatus:
         """Raise ``NoGateway``: there is no state without one."""
@@ -200,35 +204,6 @@ class StoreControl(GatewayQueries):
     async def dismiss_dead_letters(self, ids: Collection[int]) -> int:
         return await self._store.dismiss_dead_letters(ids)
 
-    async def pairing_requests(self) -> list[PairingApplicant]:
-        return [
-            PairingApplicant(
-                one.channel, one.account, one.sender, one.created_at, one.expires_at, one.chat
-            )
-            for one in await self._store.pairing_requests(now=self._clock.now())
-            if one.peer is PeerKind.DIRECT
-        ]
-
-    async def approve(self, code: str, *, guest: bool) -> Person:
-        person = await self._store.approve(code_hash(code), guest=guest, now=self._clock.now())
-        if person is None:
-            raise NotFound(f"no valid pairing request has the code {code!r}; codes last 60 minutes")
-        return person
-
-    async def revoke(
-        self, channel: str, account: str, sender_id: str, *, forget: bool = False
-    ) -> None:
-        if forget:
-            await self._store.forget_name(Target(channel, account, sender_id))
-        if not await self._store.revoke(channel, account, sender_id):
-            raise NotFound(f"nobody with the id {sender_id!r} is known on {channel}/{account}")
-
-    async def web_guests(self) -> list[WebGuest]:
-        return await web_guests.guests(self._store, now=self._clock.now())
-
-    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
-        return await web_guests.invite(self._store, name, again=again, now=self._clock.now())
-
     async def sign_ins(self) -> list[SignIn]:
         return await self._store.sign_ins(now=self._clock.now())
 
@@ -259,12 +234,6 @@ class StoreControl(GatewayQueries):
         ended = await self._store.end_sign_ins()
         log.info("sign_in_ended", extra={"sign_in": "all", "ended": ended})
         return ended
-
-    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        now = self._clock.now()
-        await self._store.allow_chat(channel, account, chat, allowed=allowed, now=now)
-        facts = {"channel": channel, "account": account, "chat": chat, "allowed": allowed}
-        log.info("group_access_changed", extra=facts)
 
     async def nodes(self) -> NodesView:
         return NodesView(self._clock.now(), None, tuple(await self._store.nodes()))

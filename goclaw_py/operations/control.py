@@ -12,27 +12,24 @@ from datetime import datetime
 from typing import Protocol
 
 from goclaw_py.core.ids import LaneName, NodeId, RunId, SessionKey
-from goclaw_py.core.messages import Sender
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.audit import AuditReader
 from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_guests import WebAccessControl
 from goclaw_py.records import (
     ALL_MESSAGES,
     ALL_RUNS,
     ALL_SESSIONS,
-    Chat,
     DeadLetter,
-    LastActivity,
     MessageFilter,
     Node,
     OutboxRow,
     OutboxState,
-    Person,
     RunDensity,
     RunFilter,
     RunSpan,
@@ -153,22 +150,6 @@ class MessageCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class PairingApplicant:
-    """A person who requests access with a pairing code.
-
-    The hash of the code is left out: codes are short enough to be found from it (SPEC SEC-2).
-    """
-
-    channel: str
-    account: str
-    sender: Sender
-    created_at: datetime
-    expires_at: datetime
-    chat: str
-    """Their direct chat: denied by ``Control.allow_chat``."""
-
-
-@dataclass(frozen=True, slots=True)
 class RunRecord:
     """A run with its history entries, its messages and its steps.
 
@@ -206,6 +187,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
     @property
     def approvals(self) -> Approvals:
         """The questions of runs about their tool calls, and what their answers allow."""
+
+    @property
+    def people(self) -> People:
+        """People, groups, and guests of the web chat."""
 
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""
@@ -412,31 +397,8 @@ class Control(WebAccessControl, AuditReader, Protocol):
         ``node`` is its id or a unique part of it. Raises ``NotFound`` and ``NodeSilent``.
         """
 
-    async def people(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
-        """Return approved people, the most recently approved first."""
-
-    async def pairing_requests(self) -> list[PairingApplicant]:
-        """Return the people who request access with a pairing code."""
-
-    async def approve(self, code: str, *, guest: bool) -> Person:
-        """Approve the person with this pairing code. Raises ``NotFound``."""
-
-    async def revoke(
-        self, channel: str, account: str, sender_id: str, *, forget: bool = False
-    ) -> None:
-        """Remove a person, with ``forget`` also the stored name. Raises ``NotFound``."""
-
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         """Return the display names of sessions, by key, and of people (``channel/account/id``).
 
         While the database is unavailable they are made from the ids alone.
         """
-
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
-        """Return the last activity of approved people per chat and thread, newest first."""
-
-    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        """Return stored chats, the most recently seen first (SPEC CHAN-5)."""
-
-    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        """Allow or deny a chat; one that is not stored is stored as a group."""

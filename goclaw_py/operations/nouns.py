@@ -6,6 +6,7 @@ from typing import Final
 
 from goclaw_py.operations.approvals.noun import APPROVALS
 from goclaw_py.operations.declare import Noun
+from goclaw_py.operations.people.noun import PEOPLE
 from goclaw_py.operations.settings.noun import SETTINGS
 
-NOUNS: Final[tuple[Noun, ...]] = (APPROVALS, SETTINGS)
+NOUNS: Final[tuple[Noun, ...]] = (APPROVALS, PEOPLE, SETTINGS)

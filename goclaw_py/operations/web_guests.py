@@ -11,30 +11,6 @@ from goclaw_py.records.tokens import SignIn, Token
 
 
 @dataclass(frozen=True, slots=True)
-class WebGuest:
-    """A person who is invited to the web chat (SPEC CHAN-13).
-
-    Args:
-        link_until: When the unused link expires, which may be past; None if there is none.
-        browsers: The number of browsers that are signed in.
-    """
-
-    name: str
-    invited_at: datetime
-    link_until: datetime | None
-    browsers: int
-
-
-@dataclass(frozen=True, slots=True)
-class WebInvitation:
-    """A personal link to the web chat. ``path`` contains its secret, which is not stored."""
-
-    name: str
-    path: str = field(repr=False)
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class NewToken:
     """A token that was just made. ``secret`` is its text, which is not stored."""
 
@@ -44,20 +20,6 @@ class NewToken:
 
 class WebAccessControl(Protocol):
     """The part of ``Control`` about browsers."""
-
-    async def web_guests(self) -> list[WebGuest]:
-        """Return the people who are invited to the web chat, the most recently invited first.
-
-        ``Control.revoke`` removes them, and signs their browsers out.
-        """
-
-    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
-        """Invite a person to the web chat, as guest, by a link that one browser can use.
-
-        ``again``: another link for the same person, instead of unused ones, also after they were
-        removed: they see their earlier conversations. Raises ``AlreadyInvited`` if the name was
-        used before, with ``again`` ``NotFound`` if it was not, and ``ValueError`` for a wrong name.
-        """
 
     async def sign_ins(self) -> list[SignIn]:
         """Return the browsers that are signed in, the most recently used first."""

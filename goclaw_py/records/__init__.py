@@ -18,7 +18,15 @@ from typing import Protocol
 from goclaw_py.records.approvals import WAITING_APPROVALS, ApprovalQuery, ApprovalStore, NewApproval
 from goclaw_py.records.audit import ALL_ENTRIES, AuditEntry, AuditFilter, AuditStore
 from goclaw_py.records.background import BackgroundStore, Unmentioned, UnmentionedRow
-from goclaw_py.records.chats import Chat, ChatStore, LastActivity, SeenChat, Topic
+from goclaw_py.records.chats import (
+    ALL_ACTIVITY,
+    ActivityQuery,
+    Chat,
+    ChatStore,
+    LastActivity,
+    SeenChat,
+    Topic,
+)
 from goclaw_py.records.filters import (
     ALL_RUNS,
     ALL_SESSIONS,
@@ -111,6 +119,7 @@ from goclaw_py.scheduler.views import Backlog
 
 __all__ = [
     "AHEAD_AT_ONCE",
+    "ALL_ACTIVITY",
     "ALL_ENTRIES",
     "ALL_MESSAGES",
     "ALL_RUNS",
@@ -119,6 +128,7 @@ __all__ = [
     "MOST_RUNS_COUNTED",
     "WAITING_APPROVALS",
     "AcceptedMessages",
+    "ActivityQuery",
     "ApprovalQuery",
     "ApprovalStore",
     "AuditEntry",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
@@ -81,6 +81,27 @@ class LastActivity:
         there = self.target
         place = (there.channel, there.account, there.chat, there.thread or "")
         return Cursor(self.at, (*place, self.agent, self.sender_id))
+
+
+@dataclass(frozen=True, slots=True)
+class ActivityQuery:
+    """Selects rows of the last activity of people.
+
+    Args:
+        agent: Only in sessions of this agent.
+        direct: Only in direct chats.
+        without: A channel that is left out.
+        before: The position after which the page starts.
+    """
+
+    agent: AgentName | None = None
+    direct: bool = False
+    without: str | None = None
+    limit: int = 20
+    before: Cursor | None = None
+
+
+ALL_ACTIVITY: Final = ActivityQuery()
 
 
 class ChatStore(Protocol):
@@ -159,17 +180,8 @@ class ChatStore(Protocol):
         ``Notice.OUTBOX``.
         """
 
-    async def heard(
-        self,
-        *,
-        agent: AgentName | None = None,
-        direct: bool = False,
-        without: str | None = None,
-        limit: int = 20,
-        before: Cursor | None = None,
-    ) -> list[LastActivity]:
+    async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
         """Return the last activity of approved people per chat and thread, newest first (HB-8).
 
-        Chats that are gone or denied are excluded. ``agent`` selects the sessions of an agent,
-        ``direct`` direct chats; ``without`` excludes a channel.
+        Chats that are gone or denied are excluded.
         """

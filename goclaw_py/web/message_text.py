@@ -34,7 +34,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "ActiveHours": "zone",
     "Attachment": "ref mime",
     "ChannelView": "name account detail warning proxy",
-    "Chat": "channel account chat",
     "Cron": "expression",
     "Explanation": "code",
     "ExplanationStep": "code",
@@ -44,7 +43,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "InboundMessage": "external_id message_id reply_to album edits",
     "Job": "last_status creator",
     "JobSpec": "zone session policy source",
-    "LastActivity": "sender_id",
     "LastChat": "channel account",
     "LiveAsked": "id",
     "LiveEnded": "id",
@@ -60,9 +58,7 @@ PLAIN: Final[Mapping[str, str]] = {
     "OutFile": "mime",
     "OutboundMessage": "reply_to draft album",
     "OutboxRow": "external_id",
-    "PairingApplicant": "channel account chat",
     "PeerView": "machine release health receives",
-    "Person": "channel account",
     "Profile": "name zone",
     "Prompt": "model",
     "RunProgress": "tools model",
@@ -78,8 +74,6 @@ PLAIN: Final[Mapping[str, str]] = {
     "ToolCall": "name",
     "UsageReport": "zone",
     "UsageRow": "group",
-    "WebGuest": "name",
-    "WebInvitation": "name",
     **{kind: names for noun in NOUNS for kind, names in noun.plain.items()},
 }
 """The strings that say nothing of what people and agents have written."""
@@ -89,7 +83,6 @@ TEXT: Final[Mapping[str, str]] = {
     "AuditEntry": "kind actor role via node action subject before after result",
     "Attachment": "name",
     "Button": "text data",
-    "Chat": "name gone",
     "Checklist": "text",
     "ChecklistEntry": "text words key",
     "Cure": "words command",
@@ -124,7 +117,6 @@ TEXT: Final[Mapping[str, str]] = {
     "TickEdit": "box",
     "ToolCall": "arguments result",
     "UsageRow": "names",
-    "WebInvitation": "path",
     **{kind: names for noun in NOUNS for kind, names in noun.text.items()},
 }
 """Those that may: blanked, as whatever stands in neither table. A test compares all types."""

@@ -33,12 +33,7 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/nodes
         GET /api/usage
         GET /api/usage/times
-        GET /api/people
         POST /api/names
-        GET /api/pairing
-        GET /api/heard
-        GET /api/chats
-        GET /api/web/guests
         GET /api/sessions
         GET /api/sessions/{key:path}
         GET /api/sessions/{key:path}/queue
@@ -102,8 +97,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /live/deliveries
         GET /usage
         GET /live/usage
-        GET /people
-        GET /live/people
         GET /health
         GET /live/health
     """,
@@ -194,10 +187,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         POST /api/nodes/{node}/drain
         GET /api/audit
         GET /api/audit/export
-        POST /api/people/revoke
-        POST /api/pairing/approve
-        POST /api/chats/allow
-        POST /api/web/guests
         GET /api/web/sign-ins
         DELETE /api/web/sign-ins
         DELETE /api/web/sign-ins/{sign_in}
@@ -211,10 +200,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /tokens
         POST /tokens/create
         POST /tokens/revoke
-        POST /people/invite
-        POST /people/approve
-        POST /people/revoke
-        POST /people/groups
     """,
 }
 """The routes of the API and of the dashboard; those of guests are behind a door of their own.

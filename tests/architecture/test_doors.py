@@ -47,6 +47,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         *of_each_noun("routes"),
         "goclaw_py.agents.models",
         "goclaw_py.store.backup.manifest",
+        *of_each_noun("routes"),
         "channels.telegram.settings",
         "channels.telegram.deferred_models",
     ),

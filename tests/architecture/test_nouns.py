@@ -92,9 +92,12 @@ def test_what_is_no_get_says_what_it_changes(noun: Noun) -> None:
 
 
 @each_noun
-@pytest.mark.parametrize("file", ["routes.py", "command.py"])
-def test_each_operation_is_offered(noun: Noun, file: str) -> None:
-    assert noun.operations.keys() - called(noun, folder(noun) / file) == set()
+@pytest.mark.parametrize("place", ["routes", "command"])
+def test_each_operation_is_offered(noun: Noun, place: str) -> None:
+    """By a module, or, where there are several groups of commands, by a package."""
+    files = [*folder(noun).glob(f"{place}.py"), *folder(noun).glob(f"{place}/*.py")]
+    offered = {name for file in files for name in called(noun, file)}
+    assert noun.operations.keys() - offered == set()
 
 
 @each_noun

@@ -11,7 +11,18 @@ from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import Attachment, FileKind, PeerKind, Sender, Target, TopicState
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import chat_session
-from goclaw_py.records import Chat, InboxKind, NewInbox, Notice, SeenChat, Store, Topic, Unmentioned
+from goclaw_py.records import (
+    ALL_ACTIVITY,
+    ActivityQuery,
+    Chat,
+    InboxKind,
+    NewInbox,
+    Notice,
+    SeenChat,
+    Store,
+    Topic,
+    Unmentioned,
+)
 from goclaw_py.records import LastActivity as HeardThere
 from tests.support.stores import (
     AGENT,
@@ -156,6 +167,10 @@ async def test_marked_chats_are_those_with_a_decision_and_those_that_are_gone(wo
 # -------------------------------------------------------------------------------- who spoke last
 
 
+async def places(world: World, query: ActivityQuery = ALL_ACTIVITY) -> list[Target]:
+    return [there.target for there in await world.b.activity(query)]
+
+
 async def test_where_somebody_spoke_last_comes_first(world: World) -> None:
     """HB-8: the last chat and thread, of accepted messages and commands, once each."""
     topic = replace(CREW, thread="4")
@@ -165,12 +180,12 @@ async def test_where_somebody_spoke_last_comes_first(world: World) -> None:
     batch = [inbox(4, sender="8"), inbox(5, sender="9")]
     await world.a.accept(batch, node=A, now=at(4))
     await speak(world, 3, BOB, now=at(5))
-    assert await world.b.heard() == [
+    assert await world.b.activity() == [
         HeardThere(ANN, PeerKind.DIRECT, AGENT, "9", at(4)),
         HeardThere(BOB, PeerKind.DIRECT, AGENT, "7", at(3)),
         HeardThere(topic, PeerKind.GROUP, AgentName("work"), "8", at(2)),
     ]
-    assert [there.target for there in await world.b.heard(limit=1)] == [ANN]
+    assert await places(world, ActivityQuery(limit=1)) == [ANN]
 
 
 async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) -> None:
@@ -178,9 +193,9 @@ async def test_it_can_be_asked_for_one_agent_and_for_direct_chats(world: World) 
     await speak(world, 1, ANN, now=at(1))
     await speak(world, 2, BOB, now=at(2), agent="work")
     await speak(world, 3, CREW, now=at(3), peer=PeerKind.GROUP)
-    assert [there.target for there in await world.a.heard(direct=True)] == [BOB, ANN]
-    assert [there.target for there in await world.a.heard(agent=AGENT)] == [CREW, ANN]
-    assert [there.target for there in await world.a.heard(agent=AGENT, direct=True)] == [ANN]
+    assert await places(world, ActivityQuery(direct=True)) == [BOB, ANN]
+    assert await places(world, ActivityQuery(agent=AGENT)) == [CREW, ANN]
+    assert await places(world, ActivityQuery(agent=AGENT, direct=True)) == [ANN]
 
 
 async def test_a_channel_can_be_left_out(world: World) -> None:
@@ -188,15 +203,15 @@ async def test_a_channel_can_be_left_out(world: World) -> None:
     guest = replace(ANN, channel="web", chat="ann")
     await speak(world, 1, ANN, now=at(1))
     await speak(world, 2, guest, now=at(2))
-    assert [there.target for there in await world.a.heard()] == [guest, ANN]
-    assert [there.target for there in await world.a.heard(without="web", limit=1)] == [ANN]
+    assert await places(world) == [guest, ANN]
+    assert await places(world, ActivityQuery(without="web", limit=1)) == [ANN]
 
 
 async def test_denied_chats_and_those_that_are_gone_do_not_count_as_spoken_in(world: World) -> None:
     """HB-8: no alert goes to somebody whom the operator has denied, nor to nobody."""
 
     async def spoke(limit: int = 9) -> list[Target]:
-        return [there.target for there in await world.b.heard(limit=limit)]
+        return await places(world, ActivityQuery(limit=limit))
 
     await speak(world, 1, ANN, now=at(1))
     await speak(world, 2, BOB, now=at(2))
@@ -212,10 +227,10 @@ async def test_denied_chats_and_those_that_are_gone_do_not_count_as_spoken_in(wo
 async def test_a_run_is_nobody_who_speaks(world: World) -> None:
     """HB-8: a job that runs in a chat is not its user."""
     await world.a.begin_run(new_run("r", started_at=at(9)), node=A)
-    assert await world.a.heard() == []
+    assert await world.a.activity() == []
     await speak(world, 1, BOB, now=at(1))
     await world.a.begin_run(new_run("r2", target=BOB, started_at=at(9)), node=A)
-    assert [there.at for there in await world.a.heard()] == [at(1)]
+    assert [there.at for there in await world.a.activity()] == [at(1)]
 
 
 async def test_groups_that_nobody_has_decided_about_are_counted(world: World) -> None:
@@ -435,7 +450,7 @@ async def test_what_was_said_moves_with_its_chat_and_goes_with_a_reset(world: Wo
     """SPEC CHAN-7, CMD-5. None of it is work or makes a conversation."""
     await world.a.note_unmentioned([said(1), said(2, BOB)], now=T0)
     assert await todo(world, B) == []
-    assert (await world.a.sessions(), await world.a.heard()) == ([], [])
+    assert (await world.a.sessions(), await world.a.activity()) == ([], [])
     await begun(world, "r1")
     await world.a.move_chat("telegram", "default", old=ANN.chat, new="-1", now=T0)
     moved = chat_session(AGENT, replace(ANN, chat="-1"), PeerKind.GROUP)

@@ -15,6 +15,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import (
     AcceptedMessages,
+    ActivityQuery,
     InboxKind,
     InboxRow,
     NewInbox,
@@ -478,11 +479,11 @@ async def test_a_stop_ends_nothing_of_others_and_nothing_that_has_ended(world: W
 async def test_what_nobody_has_said_does_not_count_as_heard(world: World) -> None:
     """SPEC HB-8: the last chat is one in which a person spoke."""
     await world.a.accept([inbox(1)], node=A, now=T0)
-    before = await world.a.heard(limit=9)
+    before = await world.a.activity(ActivityQuery(limit=9))
     assert len(before) == 1
     for number, target in enumerate((ANN, BOB)):
         told = replace(message("x", target, sender="subagent"), source="subagent")
         new = NewInbox(told, key_of(target), AGENT)
         accepted = await world.a.accept([new], node=A, now=at(10 + number))
         assert [row.message.source for row in accepted.rows] == ["subagent"]
-        assert await world.a.heard(limit=9) == before
+        assert await world.a.activity(ActivityQuery(limit=9)) == before

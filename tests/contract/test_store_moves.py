@@ -179,11 +179,11 @@ async def test_who_spoke_last_spoke_in_the_new_chat(world: World) -> None:
     await arrive(world, inbox(2, NEW), now=at(3))
     await arrive(world, inbox(3, ANN), now=at(2))
     await move(world)
-    heard = await world.a.heard()
+    heard = await world.a.activity()
     assert [(there.target, there.at) for there in heard] == [(NEW, at(3)), (ANN, at(2))]
     await arrive(world, inbox(4), now=at(4))
     await move(world)
-    assert [there.at for there in await world.a.heard()] == [at(4), at(2)]
+    assert [there.at for there in await world.a.activity()] == [at(4), at(2)]
 
 
 # -------------------------------------------------------------------------------- messages

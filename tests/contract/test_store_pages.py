@@ -15,6 +15,7 @@ from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
     ALL_RUNS,
+    ActivityQuery,
     NewInbox,
     OutboxState,
     RunFilter,
@@ -253,12 +254,13 @@ async def test_chats_that_were_seen_and_heard_are_read_in_pages(world: World) ->
         key = SessionKey(f"agent:default:telegram:{n}")
         row = NewInbox(message(n, there), key, AgentName("default"))
         await world.a.accept([row], node=A, now=at(second))
-    chats, heard = await world.b.chats(), await world.b.heard(limit=99)
+    chats, heard = await world.b.chats(), await world.b.activity(ActivityQuery(limit=99))
     assert (len(chats), len(heard)) == (7, 7)
     assert chats == sorted(chats, key=lambda chat: chat.cursor, reverse=True)
     assert heard == sorted(heard, key=lambda one: one.cursor, reverse=True)
     assert await paged(lambda before: world.b.chats(limit=2, before=before)) == chats
-    assert await paged(lambda before: world.b.heard(limit=2, before=before)) == heard
+    two = ActivityQuery(limit=2)
+    assert await paged(lambda before: world.b.activity(replace(two, before=before))) == heard
 
 
 async def test_messages_that_go_out_are_read_in_pages_whole_and_in_part(world: World) -> None:

@@ -124,7 +124,7 @@ async def test_a_thousand_strangers_keep_nobody_of_another_bot_out() -> None:
             ]
         )
         await asyncio.sleep(60)
-        assert len(await gateway.control.pairing_requests()) == MAX_WAITING
+        assert len(await gateway.control.people.requests()) == MAX_WAITING
         await both.says("late", "hi", OURS)
         assert both.texts("late", OURS) == []
         await both.says("late", "hi", OTHER)
@@ -146,14 +146,14 @@ async def test_one_stranger_has_one_code_however_often_they_write() -> None:
             await both.gateway.gateway.accept([spoken])
         await asyncio.sleep(60)
         (text,) = both.texts("eve", OURS)
-        assert len(await control.pairing_requests()) == 1
+        assert len(await control.people.requests()) == 1
         assert len(both.texts("ann", OURS)) == asked + 1
         code = text.split("`")[1]
         for who, account in (("eve", OTHER), ("zoe", OTHER), ("eve", OURS)):
             await both.says(who, code, account)
         people = {(one.account, one.sender.id) for one in await both.gateway.store.people()}
         assert people == {(OURS, "ann"), (OURS, "bob"), (OTHER, "zoe")}
-        person = await control.approve(code, guest=True)
+        person = await control.people.approve(code, guest=True)
         assert (person.account, person.standing) == (OURS, Standing.GUEST)
         with pytest.raises(NotFound):
-            await control.approve(code, guest=False)
+            await control.people.approve(code, guest=False)

@@ -204,7 +204,7 @@ async def test_what_failed_has_the_words_of_the_error() -> None:
     store = MemoryStore()
     control = audited(store)
     with pytest.raises(NotFound):
-        await control.revoke("telegram", "default", "7")
+        await control.people.revoke("telegram", "default", "7")
     entry = await only_entry(store)
     assert (entry.action, entry.subject) == ("person.revoke", "person telegram/default/7")
     assert entry.result == "nobody with the id '7' is known on telegram/default"
@@ -221,7 +221,7 @@ async def test_a_bug_is_recorded_by_its_kind_only() -> None:
 
     store.allow_chat = broken  # type: ignore[method-assign]
     with pytest.raises(RuntimeError):
-        await control.allow_chat("telegram", "default", "-1", allowed=True)
+        await control.people.allow_chat("telegram", "default", "-1", allowed=True)
     assert (await only_entry(store)).result == "RuntimeError"
 
 
@@ -229,8 +229,8 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     store = MemoryStore()
     control = audited(store)
     await asyncio.gather(
-        control.sessions(), control.runs(), control.people(), control.chats(), control.nodes(),
-        control.approvals.list(), control.outbox(), control.audit_entries(),
+        control.sessions(), control.runs(), control.people.list(), control.people.chats(),
+        control.nodes(), control.approvals.list(), control.outbox(), control.audit_entries(),
     )  # fmt: skip
     assert await store.audit_entries() == []
 
@@ -257,9 +257,9 @@ async def test_an_edited_setting_has_its_values_and_no_secret() -> None:
 async def test_codes_and_links_are_not_in_it() -> None:
     store = MemoryStore()
     control = audited(store)
-    made = await control.invite_web_guest("ben")
+    made = await control.people.invite("ben")
     with pytest.raises(NotFound):
-        await control.approve("QWERTZ12", guest=True)
+        await control.people.approve("QWERTZ12", guest=True)
     approve, invite = await store.audit_entries()
     assert invite.subject == "person ben"
     assert made.path.rpartition("/")[2] not in repr(invite)
@@ -342,7 +342,7 @@ async def test_a_short_code_does_not_spoil_the_words_of_the_error(code: str) -> 
     """It is masked where the error quotes it, not wherever its letters are."""
     store = MemoryStore()
     with pytest.raises(NotFound) as raised:
-        await audited(store).approve(code, guest=True)
+        await audited(store).people.approve(code, guest=True)
     entry = await only_entry(store)
     assert entry.result == str(raised.value).replace(repr(code), "'…'")
 
@@ -372,7 +372,7 @@ async def test_an_entry_that_cannot_be_stored_is_an_error_in_the_log(
     store = AwayStore()
     store.is_away = is_away
     control = audited(store)
-    allow = control.allow_chat("telegram", "default", "-1", allowed=True)
+    allow = control.people.allow_chat("telegram", "default", "-1", allowed=True)
     with acts(ANN), caplog.at_level(logging.ERROR):
         if is_away:
             with pytest.raises(StoreUnavailable):
@@ -826,9 +826,9 @@ async def test_refused_calls_leave_few_rows_and_accepted_ones_each_their_own() -
     with acts(ANN):
         for number in range(MANY):
             with pytest.raises(NotFound):
-                await control.revoke("telegram", "default", str(number))
+                await control.people.revoke("telegram", "default", str(number))
             if number % 10 == 0:
-                await control.allow_chat("telegram", "default", f"-{number}", allowed=True)
+                await control.people.allow_chat("telegram", "default", f"-{number}", allowed=True)
     await log.store_repeats(is_last=True)
     rows = await store.audit_entries(limit=MANY)
     refused = [one for one in rows if one.action == "person.revoke"]
@@ -851,7 +851,7 @@ async def test_what_may_have_changed_something_is_never_combined() -> None:
         store.allow_chat = broken  # type: ignore[method-assign]
         for chat in range(5):
             with pytest.raises(type(error)):
-                await control.allow_chat("telegram", "default", f"-{chat}", allowed=True)
+                await control.people.allow_chat("telegram", "default", f"-{chat}", allowed=True)
     assert len(await store.audit_entries()) == 10
 
 
@@ -901,11 +901,13 @@ async def test_a_later_change_of_another_is_not_part_of_the_first_one() -> None:
         await allow(*given, **more)
         if not later:
             later.append(
-                asyncio.create_task(control.allow_chat("telegram", "default", "-2", allowed=True))
+                asyncio.create_task(
+                    control.people.allow_chat("telegram", "default", "-2", allowed=True)
+                )
             )
 
     store.allow_chat = also  # type: ignore[method-assign]
-    await control.allow_chat("telegram", "default", "-1", allowed=True)
+    await control.people.allow_chat("telegram", "default", "-1", allowed=True)
     await asyncio.gather(*later)
     subjects = [one.subject for one in await store.audit_entries()]
     assert subjects == ["chat telegram/default/-2", "chat telegram/default/-1"]

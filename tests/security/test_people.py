@@ -189,7 +189,7 @@ async def test_nobody_becomes_an_owner_by_one_press_or_a_forged_one() -> None:
                 assert await home.presses(who, forged, TEAM) == access_texts.NOT_AN_OWNER
         assert await home.presses("ann", data.replace("guest", "ok")) == access_texts.SURE
         assert await home.standings() == before
-        assert len(await home.gateway.control.pairing_requests()) == 1
+        assert len(await home.gateway.control.people.requests()) == 1
         await home.presses("ann", data.replace("guest", "owner"))
         assert (await home.standings())["eve"] is Standing.OWNER
 
@@ -218,7 +218,7 @@ async def test_codes_cannot_be_guessed() -> None:
         control, before = home.gateway.control, await home.standings()
         for _ in range(5_000):
             with pytest.raises(NotFound):
-                await control.approve(make_code(secrets.choice), guest=False)
+                await control.people.approve(make_code(secrets.choice), guest=False)
         code = home.texts("eve")[0].split("`")[1]
         for who in ("eve", "bob", "mallory"):
             await home.says(who, code)
@@ -226,7 +226,7 @@ async def test_codes_cannot_be_guessed() -> None:
         assert await home.standings() == before
         await asyncio.sleep(3600)
         with pytest.raises(NotFound):
-            await control.approve(code, guest=False)
+            await control.people.approve(code, guest=False)
 
 
 # ---------------------------------------------------------------------------- approvals

@@ -12,7 +12,7 @@ from goclaw_py.chat.outbound import texts
 from goclaw_py.core.errors import StoreUnavailable
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.records import ChatStore, IncidentStore, Place
+from goclaw_py.records import ActivityQuery, ChatStore, IncidentStore, Place
 from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 
@@ -97,12 +97,13 @@ class IncidentAlerts:
         Raises ``StoreUnavailable``.
         """
         chats: dict[tuple[str, str, str], Target] = {}
-        for heard in await self._store.heard(direct=True, limit=_MOST_PLACES):
-            target = heard.target
+        query = ActivityQuery(direct=True, limit=_MOST_PLACES)
+        for one in await self._store.activity(query):
+            target = one.target
             place: Place = target.channel, target.account
             if place not in self._policies.places:
                 continue
             rules = self._policies.rules(target).access
-            if self._access_control.is_owner(target, heard.sender_id, rules):
-                chats.setdefault((*place, heard.sender_id), target)
+            if self._access_control.is_owner(target, one.sender_id, rules):
+                chats.setdefault((*place, one.sender_id), target)
         return list(chats.values())

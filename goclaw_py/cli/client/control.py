@@ -18,6 +18,7 @@ from goclaw_py.core.errors import BadUsageQuery, GoclawError, NoGateway, StoreUn
 from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
+from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
@@ -103,6 +104,11 @@ class RemoteControl(Remote):
         """Return the operations on approvals."""
         return remote(Approvals, self.send)
 
+    @cached_property
+    def people(self) -> People:
+        """Return the operations on people."""
+        return remote(People, self.send)
+
     status = call(Control.status, "GET /api/status")
     lanes = call(Control.lanes, "GET /api/lanes")
     resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
@@ -132,8 +138,6 @@ class RemoteControl(Remote):
     dead_letter = call(Control.dead_letter, "GET /api/inbox/{row_id}")
     retry_dead_letters = call(Control.retry_dead_letters, "POST /api/inbox/retry", key="retried")
     dismiss_dead_letters = call(Control.dismiss_dead_letters, "POST /api/inbox/drop", key="dropped")
-    web_guests = call(Control.web_guests, "GET /api/web/guests")
-    invite_web_guest = call(Control.invite_web_guest, "POST /api/web/guests")
     sign_ins = call(Control.sign_ins, "GET /api/web/sign-ins")
     end_sign_in = call(Control.end_sign_in, "DELETE /api/web/sign-ins/{sign_in}")
     end_sign_ins = call(Control.end_sign_ins, "DELETE /api/web/sign-ins", key="ended")
@@ -143,14 +147,7 @@ class RemoteControl(Remote):
     nodes = call(Control.nodes, "GET /api/nodes")
     audit_entries = call(Control.audit_entries, "GET /api/audit")
     drain = call(Control.drain, "POST /api/nodes/{node}/drain")
-    people = call(Control.people, "GET /api/people")
-    pairing_requests = call(Control.pairing_requests, "GET /api/pairing")
-    approve = call(Control.approve, "POST /api/pairing/approve")
-    revoke = call(Control.revoke, "POST /api/people/revoke")
     names = call(Control.names, "POST /api/names", key="names")
-    heard = call(Control.heard, "GET /api/heard")
-    chats = call(Control.chats, "GET /api/chats")
-    allow_chat = call(Control.allow_chat, "POST /api/chats/allow")
 
     async def send_message(self, key: str, text: str, *, queue: bool) -> Submitted:
         """Send a message to the agent in a session."""

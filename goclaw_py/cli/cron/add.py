@@ -319,7 +319,7 @@ async def _target(wish: JobOptions, control: Control) -> tuple[JobTarget | None,
     if target is None:
         raise typer.BadParameter(f"--to must be last, none, or {TARGET_FORM}")
     place = (target.channel, target.account, target.chat)
-    for chat in await control.chats():
+    for chat in await control.people.chats():
         if (chat.channel, chat.account, chat.chat) == place:
             return target, chat.peer
     return target, PeerKind.DIRECT

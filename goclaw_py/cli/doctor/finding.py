@@ -13,7 +13,7 @@ from goclaw_py.schedule.jobs.models import Job
 from goclaw_py.scheduler.views import GatewayStatus
 
 if TYPE_CHECKING:
-    from goclaw_py.operations.control import PairingApplicant
+    from goclaw_py.operations.people.operations import PairingApplicant
     from goclaw_py.records import Chat, Person
     from goclaw_py.store.postgres.checkup import Checkup
 

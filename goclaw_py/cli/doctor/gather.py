@@ -183,9 +183,9 @@ async def _looked_at(control: Control) -> DatabaseFacts:
     page = await control.jobs.search(JobQuery(limit=_MOST), Requester(None, Maker.OPERATOR))
     return DatabaseFacts(
         jobs=page.jobs,
-        chats=await control.chats(),
-        people=await control.people(),
-        asking=await control.pairing_requests(),
+        chats=await control.people.chats(),
+        people=await control.people.list(),
+        asking=await control.people.requests(),
         dead=len(await control.outbox(limit=_MOST, state=OutboxState.DEAD)),
         unanswered=len(await control.dead_letters(limit=_MOST)),
     )

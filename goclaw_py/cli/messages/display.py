@@ -21,7 +21,8 @@ from goclaw_py.core.messages import Sender, Target
 from goclaw_py.core.time.clocks import SystemClock
 
 if TYPE_CHECKING:
-    from goclaw_py.operations.control import Control, PairingApplicant
+    from goclaw_py.operations.control import Control
+    from goclaw_py.operations.people.operations import PairingApplicant
     from goclaw_py.records import Chat, MessageFilter, Person
 
 T = TypeVar("T")

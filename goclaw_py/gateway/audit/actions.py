@@ -168,29 +168,6 @@ async def _title(control: Any, arguments: Arguments) -> Facts:
     return {"title": (await control.names([key])).get(key, "")}
 
 
-async def _person(control: Any, arguments: Arguments) -> Facts:
-    who = arguments["channel"], arguments["account"], arguments["sender_id"]
-    for one in await control.people(limit=1000):
-        if (one.channel, one.account, one.sender.id) == who:
-            return {"name": one.sender.name, "role": one.standing.value}
-    return {}
-
-
-async def _access(control: Any, arguments: Arguments) -> Facts:
-    where = arguments["channel"], arguments["account"], arguments["chat"]
-    for one in await control.chats(limit=1000):
-        if (one.channel, one.account, one.chat) == where:
-            return {"allowed": one.allowed}
-    return {"allowed": None}
-
-
-def _approved(_arguments: Arguments, person: Any) -> str:
-    # The code is not recorded: whoever reads it while it is valid could use it elsewhere.
-    if person is None:
-        return "person with a pairing code"
-    return f"person {person.channel}/{person.account}/{person.sender.id}"
-
-
 def _stopped(report: Any) -> Facts:
     found = {
         "stopped": len(report.stopped),
@@ -235,34 +212,6 @@ CONTROL: Final[Actions] = {
     "retry_dead_letters": Change("incoming.retry", _rows, told=_number("retried")),
     "dismiss_dead_letters": Change("incoming.dismiss", _rows, told=_number("dismissed")),
     "drain": Change("node.drain", named("node {node}"), find=_find_node),
-    "approve": Change(
-        "person.approve",
-        _approved,
-        told=lambda _, one: {"name": one.sender.name, "role": one.standing.value},
-        # A code with one wrong letter nearly tells the right one.
-        masked="code",
-    ),
-    "revoke": Change(
-        "person.revoke",
-        named("person {channel}/{account}/{sender_id}"),
-        _person,
-        lambda _arguments, _result: {},
-    ),
-    "allow_chat": Change(
-        lambda arguments: "chat.allow" if arguments["allowed"] else "chat.deny",
-        named("chat {channel}/{account}/{chat}"),
-        _access,
-        lambda arguments, _: {"allowed": arguments["allowed"]},
-    ),
-    # The link is a secret: it is in the answer only.
-    "invite_web_guest": Change(
-        "guest.invite",
-        named("person {name}"),
-        told=lambda arguments, made: {
-            "again": arguments["again"],
-            "expires_at": plain(made.expires_at),
-        },
-    ),
     # The token itself is in the answer only.
     "create_token": Change(
         "token.create",
@@ -291,8 +240,7 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
         "control": """
             jobs heartbeats status lanes active queue sessions session history runs
             run_density run_counts runs_between run run_record why usage run_times follow
-            outbox message_counts outbox_row dead_letters dead_letter nodes people
-            pairing_requests names heard chats web_guests sign_ins
+            outbox message_counts outbox_row dead_letters dead_letter nodes names sign_ins
             tokens audit_entries
         """,
         "jobs": """

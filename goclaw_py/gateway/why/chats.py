@@ -21,7 +21,6 @@ from goclaw_py.gateway.why.sources import (
     uncapitalized,
     who,
 )
-from goclaw_py.operations.control import PairingApplicant
 from goclaw_py.operations.explanation import (
     Cure,
     Explanation,
@@ -29,6 +28,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
+from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import Chat, DeadLetter, Person, Session, Standing, StoredRun
 from goclaw_py.runs.tool_services import sessions_of
 
@@ -238,7 +238,7 @@ async def _person(src: Sources, target: Target) -> Person | None:
 
 async def _stranger(src: Sources, place: KnownChat) -> Verdict:
     target = place.target
-    for one in await src.control.pairing_requests():
+    for one in await src.control.people.requests():
         if (one.channel, one.account, one.sender.id) == (
             target.channel,
             target.account,

@@ -287,7 +287,7 @@ async def _people(src: Sources, about: str, *, whole_name: bool = False) -> list
         if fits(one.sender):
             subject = _person(one.channel, one.account, one.sender)
             found.append(FoundSubject(subject, partial(chats.explain_person, src, one)))
-    for asks in await src.control.pairing_requests():
+    for asks in await src.control.people.requests():
         if fits(asks.sender):
             subject = _person(asks.channel, asks.account, asks.sender)
             found.append(FoundSubject(subject, partial(chats.explain_asking, src, asks)))

@@ -13,7 +13,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.targets import NOBODY, Route, target_text
 from goclaw_py.core.web_links import WEB
-from goclaw_py.records import Chat, ChatStore, LastActivity, Place, Session
+from goclaw_py.records import ActivityQuery, Chat, ChatStore, LastActivity, Place, Session
 from goclaw_py.schedule.heartbeat.decisions import HeartbeatPolicy, LastChat, LastScope, NoTarget
 
 _LOOKED_AT: Final = 50
@@ -95,15 +95,16 @@ class AlertTargetResolver:
     async def _last(
         self, agent: AgentName, wanted: LastChat, scope: LastScope, without: Target | None
     ) -> ResolvedTarget:
+        query = ActivityQuery(
+            agent,
+            direct=scope is LastScope.DIRECT,
+            # An alert is not for guests who were invited to the web chat.
+            without=None if wanted.channel == WEB else WEB,
+            limit=_LOOKED_AT,
+        )
         heard = [
             each
-            for each in await self._store.heard(
-                agent=agent,
-                direct=scope is LastScope.DIRECT,
-                # An alert is not for guests who were invited to the web chat.
-                without=None if wanted.channel == WEB else WEB,
-                limit=_LOOKED_AT,
-            )
+            for each in await self._store.activity(query)
             if self._may_be(each.target, wanted, without)
         ]
         if not heard:

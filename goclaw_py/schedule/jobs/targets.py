@@ -11,7 +11,7 @@ from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.session_keys import chat_session
 from goclaw_py.core.targets import NOBODY, Route, chat_of
 from goclaw_py.core.web_links import WEB
-from goclaw_py.records import ChatStore, Place
+from goclaw_py.records import ActivityQuery, ChatStore, Place
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
 from goclaw_py.schedule.jobs.models import OPERATOR, Job, TargetKind
 from goclaw_py.scheduler.models import QueuePolicy
@@ -59,14 +59,15 @@ async def owners_chat(
     besides = None if without is None else without.whole_chat
     if job.owner == OPERATOR:
         # What an operator's job tells is not for guests who were invited to the web chat.
-        found = await store.heard(agent=agent, without=WEB, limit=_LOOKED_AT)
+        found = await store.activity(ActivityQuery(agent, without=WEB, limit=_LOOKED_AT))
         here = (each.target for each in found if _place(each.target) in places)
         return next((one for one in here if one.whole_chat != besides), None)
     if (owner := chat_of(job.owner)) is None or owner[0] == besides:
         return None
     chat, peer = owner
     direct = peer is PeerKind.DIRECT
-    found = await store.heard(agent=agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
+    query = ActivityQuery(agent, direct=direct, limit=_LOOKED_AT_FOR_THREADS)
+    found = await store.activity(query)
     threads = (each.target for each in found if each.target.whole_chat == chat)
     return next(threads, chat)
 

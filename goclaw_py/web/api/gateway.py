@@ -185,7 +185,7 @@ async def channel_answers(control: Control) -> list[ChannelAnswer]:
     """
     views = (await control.status()).channels
     try:
-        heard = await control.heard(limit=_LOOKED_AT)
+        heard = await control.people.activity(limit=_LOOKED_AT)
         sent = await control.outbox(limit=_LOOKED_AT, state=OutboxState.SENT)
     except StoreUnavailable:
         heard, sent = [], []

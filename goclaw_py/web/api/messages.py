@@ -1,4 +1,4 @@
-"""Outgoing and incoming messages, people and chats in the API (SPEC OPS-2, IO-3)."""
+"""Outgoing and incoming messages, display names, and browsers in the API (SPEC OPS-2, IO-3)."""
 
 from __future__ import annotations
 
@@ -9,22 +9,16 @@ from fastapi.exceptions import RequestValidationError
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.targets import TARGET_FORM, parse_target
-from goclaw_py.operations.control import Control, MessageCounts, PairingApplicant
-from goclaw_py.operations.web_guests import WebGuest, WebInvitation
+from goclaw_py.operations.control import Control, MessageCounts
 from goclaw_py.records import (
-    Chat,
     DeadLetter,
-    LastActivity,
     MessageFilter,
     OutboxRow,
     OutboxState,
-    Person,
     SignIn,
 )
 from goclaw_py.web.api.paging import (
     LINK,
-    ChatBefore,
-    HeardBefore,
     Instant,
     Limit,
     Page,
@@ -32,17 +26,12 @@ from goclaw_py.web.api.paging import (
     in_utc,
 )
 from goclaw_py.web.api.wire import (
-    MAX_LIMIT,
     MAX_ROW_ID,
-    AllowBody,
-    ApproveBody,
     DroppedRows,
     EndedAnswer,
-    InviteBody,
     NamesAnswer,
     NamesBody,
     Retried,
-    RevokeBody,
     RowsBody,
 )
 
@@ -155,66 +144,21 @@ def inbox_routes(control: Control) -> APIRouter:
     return api
 
 
-def people_routes(control: Control) -> APIRouter:
-    """Return the routes about people and chats, below ``/api``."""
+def name_routes(control: Control) -> APIRouter:
+    """Return the route for display names, below ``/api``."""
     api = APIRouter(tags=["people"])
-
-    @api.get("/people", responses=LINK)
-    async def people(page: Page, before: ChatBefore, limit: Limit = MAX_LIMIT) -> list[Person]:
-        """List approved people, the most recently approved first."""
-        return page.of(await control.people(limit=limit + 1, before=before), limit)
-
-    @api.post("/people/revoke", status_code=204)
-    async def revoke(body: RevokeBody) -> None:
-        """Remove a person, with ``forget`` also the stored name."""
-        await control.revoke(body.channel, body.account, body.sender_id, forget=body.forget)
 
     @api.post("/names")
     async def names(body: NamesBody) -> NamesAnswer:
         """Get display names of sessions, by their keys, and of people (`channel/account/id`)."""
         return NamesAnswer(await control.names(body.keys))
 
-    @api.get("/pairing")
-    async def pairing() -> list[PairingApplicant]:
-        """List the people who request access."""
-        return await control.pairing_requests()
-
-    @api.post("/pairing/approve")
-    async def approve(body: ApproveBody) -> Person:
-        """Approve the person with this pairing code."""
-        return await control.approve(body.code, guest=body.guest)
-
-    @api.get("/heard", responses=LINK)
-    async def heard(page: Page, before: HeardBefore, limit: Limit = 50) -> list[LastActivity]:
-        """List the last activity of approved people per chat and thread, the newest first."""
-        return page.of(await control.heard(limit=limit + 1, before=before), limit)
-
-    @api.get("/chats", responses=LINK)
-    async def chats(page: Page, before: ChatBefore, limit: Limit = MAX_LIMIT) -> list[Chat]:
-        """List chats, the most recently seen first."""
-        return page.of(await control.chats(limit=limit + 1, before=before), limit)
-
-    @api.post("/chats/allow", status_code=204)
-    async def allow(body: AllowBody) -> None:
-        """Allow or deny a chat; one that is not stored is stored as a group."""
-        await control.allow_chat(body.channel, body.account, body.chat, allowed=body.allowed)
-
     return api
 
 
-def guest_routes(control: Control) -> APIRouter:
+def sign_in_routes(control: Control) -> APIRouter:
     """Return the routes about browsers, below ``/api/web``."""
     api = APIRouter(tags=["people"])
-
-    @api.get("/guests")
-    async def guests() -> list[WebGuest]:
-        """List the people who are invited to the web chat; `people/revoke` removes them."""
-        return await control.web_guests()
-
-    @api.post("/guests")
-    async def invite(body: InviteBody) -> WebInvitation:
-        """Invite a person to the web chat. The answer has the only copy of the link."""
-        return await control.invite_web_guest(body.name, again=body.again)
 
     @api.get("/sign-ins")
     async def sign_ins() -> list[SignIn]:

@@ -23,6 +23,7 @@ from goclaw_py.operations.approvals.routes import approval_routes
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.logs import Logs, NoLogs
+from goclaw_py.operations.people.routes import people_routes
 from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.api.audit import audit_routes
@@ -32,7 +33,7 @@ from goclaw_py.web.api.health import alive_routes, health_routes
 from goclaw_py.web.api.heartbeats import agent_routes, heartbeat_routes, heartbeat_run_routes
 from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_routes
 from goclaw_py.web.api.logs import log_routes
-from goclaw_py.web.api.messages import guest_routes, inbox_routes, outbox_routes, people_routes
+from goclaw_py.web.api.messages import inbox_routes, name_routes, outbox_routes, sign_in_routes
 from goclaw_py.web.api.openapi import describe
 from goclaw_py.web.api.runs import run_routes, session_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
@@ -97,8 +98,9 @@ def make_api(
     _include(app, settings_routes(control), "")
     _include(app, audit_routes(control), "/api")
     _include(app, approval_routes(control), "")
-    _include(app, people_routes(control), "/api")
-    _include(app, guest_routes(control), "/api/web")
+    _include(app, people_routes(control), "")
+    _include(app, name_routes(control), "/api")
+    _include(app, sign_in_routes(control), "/api/web")
     _include(app, token_routes(control), "/api/tokens")
     _include(app, session_routes(control), "/api/sessions")
     _include(app, run_routes(control), "/api/runs")

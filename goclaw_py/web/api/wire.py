@@ -23,7 +23,6 @@ from goclaw_py.core.run_events import (
     RunTool,
     RunWaiting,
 )
-from goclaw_py.core.web_links import GUEST_NAME
 from goclaw_py.operations.terminals import ChatEvent, OpenButtons, TerminalMessage
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.schedule.jobs.models import MAX_TEXT_CHARS
@@ -110,38 +109,6 @@ class DroppedRows:
     """The number of rows that were dropped."""
 
     dropped: int
-
-
-class AllowBody(Body):
-    """A chat, and whether it is allowed."""
-
-    channel: OneLine
-    account: OneLine
-    chat: OneLine
-    allowed: Flag
-
-
-class ApproveBody(Body):
-    """A pairing code; ``guest``: approve without owner rights."""
-
-    code: Name
-    guest: Flag = False
-
-
-class RevokeBody(Body):
-    """The person to remove."""
-
-    channel: Name
-    account: Name
-    sender_id: Name
-    forget: Flag = False
-
-
-class InviteBody(Body):
-    """The name of the person; ``again``: another link for an invited person."""
-
-    name: Annotated[str, Field(pattern=f"^(?:{GUEST_NAME})$")]
-    again: Flag = False
 
 
 class TokenBody(Body):

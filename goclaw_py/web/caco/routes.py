@@ -245,7 +245,7 @@ async def _target(control: Control, body: PatchBody) -> _Given | None:
     if target is None:
         raise Wrong(f"target: must be last, none, or {TARGET_FORM}")
     place = (target.channel, target.account, target.chat)
-    known = await control.chats()
+    known = await control.people.chats()
     peers = (chat.peer for chat in known if (chat.channel, chat.account, chat.chat) == place)
     return target, next(peers, PeerKind.DIRECT)
 

@@ -93,14 +93,14 @@ def routes(service: PageServices) -> list[Route]:
 
 async def _create(service: PageServices, typed: job_fields.Typed) -> Job:
     jobs = service.control.jobs
-    chats = await service.control.chats()
+    chats = await service.control.people.chats()
     zone = await jobs.zone(BY)
     return await jobs.create(job_fields.draft_of(typed, chats, now=jobs.now(), zone=zone), BY)
 
 
 async def _save(service: PageServices, job: Job, typed: job_fields.Typed) -> None:
     jobs = service.control.jobs
-    chats = await service.control.chats()
+    chats = await service.control.people.chats()
     await jobs.edit(job.id, job_fields.change_of(job, typed, chats, now=jobs.now()), BY)
 
 
@@ -158,7 +158,7 @@ async def _suggestions(service: PageServices, typed: Mapping[str, str]) -> dict[
     """Return possible values, and the defaults of empty fields."""
     known = (*service.control.heartbeats.agents, AgentName(typed["agent"]))
     try:
-        heard = await service.control.heard(limit=_SUGGESTED)
+        heard = await service.control.people.activity(limit=_SUGGESTED)
     except StoreUnavailable:
         heard = []
     profile = service.control.jobs.profile

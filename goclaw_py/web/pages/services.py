@@ -97,7 +97,8 @@ class Page:
         every_s: The interval of updates of the live part, in seconds.
         keeps: No action on it changes what it shows. Facts that take long to collect are then
             collected less often, and the page says so until they are there.
-        part: The template of the live part of a page that has nothing else.
+        part: The template of the live part of a page that has nothing else, or a ``frame``.
+        frame: The template around ``part``.
     """
 
     path: str
@@ -108,11 +109,12 @@ class Page:
     every_s: float = 1.0
     keeps: bool = False
     part: str = ""
+    frame: str = "live.html"
 
     @property
     def template(self) -> str:
         """The template of the page."""
-        return "live.html" if self.part else f"{self.name}.html"
+        return self.frame if self.part else f"{self.name}.html"
 
     @property
     def live_template(self) -> str:

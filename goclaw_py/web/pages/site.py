@@ -20,6 +20,7 @@ from goclaw_py.core.errors import GoclawError
 from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
+from goclaw_py.operations.people import page as people_page
 from goclaw_py.operations.settings import page as settings_page
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
@@ -34,7 +35,6 @@ from goclaw_py.web.pages import (
     job_form,
     jobs,
     now,
-    people,
     runs,
     sessions,
     timeline,
@@ -129,7 +129,7 @@ def make_site(
         routes += tokens_page.routes(service)
     for module in _MODULES:
         routes += module.routes(service)
-    routes += people.routes(service, access.public_url, has_token=bool(access.token))
+    routes += people_page.routes(service, access.public_url, has_token=bool(access.token))
     conversations = Conversations(control, parts)
     routes += chat_page.routes(service, conversations)
     routes += chat_files.routes(service, conversations)

@@ -6,10 +6,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.records import Chat, LastActivity, Notice, Place, SeenChat, Topic
+from goclaw_py.records import (
+    ALL_ACTIVITY,
+    ActivityQuery,
+    Chat,
+    LastActivity,
+    Notice,
+    Place,
+    SeenChat,
+    Topic,
+)
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.store.rules import last_sight_of_each
 from goclaw_py.store.text import storable
@@ -126,25 +134,17 @@ class MemoryChats(MemoryPart):
         self._db.notify(Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX, Notice.CRON)
         return True
 
-    async def heard(
-        self,
-        *,
-        agent: AgentName | None = None,
-        direct: bool = False,
-        without: str | None = None,
-        limit: int = 20,
-        before: Cursor | None = None,
-    ) -> list[LastActivity]:
+    async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
         found = (
             record.heard
             for record in self._db.sessions.values()
             if record.heard is not None
-            and (agent is None or record.agent == agent)
-            and (not direct or record.heard.peer is PeerKind.DIRECT)
-            and record.heard.target.channel != without
+            and query.agent in (None, record.agent)
+            and (not query.direct or record.heard.peer is PeerKind.DIRECT)
+            and record.heard.target.channel != query.without
             and not self._is_left_out(record.heard.target)
         )
-        return newest(found, limit, before)
+        return newest(found, query.limit, query.before)
 
     def _is_left_out(self, target: Target) -> bool:
         chat = self._db.chats.get(_key(target))

@@ -33,7 +33,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import AgentName, JobId
 from goclaw_py.core.messages import PeerKind, Sender, Target
 from goclaw_py.core.targets import Maker
-from goclaw_py.operations.control import PairingApplicant
+from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import Chat
 from goclaw_py.schedule.jobs.models import OPERATOR, FixedMessage, Job, JobSpec, JobState
 from goclaw_py.schedule.jobs.schedule import Every

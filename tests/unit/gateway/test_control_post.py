@@ -1,19 +1,17 @@
-"""What operators do about messages, groups and people, over both stores (SPEC OPS-4, CHAN-5)."""
+"""What operators do about messages, over both stores (SPEC OPS-4, IO-3)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
 
 from goclaw_py.core.errors import NotFound
-from goclaw_py.core.messages import PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.gateway.store_control import StoreControl
-from goclaw_py.operations.control import Control, PairingApplicant
-from goclaw_py.records import Notice, OutboxState, SeenChat
-from tests.support.stores import ANN, BOB, T0, A, Heard, World, at, inbox, pairing, say, until
+from goclaw_py.operations.control import Control
+from goclaw_py.records import Notice, OutboxState
+from tests.support.stores import ANN, BOB, T0, A, Heard, World, at, say, until
 
 pytestmark = pytest.mark.real_time
 
@@ -86,42 +84,3 @@ async def test_a_failed_message_is_listed_until_dismissed(world: World, control:
     assert await control.dead_letters(waiting=True, limit=1) == waiting[:1]
     claimed = await world.a.claim_pending(A, now=at(101), places=[("telegram", "default")])
     assert {row.id for row in claimed} == {lost.id, waits.id}
-
-
-async def test_a_group_that_is_decided_about_stays_so(world: World, control: Control) -> None:
-    """SPEC CHAN-5."""
-    group = Target("telegram", "default", "-1001")
-    await world.a.note_chats([SeenChat(group, PeerKind.GROUP, "Family")], now=T0)
-    (seen,) = await control.chats()
-    assert (seen.name, seen.allowed) == ("Family", None)
-    notices = Heard()
-    world.a.on_notice(notices.append)
-    for allowed in (True, False):
-        await control.allow_chat("telegram", "default", "-1001", allowed=allowed)
-        assert (await control.chats()) == [replace(seen, allowed=allowed)]
-    await until(notices.expect(Notice.PEOPLE))
-
-
-async def test_a_group_can_be_allowed_before_it_is_seen(world: World, control: Control) -> None:
-    await control.allow_chat("telegram", "work", "-2", allowed=True)
-    (known,) = await control.chats()
-    assert (known.account, known.chat, known.allowed) == ("work", "-2", True)
-    assert known.peer is PeerKind.GROUP
-
-
-async def test_who_asks_is_told_without_their_code_hash(world: World, control: Control) -> None:
-    """SPEC SEC-2."""
-    request = pairing("50", "hash", now=at(90)).request
-    await world.a.accept([], node=A, now=at(90), pairings=[pairing("50", "hash", now=at(90))])
-    since, until_then = request.created_at, request.expires_at
-    asking = PairingApplicant("telegram", "default", request.sender, since, until_then, "50")
-    assert await control.pairing_requests() == [asking]
-
-
-async def test_where_a_person_spoke_last_is_known(world: World, control: Control) -> None:
-    """SPEC HB-8."""
-    assert await control.heard() == []
-    await world.a.accept([inbox(1, ANN)], node=A, now=T0)
-    await world.a.accept([inbox(2, BOB, sender="8")], node=A, now=at(1))
-    heard = await control.heard(limit=1)
-    assert [(one.target, one.sender_id) for one in heard] == [(BOB, "8")]

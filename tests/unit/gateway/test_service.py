@@ -190,15 +190,15 @@ async def test_lists_go_to_the_database() -> None:
         (row,) = await control.outbox(state=OutboxState.SENT)
         assert await control.outbox(state=OutboxState.DEAD) == []
         assert await control.retry_outbox([row.id]) == 0
-        assert await control.people() == []
+        assert await control.people.list() == []
 
 
 async def test_a_wrong_code_and_an_unknown_person_are_said_in_words() -> None:
     control = StoreControl(MemoryStore(), LoopClock())
     with pytest.raises(NotFound, match="no valid pairing request has the code 'ABCD'"):
-        await control.approve("ABCD", guest=True)
+        await control.people.approve("ABCD", guest=True)
     with pytest.raises(NotFound, match="nobody with the id '7' is known on telegram/default"):
-        await control.revoke("telegram", "default", "7")
+        await control.people.revoke("telegram", "default", "7")
 
 
 async def test_the_clock_of_a_loop_starts_at_its_instant_and_follows_the_loop() -> None:

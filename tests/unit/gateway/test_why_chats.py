@@ -57,7 +57,7 @@ async def with_health(health: ChannelHealth) -> Explanation:
 
 
 async def allow(gateway: GatewayProcess, *, allowed: bool = True, chat: str = GROUP) -> None:
-    await gateway.control.allow_chat("telegram", "default", chat, allowed=allowed)
+    await gateway.control.people.allow_chat("telegram", "default", chat, allowed=allowed)
 
 
 @CASES.question("The bot answers with a code and nothing else")
@@ -107,7 +107,7 @@ async def guest() -> Explanation:
     async with open_gateway() as gateway:
         for chat, is_guest in (("bob", False), ("ann", True)):
             code = code_in(await gateway.ask("hello", chat))
-            await gateway.control.approve(code, guest=is_guest)
+            await gateway.control.people.approve(code, guest=is_guest)
         await asyncio.sleep(1)
         await gateway.ask("/queue collect")
         return await ask(gateway, "person:telegram/default/ann")

@@ -28,7 +28,7 @@ GROUP = "-100200"
 async def gateway() -> AsyncIterator[GatewayProcess]:
     """One with a person, a group and a job."""
     async with a_process(ways=WAYS, channels=(RecordingChannel(trusted=False),)) as made:
-        await made.control.approve(code_in(await made.ask("hello", "100")), guest=False)
+        await made.control.people.approve(code_in(await made.ask("hello", "100")), guest=False)
         await asyncio.sleep(5)
         spoken = message("hi", chat=GROUP, sender="100", peer=PeerKind.GROUP)
         heard = replace(spoken, place_name="Family", message_id="45", external_id=f"{GROUP}:45")

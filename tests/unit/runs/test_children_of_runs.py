@@ -9,6 +9,7 @@ import pytest
 from goclaw_py.core.errors import AgentError, ToolFailed
 from goclaw_py.core.ids import AgentName
 from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.records import ActivityQuery
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.agents import Block, Do, Fail, Ignore, Say, ScriptedAgent, Step
 from tests.support.harness import a_process, here, session_of, until
@@ -64,12 +65,12 @@ async def test_what_nobody_waits_for_comes_into_the_chat_as_a_message() -> None:
     agent = by_prompt(spawn=Do(spawn), work=Say("done", after_s=50))
     async with a_process(agent) as gateway:
         assert await gateway.ask("spawn") == "started"
-        (before,) = await gateway.store.heard(limit=9)
+        (before,) = await gateway.store.activity(ActivityQuery(limit=9))
         await gateway.channel.until_sent(2)
         assert gateway.channel.texts()[1] == "re: [Subagent “hard work” finished]\ndone"
         assert await gateway.outcomes() == [Outcome.COMPLETED] * 3
         assert gateway.pending == []
-        assert await gateway.store.heard(limit=9) == [before]
+        assert await gateway.store.activity(ActivityQuery(limit=9)) == [before]
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,22 @@
-"""Invited people of the web chat, and a control that knows them."""
+"""Browsers, tokens and the audit log, and a control that knows them."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
 from goclaw_py.core.actors import AccessRole
-from goclaw_py.core.errors import AlreadyInvited, NotFound
-from goclaw_py.core.web_links import NAME_RULE, is_guest_name
-from goclaw_py.operations.web_guests import NewToken, WebGuest, WebInvitation
+from goclaw_py.core.errors import NotFound
+from goclaw_py.operations.web_guests import NewToken
 from goclaw_py.records import ALL_ENTRIES, AuditEntry, AuditFilter, SignIn, Token
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token_name
-from tests.unit.web.fake_approvals import FakeApprovals
+from tests.unit.web.fake_people import FakePeople
 from tests.unit.web.fake_post import AT
 
 SECRET = "q0Vb3nJxT2m8sYkW5hR1uZ7cD9fL4gA6pE-oXiNvB_Q"
-BEN = WebGuest("ben", AT, AT + timedelta(days=7), 2)
 BROWSER = SignIn("6f2a90c1d4e8", AT, AT, AT + timedelta(days=30), "192.0.2.1", "Firefox <b>")
 OTHER = SignIn("0a1b2c3d4e5f", AT, AT, AT + timedelta(days=30), "2001:db8::7", "")
 GRAFANA = Token("grafana", AccessRole.VIEWER, False, AT, None, AT)
 EXPIRED = Token("<old>", AccessRole.OPERATOR, True, AT, AT - timedelta(days=1))
-LEA = WebGuest("lea", AT, None, 0)
 EVIL = "<img src=x onerror='window.__hit=7'>\x1b[2J"
 AUDIT = [
     AuditEntry(
@@ -33,12 +30,11 @@ AUDIT = [
 ]  # fmt: skip
 
 
-class FakeGuests(FakeApprovals):
-    """The part of ``FakeControl`` that is about invited people."""
+class FakeGuests(FakePeople):
+    """The part of ``FakeControl`` that is about who signs in, and what was done."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.invited = [BEN, LEA]
         self.browsers = [BROWSER, OTHER]
         self.tokens_made = [GRAFANA, EXPIRED]
         self.audited = AUDIT
@@ -48,18 +44,6 @@ class FakeGuests(FakeApprovals):
     ) -> list[AuditEntry]:
         self._called("audit_entries", limit, only, before)
         return [one for one in self.audited if before is None or one.id < before][:limit]
-
-    async def web_guests(self) -> list[WebGuest]:
-        self._called("web_guests")
-        return self.invited
-
-    async def invite_web_guest(self, name: str, *, again: bool = False) -> WebInvitation:
-        self._called("invite_web_guest", name, again)
-        if not is_guest_name(name):
-            raise ValueError(NAME_RULE)
-        if any(one.name == name for one in self.invited) is not again:
-            raise NotFound(f"no {name}") if again else AlreadyInvited(f"{name} is invited already")
-        return WebInvitation(name, f"/join/{SECRET}", AT + timedelta(days=7))
 
     async def sign_ins(self) -> list[SignIn]:
         self._called("sign_ins")

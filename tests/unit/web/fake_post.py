@@ -125,7 +125,7 @@ def chosen(only: object) -> list[object]:
 
 
 class FakePost:
-    """The part of ``FakeControl`` that is about messages, chats and where people spoke."""
+    """The part of ``FakeControl`` that is about messages and names."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []
@@ -133,8 +133,6 @@ class FakePost:
         self.rows: list[OutboxRow] = []
         self.mail = [LOST, DROPPED, NEXT, BEGUN, ANSWERED]
         self.named = KnownNames()
-        self.known_chats = [FAMILY, DIRECT, GONE, IMPOSTOR, WORK, EVE]
-        self.spoke = [SPOKE]
         self.overtaken = 0
         """So many of the next rows have changed before they could be."""
 
@@ -216,16 +214,5 @@ class FakePost:
         self.mail = [one for one in self.mail if one.row.id not in ids]
         return before - len(self.mail)
 
-    async def heard(self, *, limit: int = 50, before: Cursor | None = None) -> list[LastActivity]:
-        self._called("heard", limit)
-        return behind(self.spoke, before)[:limit]
-
     async def names(self, keys: Collection[str]) -> dict[str, str]:
         return {key: display_name(key, self.named) for key in keys}
-
-    async def chats(self, *, limit: int = 1000, before: Cursor | None = None) -> list[Chat]:
-        self._called("chats", limit)
-        return behind(self.known_chats, before)[:limit]
-
-    async def allow_chat(self, channel: str, account: str, chat: str, *, allowed: bool) -> None:
-        self._called("allow_chat", channel, account, chat, allowed)

@@ -25,7 +25,6 @@ from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.control import (
     NodesView,
-    PairingApplicant,
     QueueView,
     Resized,
     RunRecord,
@@ -182,9 +181,7 @@ FOLLOWED: list[live.LiveEvent] = [
     live.LiveEnded(NOW, CHILD, Outcome.COMPLETED, None, None),
 ]  # fmt: skip
 """What is told of runs, with what somebody would say who wants to fool an operator."""
-ANN = store.Person("telegram", "default", Sender("42", "Ann", "ann"), store.Standing.OWNER, NOW)
 EVE = store.Person("console", "default", Sender("local", "Eve"), store.Standing.GUEST, NOW)
-ASKED = PairingApplicant("telegram", "default", Sender("43", "Bob"), NOW, NOW, "43")
 
 
 class FakeControl(FakeGuests):
@@ -195,7 +192,6 @@ class FakeControl(FakeGuests):
         self.snapshot = STATUS
         self.size = 1
         self.rows = [DEAD]
-        self.approved = [ANN]
         self.gateway = True
         self.following = 0
         self.made = Jobs()
@@ -394,29 +390,6 @@ class FakeControl(FakeGuests):
                 yield event
         finally:
             self.following -= 1
-
-    async def people(
-        self, *, limit: int = 1000, before: Cursor | None = None
-    ) -> list[store.Person]:
-        self._called("people")
-        return behind(self.approved, before)[:limit]
-
-    async def pairing_requests(self) -> list[PairingApplicant]:
-        self._called("pairing_requests")
-        return [ASKED]
-
-    async def approve(self, code: str, *, guest: bool) -> store.Person:
-        self._called("approve", code, guest)
-        if code == "WRONG":
-            raise NotFound("no pairing request has this code")
-        return replace(ANN, standing=store.Standing.GUEST if guest else store.Standing.OWNER)
-
-    async def revoke(
-        self, channel: str, account: str, sender_id: str, *, forget: bool = False
-    ) -> None:
-        self._called("revoke", channel, account, sender_id, *(["forget"] if forget else []))
-        if sender_id != ANN.sender.id:
-            raise NotFound(f"nobody is {channel}/{account}/{sender_id}")
 
 
 def unavailable() -> StoreUnavailable:

@@ -21,7 +21,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.ids import AgentName, LaneName, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.operations.control import NodesView, SessionFork
-from goclaw_py.records import ALL_RUNS, OutboxState, RunFilter, Standing
+from goclaw_py.records import ALL_RUNS, OutboxState, RunFilter
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, Refused
@@ -52,15 +52,11 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(
     assert await remote.dead_letters(limit=9) == [fake_post.LOST, fake_post.DROPPED]
     assert await remote.dead_letters(waiting=True) == [fake_post.NEXT, fake_post.BEGUN]
     assert await remote.dead_letter(8) == fake_post.LOST
-    assert await remote.heard() == [fake_post.SPOKE]
-    assert await remote.chats(limit=2) == [fake_post.FAMILY, fake_post.DIRECT]
-    assert await remote.people() == [fakes.ANN]
     nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
     assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
-    assert await remote.pairing_requests() == [fakes.ASKED]
     # One more than was asked for tells whether there is another page.
     for call in (
-        *(("sessions", 8), ("outbox", 3, None), ("dead_letters", False, 10), ("heard", 51)),
+        *(("sessions", 8), ("outbox", 3, None), ("dead_letters", False, 10)),
         ("runs", 4, fakes.SESSION, True, ALL_RUNS),
         ("runs", 51, None, False, ALL_RUNS),
         ("runs", 51, None, False, few),
@@ -85,17 +81,12 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
     assert await remote.drop_outbox([fakes.DEAD.id, 1]) == 1
     assert await remote.retry_dead_letters([8, 1]) == 1
     assert await remote.dismiss_dead_letters([8, 9]) == 1
-    await remote.allow_chat("telegram", "default", "-1001", allowed=False)
     resized = await remote.resize_lane(LaneName("main"), 4)
     assert await remote.drain("drains") == fake_nodes.DRAINING
-    guest = await remote.approve("CODE", guest=True)
-    await remote.revoke("telegram", "default", "42")
     assert (stopped.stopped, len(stopped.dropped)) == ((fakes.RUN_ID,), 2)
     assert again == StopReport(already_stopping=True)
     assert fork == SessionFork(fakes.FORK, fakes.SESSION, 2, "fork-1")
     assert (resized.before, resized.lane.concurrency) == (1, 4)
-    assert guest.standing is Standing.GUEST
-    assert made.control.calls[-1] == ("revoke", "telegram", "default", "42")
     for call in (
         *(("reset", fakes.SESSION), ("resize_lane", "main", 4)),
         *(("rename", fakes.SESSION, "Plans"), ("delete", fakes.SESSION)),
@@ -104,7 +95,6 @@ async def test_everything_that_can_be_done_is_done(made: Gateway, remote: Remote
         ("drop_outbox", (fakes.DEAD.id, 1)),
         ("retry_dead_letters", (8, 1)),
         ("dismiss_dead_letters", (8, 9)),
-        ("allow_chat", "telegram", "default", "-1001", False),
     ):
         assert call in made.control.calls
 
@@ -140,10 +130,6 @@ async def test_an_error_is_raised_again_on_the_other_side(
 async def test_a_bad_request_is_refused_in_words(remote: RemoteControl) -> None:
     with pytest.raises(Refused, match="limit: "):
         await remote.sessions(limit=0)
-    with pytest.raises(Refused, match="code: "):
-        await remote.approve("", guest=False)
-    with pytest.raises(Refused, match="chat: "):
-        await remote.allow_chat("telegram", "default", "-1\n2", allowed=True)
     with pytest.raises(NotFound, match="no message 99 in the inbox"):
         await remote.dead_letter(99)
 

@@ -25,19 +25,14 @@ class Used(FakeControl):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_away = False
         views = (
             ChannelView("telegram", "default", ChannelState.CONNECTED, ""),
             ChannelView("telegram", "work", ChannelState.STOPPED, "wrong token"),
             ChannelView("console", "default", ChannelState.CONNECTED, ""),
         )
         self.snapshot = replace(fakes.STATUS, channels=views)
-
-    async def heard(self, **_asked: Any) -> list[LastActivity]:
-        if self.is_away:
-            raise fakes.unavailable()
         who = PeerKind.DIRECT, AgentName("main"), "7"
-        return [
+        self.crowd.spoke = [
             LastActivity(target, *who, fakes.NOW - timedelta(seconds=ago))
             for target, ago in ((HOME, 5), (WORK, 9), (HOME, 3))
         ]
@@ -51,13 +46,17 @@ class Used(FakeControl):
         ]
 
 
+def away(*_call: object) -> None:
+    raise fakes.unavailable()
+
+
 async def test_channels_come_with_when_they_were_last_used() -> None:
     control = Used()
     app = lend_api(control)
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://x") as client:
         first, second, third = (await client.get("/api/channels")).json()
-        control.is_away = True
+        control.crowd.called = away
         without_database = await client.get("/api/channels")
     assert first == {
         "name": "telegram", "account": "default", "state": "connected", "detail": "",

@@ -13,7 +13,7 @@ from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.records import OutboxState
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_people, fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api, Gateway
 
@@ -24,12 +24,12 @@ CURSOR = str(Cursor(fakes.NOW, ("x",)))
 def control(api: Api) -> FakeControl:
     """With several of everything."""
     control, numbers = api.control, (9, 7, 4)
-    control.approved = [fakes.ANN, fakes.EVE]
+    control.crowd.approved = [fake_people.ANN, fakes.EVE]
     control.rows = [replace(fakes.DEAD, id=number) for number in numbers]
     mail = [replace(fake_post.LOST.row, id=number) for number in numbers]
     control.mail = [replace(fake_post.LOST, row=row) for row in mail]
     before = replace(fake_post.SPOKE, at=fake_post.SPOKE.at - timedelta(seconds=1))
-    control.spoke = [fake_post.SPOKE, before]
+    control.crowd.spoke = [fake_post.SPOKE, before]
     return control
 
 

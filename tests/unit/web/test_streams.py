@@ -168,7 +168,7 @@ async def test_cancelling_the_server_ends_it_as_stopping_does(tmp_path: Path) ->
     made = Gateway(tmp_path / "gateway.sock")
     made.start()
     async with RemoteControl(made.path) as remote:
-        await remote.people()
+        await remote.people.list()
     made.task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await made.task
@@ -280,7 +280,7 @@ async def test_a_foreign_server_is_not_understood(tmp_path: Path) -> None:
             with pytest.raises(wire.Unreadable, match="same release"):
                 await remote.sessions()
             with pytest.raises(Refused, match="answered 500"):
-                await remote.people()
+                await remote.people.list()
 
 
 async def test_a_hanging_gateway_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

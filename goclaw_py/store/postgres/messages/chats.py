@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from goclaw_py.core.ids import AgentName
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Target, TopicState
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.records import Chat, LastActivity, Notice, Place, SeenChat, Topic
+from goclaw_py.records import (
+    ALL_ACTIVITY,
+    ActivityQuery,
+    Chat,
+    LastActivity,
+    Notice,
+    Place,
+    SeenChat,
+    Topic,
+)
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.store.postgres import rows
 from goclaw_py.store.postgres.cluster.transfers import move
@@ -134,17 +142,15 @@ class PostgresChats(PostgresPart):
                 await notify(connection, [Notice.PEOPLE, Notice.OUTBOX, Notice.INBOX, Notice.CRON])
         return moved
 
-    async def heard(
-        self,
-        *,
-        agent: AgentName | None = None,
-        direct: bool = False,
-        without: str | None = None,
-        limit: int = 20,
-        before: Cursor | None = None,
-    ) -> list[LastActivity]:
-        there = place(before, keys=6)
-        found = await self._pool.fetch(_SQL["heard"], agent, direct, limit, *there, without)
+    async def activity(self, query: ActivityQuery = ALL_ACTIVITY) -> list[LastActivity]:
+        found = await self._pool.fetch(
+            _SQL["heard"],
+            query.agent,
+            query.direct,
+            query.limit,
+            *place(query.before, keys=6),
+            query.without,
+        )
         return [rows.heard(row) for row in found]
 
 

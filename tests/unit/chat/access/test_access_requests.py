@@ -193,7 +193,7 @@ async def test_who_was_denied_asks_no_more_until_that_is_undone() -> None:
         assert len(said([gateway], "bob")) == 1
         (chat,) = await gateway.store.chats()
         assert (chat.peer, chat.name, chat.allowed) == (PeerKind.DIRECT, "Bob (@bob)", False)
-        await gateway.control.allow_chat("telegram", "default", "bob", allowed=True)
+        await gateway.control.people.allow_chat("telegram", "default", "bob", allowed=True)
         await asyncio.sleep(1)
         await gateway.gateway.accept([asking()])
         await until(lambda: len(said([gateway], "bob")) == 2)
@@ -206,8 +206,8 @@ async def test_only_an_owner_in_a_direct_chat_decides() -> None:
         await toast(gateway, press(await asked([gateway], "ann"), "guest"))
         await gateway.gateway.accept([asking()])
         below = await asked([gateway], "ann")
-        await gateway.control.revoke("telegram", "default", "cyd")
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        await gateway.control.people.revoke("telegram", "default", "cyd")
+        await gateway.control.people.allow_chat("telegram", "default", GROUP, allowed=True)
         await asyncio.sleep(1)
         in_the_group = Target("telegram", "default", GROUP)
         owners = replace(press(below, "👑"), target=in_the_group, peer=PeerKind.GROUP)
@@ -252,13 +252,13 @@ async def test_a_decision_by_the_operator_is_seen_by_owners() -> None:
         gateway.channel.unreachable.add("cyd")
         await gateway.gateway.accept([asking()])
         below = await asked([gateway], "ann")
-        await gateway.control.allow_chat("telegram", "default", "bob", allowed=False)
+        await gateway.control.people.allow_chat("telegram", "default", "bob", allowed=False)
         await until(lambda: said([gateway], "ann")[-1].endswith("🚫 Denied by the operator."))
         assert await toast(gateway, press(below, "👑")) == access_texts.DECIDED
         gateway.channel.unreachable.clear()
         await asyncio.sleep(60)
         assert said([gateway], "cyd") == []
-        assert await gateway.control.pairing_requests() == []
+        assert await gateway.control.people.requests() == []
 
 
 async def test_strangers_cannot_flood_owners() -> None:
@@ -310,7 +310,7 @@ async def test_a_group_is_asked_about_once_as_long_as_nobody_decides() -> None:
             await gateway.gateway.accept([in_group("hello")])
         await asyncio.sleep(60)
         assert len(said([gateway], "ann")) == before + 1
-        await gateway.control.allow_chat("telegram", "default", GROUP, allowed=True)
+        await gateway.control.people.allow_chat("telegram", "default", GROUP, allowed=True)
         await until(lambda: said([gateway], "ann")[-1].endswith("✅ Allowed by the operator."))
 
 

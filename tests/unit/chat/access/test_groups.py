@@ -125,12 +125,12 @@ async def test_who_talks_under_open_policies_is_listed_and_can_be_denied(peer: P
         assert await hears(gateway, spoken("1"), spoken("2")) == ["1", "2"]
         seen = await the_chat(gateway)
         assert (seen.chat, seen.peer, seen.name, seen.allowed) == (chat, peer, name, None)
-        assert len(await gateway.store.heard()) == 1
+        assert len(await gateway.store.activity()) == 1
         assert gateway.store.calls["note_chats"] == 1
         for allowed, prompts in ((False, ["1", "2"]), (True, ["1", "2", "3"])):
             await decide(gateway, chat, allowed=allowed)
             assert await hears(gateway, spoken("3")) == prompts
-            assert len(await gateway.store.heard()) == allowed, "no alert goes to a denied chat"
+            assert len(await gateway.store.activity()) == allowed, "no alert goes to a denied chat"
 
 
 async def test_an_approved_person_is_not_listed_again() -> None:
@@ -261,10 +261,10 @@ async def test_a_chat_that_cannot_be_written_to_is_marked_until_it_can() -> None
         await gateway.gateway.accept([blocked])
         chat = await the_chat(gateway)
         assert (chat.gone, chat.name) == ("blocked", "Ann")
-        assert await gateway.store.heard() == []
+        assert await gateway.store.activity() == []
         await gateway.gateway.accept([ChatReached(place, PeerKind.DIRECT)])
         assert (await the_chat(gateway)).gone == ""
-        assert [heard.target for heard in await gateway.store.heard()] == [place]
+        assert [heard.target for heard in await gateway.store.activity()] == [place]
         await gateway.gateway.accept([blocked])
         await asyncio.sleep(0.1)
         await gateway.ask("I am back")

@@ -56,7 +56,7 @@ async def admit(gateway: GatewayProcess, chat: str = "ann") -> None:
     """Approve somebody; they are told, and what they wrote is answered."""
     known = len(gateway.channel.texts(chat))
     code = code_in(await gateway.ask("hi", chat))
-    await gateway.control.approve(code, guest=False)
+    await gateway.control.people.approve(code, guest=False)
     await until(lambda: len(gateway.channel.texts(chat)) == known + 3)
 
 
@@ -65,7 +65,7 @@ async def test_an_approved_sender_is_told_and_what_they_wrote_is_answered() -> N
     async with in_public() as gateway:
         code = code_in(await gateway.ask("hello"))
         gateway.store.broken = {"people"}
-        person = await gateway.control.approve(f" {code.lower()} ", guest=False)
+        person = await gateway.control.people.approve(f" {code.lower()} ", guest=False)
         assert (person.sender.id, person.standing) == ("ann", Standing.OWNER)
         await asyncio.sleep(1)  # the gateway has not heard of it yet
         await gateway.say("still there?")
@@ -86,7 +86,7 @@ async def test_the_newest_of_what_a_stranger_wrote_is_answered_in_one_turn() -> 
         await gateway.gateway.accept([last])
         edit = replace(last, external_id=f"{last.external_id}:1", edits=last.external_id)
         await gateway.gateway.accept([replace(edit, text="four")])
-        await gateway.control.approve(code, guest=False)
+        await gateway.control.people.approve(code, guest=False)
         await until(lambda: len(gateway.scripted.prompts) == 1)
         assert gateway.scripted.prompts == ["1\n2\n3\nfour"]
         await asyncio.sleep(60)
@@ -101,7 +101,7 @@ async def test_what_a_stranger_wrote_survives_a_restart_and_goes_with_the_reques
         await first.ask("hello", "bob")
     database, channel = first.database, RecordingChannel(trusted=False)
     async with a_process(channels=(channel,), database=database) as later:
-        await later.control.approve(code, guest=False)
+        await later.control.people.approve(code, guest=False)
         await until(lambda: "re: hello" in later.channel.texts("ann"))
         await later.store.sweep_requests(now=later.clock.now() + timedelta(days=2))
         assert not database.requests
@@ -119,14 +119,14 @@ async def test_a_code_lasts_an_hour_and_then_there_is_another() -> None:
         await asyncio.sleep(11)
         assert code_in(await gateway.ask("hello")) != first
         with pytest.raises(NotFound):
-            await gateway.control.approve(first, guest=False)
+            await gateway.control.people.approve(first, guest=False)
 
 
 async def test_a_stranger_can_stop_nothing_even_in_anothers_name() -> None:
     """SPEC CMD-5: only those who may talk to the agent may use commands."""
     agent = ScriptedAgent(Block())
     async with in_public(agent, Ways(QueuePolicy())) as gateway:
-        await gateway.control.approve(code_in(await gateway.ask("work")), guest=False)
+        await gateway.control.people.approve(code_in(await gateway.ask("work")), guest=False)
         await agent.until_active(1)
         await gateway.gateway.accept([message("/stopall", chat="ann", sender="mallory")])
         await asyncio.sleep(60)
@@ -135,8 +135,8 @@ async def test_a_stranger_can_stop_nothing_even_in_anothers_name() -> None:
 
 async def test_somebody_who_was_revoked_is_a_stranger_again() -> None:
     async with in_public() as gateway:
-        await gateway.control.approve(code_in(await gateway.ask("hi")), guest=False)
-        await gateway.control.revoke("telegram", "default", "ann")
+        await gateway.control.people.approve(code_in(await gateway.ask("hi")), guest=False)
+        await gateway.control.people.revoke("telegram", "default", "ann")
         await asyncio.sleep(0.1)
         assert code_in(await gateway.ask("hello"))
 

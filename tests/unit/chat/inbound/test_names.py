@@ -60,7 +60,7 @@ async def test_a_name_is_forgotten_with_the_approval_of_its_person() -> None:
         await gateway.ask("hello")
         who = "telegram/default/ann"
         assert await names(gateway, who) == ["Ann"]
-        await gateway.control.revoke("telegram", "default", "ann", forget=True)
+        await gateway.control.people.revoke("telegram", "default", "ann", forget=True)
         assert await names(gateway, who) == ["telegram ann"]
 
 

@@ -196,7 +196,7 @@ async def test_a_process_that_was_declared_dead_forgets_what_it_knew() -> None:
 
 async def approved(gateway: GatewayProcess, chat: str, *, guest: bool) -> None:
     code = code_in(await gateway.ask("hello", chat))
-    await gateway.control.approve(code, guest=guest)
+    await gateway.control.people.approve(code, guest=guest)
     await until(lambda: gateway.channel.texts(chat)[-1] == "re: hello")
 
 

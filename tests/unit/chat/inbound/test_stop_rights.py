@@ -197,7 +197,7 @@ async def test_an_admin_stops_everything_at_once(sender: str, *, may: bool) -> N
 async def test_an_owner_stops_everything_and_anyone_where_anyone_may(words: str) -> None:
     async with a_group() as gateway:
         code = code_in(await gateway.ask("hello", chat="olga"))
-        await gateway.control.approve(code, guest=False)
+        await gateway.control.people.approve(code, guest=False)
         await tell(gateway, said("a1", "ann"), said(words, "olga"))
         assert stopped(gateway) == ["a1"]
     async with a_group(ways=replace(OPEN, stop=StopPolicy.ANYONE)) as gateway:

@@ -155,7 +155,7 @@ async def test_in_a_group_owners_and_admins_undo(
     ways = replace(AT_ONCE, stop=stop)
     async with a_process(ways=ways, channels=(channel,)) as gateway:
         code = code_in(await gateway.ask("hello", chat="olga"))
-        await gateway.control.approve(code, guest=False)
+        await gateway.control.people.approve(code, guest=False)
         await gateway.gateway.accept([said("one", "ann")])
         await until(lambda: len(channel.texts(TEAM)) == 1)
         await gateway.gateway.accept([said("/undo", sender)])

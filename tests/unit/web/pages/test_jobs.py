@@ -276,7 +276,7 @@ async def test_a_message_needs_no_agent(browser: Browser, desk: Jobs) -> None:
 
 
 async def test_with_whom_a_chat_is_may_be_known(browser: Browser, control: FakeControl) -> None:
-    known = next(chat for chat in control.known_chats if chat.peer is PeerKind.GROUP)
+    known = next(chat for chat in control.crowd.known_chats if chat.peer is PeerKind.GROUP)
     target = f"{known.channel}.{known.account}:{known.chat}"
     assert (await browser.send_form("/jobs/new", **NEW | {"target": target})).status_code == 303
     assert (await job_of(control.made)).spec.peer is PeerKind.GROUP

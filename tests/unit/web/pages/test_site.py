@@ -17,8 +17,8 @@ from starlette.types import Message
 
 from goclaw_py.core.display_names import KnownNames
 from goclaw_py.core.ids import AgentName
-from goclaw_py.core.messages import OutboundMessage, Sender, Target
-from goclaw_py.records import OutboxState, Person, RunFilter, RunSpan, Standing
+from goclaw_py.core.messages import OutboundMessage, Target
+from goclaw_py.records import OutboxState, RunFilter, RunSpan
 from goclaw_py.scheduler.views import ChannelState, ChannelView
 from goclaw_py.web.front import WebAccess
 from goclaw_py.web.pages import SiteParts, make_site
@@ -26,7 +26,6 @@ from goclaw_py.web.pages.rendering import NAVIGATION, Assets
 from goclaw_py.web.pages.services import MAX_FORM_BYTES, fields
 from tests.support.apps import lend_api
 from tests.unit.web import fake_post, fakes
-from tests.unit.web.fake_guests import SECRET
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.pages.conftest import FORM, ORIGIN, Browser
 
@@ -96,45 +95,6 @@ async def test_all_that_a_page_loads_is_small(browser: Browser) -> None:
     files = sum(len(content) for content in Assets().contents.values())
     for path in PAGES:
         assert files + len((await browser.get(path)).content) < MAX_PAGE_BYTES
-
-
-async def test_whoever_talks_unapproved_can_be_denied(
-    browser: Browser, control: FakeControl
-) -> None:
-    """CHAN-5: nobody is approved, and people and a group talk all the same."""
-    group = replace(fake_post.FAMILY, allowed=None)
-    control.known_chats = [fake_post.EVE, group]
-    there = replace(fake_post.SPOKE.target, chat=group.chat)
-    control.spoke = [fake_post.SPOKE, replace(fake_post.SPOKE, target=there)]
-    text = (await browser.get("/people")).text
-    assert "Eve (@eve)" in text
-    assert text.count("allowed by the settings") == 2
-    assert "undecided" not in text
-    assert text.count('value="no"') == 3  # one of them asks with a code
-    control.spoke = [fake_post.SPOKE]
-    assert "undecided" in (await browser.get("/people")).text
-
-
-async def test_one_of_very_many_approved_people_is_not_listed_as_unapproved(
-    browser: Browser, control: FakeControl
-) -> None:
-    """CHAN-5."""
-    first = fakes.ANN
-    control.approved = [
-        replace(
-            first,
-            sender=replace(first.sender, id=str(number)),
-            approved_at=first.approved_at - timedelta(seconds=number),
-        )
-        for number in range(2_001)
-    ]
-    control.known_chats = [
-        replace(fake_post.EVE, channel=first.channel, account=first.account, chat=chat)
-        for chat in ("2000", "unknown")
-    ]
-    text = (await browser.get("/people")).text
-    assert 'id="chat-telegram-default-unknown"' in text
-    assert 'id="chat-telegram-default-2000"' not in text
 
 
 async def test_what_people_and_models_write_stays_text(
@@ -291,16 +251,10 @@ async def test_a_database_that_is_away_is_said(browser: Browser, control: FakeCo
 # ---------------------------------------------------------------------------- what buttons do
 
 
-PERSON = {"channel": "telegram", "account": "default", "sender": "42"}
-
-
 @pytest.mark.parametrize(("path", "fields", "call"), [
     ("/stop", {"session": "s"}, ("stop", "s", False)),
     ("/stop", {"session": "s", "everything": "yes"}, ("stop", "s", True)),
     ("/sessions/reset", {"key": "local"}, ("reset", fakes.SESSION)),
-    ("/people/approve", {"code": " AB12 ", "role": "guest"}, ("approve", "AB12", True)),
-    ("/people/approve", {"code": "AB12", "role": "owner"}, ("approve", "AB12", False)),
-    ("/people/revoke", PERSON, ("revoke", *PERSON.values())),
 ])  # fmt: skip
 async def test_a_button_does_what_it_says(
     browser: Browser, control: FakeControl, path: str, fields: dict[str, str], call: object
@@ -310,47 +264,6 @@ async def test_a_button_does_what_it_says(
     assert "notice=" in answer.headers["location"]
     assert call in control.calls
     assert (await browser.get(answer.headers["location"])).status_code == 200
-
-
-async def test_a_personal_link_is_shown_once_with_the_address_of_the_page(
-    browser: Browser, control: FakeControl
-) -> None:
-    """CHAN-13."""
-    headers = {**FORM, "origin": "http://localhost"}
-    answer = await browser.post(
-        "/people/invite", content="name=ann", headers=headers | {"host": "localhost"}
-    )
-    assert answer.status_code == 200
-    assert f'value="http://localhost/join/{SECRET}"' in answer.text
-    assert "Only this machine can open it" in answer.text
-    assert SECRET not in (await browser.get("/people")).text
-    again = await browser.send_form("/people/invite", name="ben", again="yes")
-    assert SECRET in again.text
-    assert ("invite_web_guest", "ben", True) in control.calls
-
-
-@pytest.mark.parametrize(("name", "status", "words"), [
-    ("ben", 409, "ben is, or was, invited"), ("a b", 422, "1 to 32 characters"), ("", 422, "1 to"),
-    ("<b>", 422, "1 to 32 characters"), ("x" * 4096, 422, "1 to 32 characters"),
-])  # fmt: skip
-async def test_a_person_is_not_invited_by_a_wrong_name(
-    browser: Browser, name: str, status: int, words: str
-) -> None:
-    page = await browser.refuses("/people/invite", status, words, name=name)
-    assert "<b>" not in page
-
-
-async def test_nobody_is_invited_again_who_was_not_before(browser: Browser) -> None:
-    words = "nobody called ann was invited before"
-    await browser.refuses("/people/invite", 404, words, name="ann", again="yes")
-
-
-async def test_people_of_the_web_chat_are_listed(browser: Browser, control: FakeControl) -> None:
-    guest = Person("web", "default", Sender("ben", "ben"), Standing.GUEST, fakes.NOW)
-    control.approved = [fakes.ANN, guest]
-    page = (await browser.get("/people")).text
-    assert page.count('id="guest-ben"') == 1
-    assert 'id="person-web-default-ben"' not in page
 
 
 @pytest.mark.parametrize(("path", "row", "called"), [
@@ -377,10 +290,7 @@ async def test_all_failures_are_tried_again_at_once(browser: Browser, control: F
 @pytest.mark.parametrize(("path", "fields"), [
     ("/stop", {}), ("/deliveries/outbox/retry", {"id": "x"}),
     ("/deliveries/outbox/retry", {"id": "-1"}), ("/deliveries/outbox/retry", {"id": "9" * 30}),
-    ("/deliveries/inbox/drop", {}), ("/people/approve", {"code": ""}),
-    ("/people/approve", {"code": "AB12", "role": "king"}),
-    ("/people/revoke", {"channel": "telegram"}),
-    ("/people/groups", {"channel": "t", "account": "a", "chat": "c", "allowed": "maybe"}),
+    ("/deliveries/inbox/drop", {}),
 ])  # fmt: skip
 async def test_a_form_that_lacks_something_changes_nothing(
     browser: Browser, control: FakeControl, path: str, fields: dict[str, str]
@@ -430,20 +340,6 @@ async def test_what_no_browser_sends_is_refused(browser: Browser, control: FakeC
     assert control.calls == []
 
 
-async def test_an_unknown_code_is_said_where_it_was_typed(browser: Browser) -> None:
-    told = (
-        'role="alert">no pairing request has this code',
-        'value="WRONG" aria-invalid="true"',
-        'data-live="/live/people"',
-    )
-    await browser.refuses("/people/approve", 404, *told, code="WRONG", role="guest")
-
-
-async def test_who_was_forgotten_meanwhile_is_no_mistake(browser: Browser) -> None:
-    gone = PERSON | {"sender": "gone"}
-    await browser.leads("/people/revoke", "/people?notice=nothing", **gone)
-
-
 async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser: Browser) -> None:
     assets = Assets()
     for name, content in assets.contents.items():
@@ -454,20 +350,6 @@ async def test_files_are_kept_by_browsers_as_long_as_their_address_holds(browser
         assert other.headers["cache-control"] == "no-cache"
     for path in ("/static/none.css", "/static/../site.py", "/static/%2e%2e/site.py"):
         assert (await browser.get(path)).status_code == 404
-
-
-async def test_many_people_are_listed_in_pages(
-    browser: Browser, control: FakeControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("goclaw_py.web.pages.people.SHOWN", 1)
-    one = control.approved[0]
-    other = replace(one, sender=replace(one.sender, id="9999"))
-    control.approved = [one, other]
-    said = await browser.says("/people", f"-{one.sender.id}")
-    assert "9999" not in said
-    (older,) = re.findall(r'href="(/people\?before=[^"]+)"', said)
-    assert 'href="/people?before' not in await browser.says(older, "9999")
-    assert (await browser.get("/people?before=x")).status_code == 422
 
 
 # ---------------------------------------------------------------------------- the theme

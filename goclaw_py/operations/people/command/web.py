@@ -18,13 +18,14 @@ from goclaw_py.core.errors import NotFound
 from goclaw_py.core.text import count
 from goclaw_py.core.web_links import NAME_RULE, WEB_PLACE, is_guest_name
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.web_guests import WebGuest
+from goclaw_py.operations.people import HELP_OF_WEB
+from goclaw_py.operations.people.operations import WebGuest
 from goclaw_py.records import SignIn
 
 if TYPE_CHECKING:
     from goclaw_py.config import Settings
 
-app = typer.Typer(help="Manage who may use the web chat and the dashboard.", no_args_is_help=True)
+app = typer.Typer(help=HELP_OF_WEB, no_args_is_help=True)
 app.add_typer(tokens.app, name="tokens")
 
 _COLUMNS: Final = (
@@ -82,7 +83,7 @@ def invite(
     base, notes = _address(settings)
 
     async def ask(control: Control) -> InvitedGuest:
-        made = await control.invite_web_guest(name, again=again)
+        made = await control.people.invite(name, again=again)
         return InvitedGuest(made.name, made.path, made.expires_at, f"{base}{made.path}")
 
     def show(made: InvitedGuest) -> None:
@@ -108,7 +109,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
         ]
         show_table(_COLUMNS, rows, empty=_NOBODY)
 
-    answer(ctx, lambda control: control.web_guests(), Printer(list[WebGuest], show, as_json))
+    answer(ctx, lambda control: control.people.guests(), Printer(list[WebGuest], show, as_json))
 
 
 def _link(one: WebGuest, seen_at: datetime) -> str:
@@ -126,7 +127,7 @@ def revoke(ctx: typer.Context, name: Name, *, as_json: AsJson = False) -> None:
 
     async def ask(control: Control) -> str:
         try:
-            await control.revoke(*WEB_PLACE, name)
+            await control.people.revoke(*WEB_PLACE, name)
         except NotFound:
             raise NotFound(f"nobody called {name} is invited; see: goclaw web list") from None
         return name

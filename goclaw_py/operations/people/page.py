@@ -22,7 +22,8 @@ from goclaw_py.records import Chat, unapproved
 from goclaw_py.web.guard import LOCAL_NAMES
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
-_ROLES = ("owner", "guest")
+_FRAME: Final = "people/page.html"
+_ROLES: Final = ("owner", "guest")
 _TAKEN: Final = "{} is, or was, invited: take another name, or choose “the same person”."
 
 SHOWN: Final = 100
@@ -36,8 +37,8 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
     """
     control = service.control
 
-    look = partial(_look, control, service.now)
-    page = Page("/people", "people", "People", look, ("before",), 3.0)
+    look, part = partial(_look, control, service.now), "people/people.html"
+    page = Page("/people", "people", "People", look, ("before",), 3.0, part=part, frame=_FRAME)
 
     async def approve(request: Request) -> Response:
         fields = await form(request)
@@ -45,11 +46,11 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         if not code or role not in _ROLES:
             raise HTTPException(422, "enter the code and choose the role: owner or guest")
         try:
-            await control.approve(code, guest=role == "guest")
+            await control.people.approve(code, guest=role == "guest")
         except NotFound as error:
             facts = await service.facts(page, {})
             typed = {"error": str(error), "code": code}
-            return service.answer(request, "people.html", {**facts, **typed}, 404)
+            return service.answer(request, _FRAME, {**facts, **typed}, 404)
         return back_to("/people", "approved")
 
     async def revoke(request: Request) -> Response:
@@ -58,7 +59,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         if not all(names):
             raise HTTPException(422, "a person has a channel, an account and an id")
         try:
-            await control.revoke(*names)
+            await control.people.revoke(*names)
         except NotFound:
             # Another person was faster, or the same person in another window.
             return back_to("/people", "nothing")
@@ -70,7 +71,7 @@ def routes(service: PageServices, public_url: str, *, has_token: bool) -> list[R
         if not all(names) or fields.get("allowed") not in ("yes", "no"):
             raise HTTPException(422, "a group has a channel, an account and an id")
         channel, account, chat = names
-        await control.allow_chat(channel, account, chat, allowed=fields["allowed"] == "yes")
+        await control.people.allow_chat(channel, account, chat, allowed=fields["allowed"] == "yes")
         return back_to("/people", "saved")
 
     return [
@@ -89,7 +90,7 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
         fields = await form(request)
         name, again = fields.get("name", "").strip(), fields.get("again") == "yes"
         try:
-            made = await service.control.invite_web_guest(name, again=again)
+            made = await service.control.people.invite(name, again=again)
         except (ValueError, AlreadyInvited, NotFound) as error:
             # Their texts name commands, which would help nobody here.
             status, said = 422, str(error)
@@ -99,13 +100,13 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
                 status, said = 404, f"nobody called {name} was invited before"
             facts = await service.facts(page, {})
             typed = {"error": said, "name": name}
-            return service.answer(request, "people.html", {**facts, **typed}, status)
+            return service.answer(request, _FRAME, {**facts, **typed}, status)
         # A form comes with its origin: by that we know of a proxy's name and TLS.
         base = public_url or request.headers.get("origin") or str(request.base_url).rstrip("/")
         facts = {"title": "Personal link", "path": "/people", "invitation": made}
         facts |= {"url": f"{base}{made.path}", "has_token": has_token}
         facts |= {"is_local": urlsplit(base).hostname in LOCAL_NAMES}
-        return service.answer(request, "invitation.html", facts)
+        return service.answer(request, "people/invitation.html", facts)
 
     return Route("/people/invite", invite, methods=["POST"])
 
@@ -113,11 +114,11 @@ def _invite_route(service: PageServices, page: Page, public_url: str, *, has_tok
 async def _look(control: Control, now: Callable[[], datetime], query: Query) -> Facts:
     before = place(query.get("before"), keys=3)
     shown, guests, asking, chats, heard = await asyncio.gather(
-        control.people(limit=SHOWN + 1, before=before),
-        control.web_guests(),
-        control.pairing_requests(),
-        control.chats(limit=200),
-        control.heard(),
+        control.people.list(limit=SHOWN + 1, before=before),
+        control.people.guests(),
+        control.people.requests(),
+        control.people.chats(limit=200),
+        control.people.activity(),
     )
     groups = [chat for chat in chats if chat.peer is not PeerKind.DIRECT]
     return {
@@ -126,7 +127,7 @@ async def _look(control: Control, now: Callable[[], datetime], query: Query) -> 
         "next": shown[SHOWN - 1].cursor if len(shown) > SHOWN else None,
         "guests": guests,
         "now": now(),
-        "unapproved": await unapproved(control.people, chats),
+        "unapproved": await unapproved(control.people.list, chats),
         # Groups that the settings allow need no decision.
         "served": {(one.target.channel, one.target.account, one.target.chat) for one in heard},
         "asking": asking,

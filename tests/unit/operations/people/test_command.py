@@ -9,32 +9,23 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from goclaw_py.core.messages import Sender
-from goclaw_py.core.pagination import Cursor
-from goclaw_py.operations.control import PairingApplicant
 from goclaw_py.records import Person, Standing
 from tests.unit.cli.conftest import Confirmations, Shell, ThreadGateway
-from tests.unit.web import fake_post, fakes
+from tests.unit.web import fake_people, fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 
 GUEST = Person("telegram", "work", Sender("7", fake_post.FOOL, "x\ny"), Standing.GUEST, fakes.NOW)
 
 
-def known(
-    control: FakeControl, monkeypatch: pytest.MonkeyPatch, *found: Person, asking: bool = True
-) -> None:
-    async def people(*, limit: int = 1000, before: Cursor | None = None) -> list[Person]:
-        del limit, before
-        return list(found)
-
-    async def asked() -> list[PairingApplicant]:
-        return []
-
-    monkeypatch.setattr(control, "people", people)
+def known(control: FakeControl, *found: Person, asking: bool = True) -> None:
+    control.crowd.approved = list(found)
+    control.crowd.guests = []
     if not asking:
-        monkeypatch.setattr(control, "pairing_requests", asked)
+        control.crowd.asking = []
 
 
 def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, gateway: ThreadGateway) -> None:
+    known(gateway.control, fake_people.ANN)
     got = goclaw("pairing", "list")
     assert got.code == 0
     _, ann, bob = got.out.splitlines()
@@ -52,12 +43,12 @@ def test_who_may_talk_and_who_asked_is_listed(goclaw: Shell, gateway: ThreadGate
 
 
 def test_people_are_owners_or_guests_and_spoke_last_somewhere(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
+    goclaw: Shell, database: FakeControl
 ) -> None:
-    known(database, monkeypatch, fakes.ANN, GUEST)
+    known(database, fake_people.ANN, GUEST)
     recent = datetime.now(UTC) - timedelta(hours=3, minutes=5)
     spoke = fake_post.SPOKE
-    database.spoke = [replace(spoke, at=recent), spoke, replace(spoke, sender_id="7")]
+    database.crowd.spoke = [replace(spoke, at=recent), spoke, replace(spoke, sender_id="7")]
     _, ann, guest, _ = goclaw("pairing", "people").out.splitlines()
     assert "owner" in ann
     assert ann.endswith("3h 5m ago in telegram 42")
@@ -67,16 +58,16 @@ def test_people_are_owners_or_guests_and_spoke_last_somewhere(
 
 @pytest.mark.parametrize("command", ["list", "people"])
 def test_a_name_cannot_add_a_row_or_take_over_the_terminal(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch, command: str
+    goclaw: Shell, database: FakeControl, command: str
 ) -> None:
-    known(database, monkeypatch, GUEST, asking=False)
+    known(database, GUEST, asking=False)
     out = goclaw("pairing", command).out
     row = out.splitlines()[1]
     assert row.startswith("7 (Ann 2 telegram/default/1 9 (Owner)[2Jdn…, @x y)  telegram/work  ")
     assert not {"\x1b", "\u202e", "\u202d"} & set(out)
     # Where nobody is known, the way in is told.
-    known(database, monkeypatch, asking=False)
-    database.known_chats = []
+    known(database, asking=False)
+    database.crowd.known_chats = []
     assert "goclaw pairing approve CODE" in goclaw("pairing", command).out
 
 
@@ -95,7 +86,7 @@ def test_a_further_owner_is_asked_about_again_in_a_terminal(
     assert "approve" not in [call[0] for call in database.calls]
     for option in ((), ("--guest",), ("--yes",)):
         assert goclaw("pairing", "approve", "CODE", *option).code == 0
-    known(database, monkeypatch, asking=False)
+    known(database, asking=False)
     assert goclaw("pairing", "approve", "CODE").code == 0
     assert len(asked) == 2
     assert "Make this person an owner?" in asked[0]
@@ -107,10 +98,8 @@ def test_a_person_is_forgotten(goclaw: Shell, database: FakeControl, who: str) -
     assert database.calls[-1] == ("revoke", "telegram", "default", "42")
 
 
-def test_whom_to_forget_must_be_clear(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known(database, monkeypatch, fakes.ANN, replace(fakes.ANN, account="work"))
+def test_whom_to_forget_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
+    known(database, fake_people.ANN, replace(fake_people.ANN, account="work"))
     assert goclaw("pairing", "revoke", "Ann").code == 1
     assert "--account" in goclaw("pairing", "revoke", "42").err
     assert goclaw("pairing", "revoke", "42", "--account", "work").code == 0
@@ -120,9 +109,10 @@ def test_whom_to_forget_must_be_clear(
 
 def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeControl) -> None:
     """SPEC CHAN-5: under open policies nobody is approved, and people talk all the same."""
+    known(database, fake_people.ANN)
     eve = fake_post.EVE
     denied_one = replace(eve, chat="51", name="", allowed=False)
-    database.known_chats = [eve, denied_one, replace(eve, chat="52", gone="blocked")]
+    database.crowd.known_chats = [eve, denied_one, replace(eve, chat="52", gone="blocked")]
     _, ann, row, denied = goclaw("pairing", "people").out.splitlines()
     assert "owner" in ann
     assert row.startswith("50 (Eve (@eve))  telegram/default  not approved  2026-01-02")
@@ -135,7 +125,7 @@ def test_who_talks_without_an_approval_is_listed(goclaw: Shell, database: FakeCo
 def test_who_talks_without_an_approval_can_be_denied(
     goclaw: Shell, database: FakeControl, who: str, command: str, allowed: bool
 ) -> None:
-    database.known_chats = [fake_post.EVE]
+    database.crowd.known_chats = [fake_post.EVE]
     done = "allowed" if allowed else "denied"
     assert goclaw("pairing", command, who).out == f"50 (Eve (@eve)) on telegram/default is {done}\n"
     assert database.calls[-1] == ("allow_chat", "telegram", "default", "50", allowed)
@@ -143,7 +133,8 @@ def test_who_talks_without_an_approval_can_be_denied(
 
 
 def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> None:
-    database.known_chats = [fake_post.EVE, replace(fake_post.EVE, account="work"), fake_post.DIRECT]
+    work = replace(fake_post.EVE, account="work")
+    database.crowd.known_chats = [fake_post.EVE, work, fake_post.DIRECT]
     assert "--account" in goclaw("pairing", "deny", "@eve").err
     assert goclaw("pairing", "deny", "50", "--account", "work").code == 0
     assert "goclaw pairing revoke 42" in goclaw("pairing", "deny", "42").err
@@ -152,7 +143,7 @@ def test_whom_to_deny_must_be_clear(goclaw: Shell, database: FakeControl) -> Non
 
 @pytest.mark.parametrize("who", ["43", "Bob"])
 def test_who_asks_can_only_be_denied(goclaw: Shell, database: FakeControl, who: str) -> None:
-    database.known_chats = []
+    database.crowd.known_chats = []
     got = goclaw("pairing", "deny", who)
     assert got.code == (0 if who == "43" else 1)
     if who == "43":

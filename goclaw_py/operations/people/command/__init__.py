@@ -17,10 +17,12 @@ from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.core.display_names import address
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.messages import PeerKind
-from goclaw_py.operations.control import Control, PairingApplicant
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.people import HELP
+from goclaw_py.operations.people.operations import PairingApplicant
 from goclaw_py.records import Chat, LastActivity, Person, unapproved
 
-app = typer.Typer(help="Manage who may talk to the agent.", no_args_is_help=True)
+app = typer.Typer(help=HELP, no_args_is_help=True)
 
 _NOBODY = "nobody yet; write to the bot to get a code, then: goclaw pairing approve CODE"
 _HEARD = 1000
@@ -54,7 +56,7 @@ def list_(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """List approved people and pending requests."""
 
     async def ask(control: Control) -> tuple[list[Person], list[PairingApplicant]]:
-        return await control.people(), await control.pairing_requests()
+        return await control.people.list(), await control.people.requests()
 
     answer(ctx, ask, Printer(tuple[list[Person], list[PairingApplicant]], _show, as_json))
 
@@ -83,9 +85,9 @@ def people(ctx: typer.Context, *, as_json: AsJson = False) -> None:
     """
 
     async def ask(control: Control) -> _Heard:
-        found = await control.people()
-        heard = await control.heard(limit=_HEARD)
-        return found, heard, await unapproved(control.people, await control.chats())
+        found = await control.people.list()
+        heard = await control.people.activity(limit=_HEARD)
+        return found, heard, await unapproved(control.people.list, await control.people.chats())
 
     def keys(found: _Heard) -> list[str]:
         return [address(one.target) for one in found[1]]
@@ -163,13 +165,13 @@ def approve(
 
     answer(
         ctx,
-        lambda control: control.approve(code, guest=guest),
+        lambda control: control.people.approve(code, guest=guest),
         Printer(Person, show, as_json),
     )
 
 
 async def _has_people(control: Control) -> bool:
-    return bool(await control.people(limit=1))
+    return bool(await control.people.list(limit=1))
 
 
 @app.command()
@@ -189,7 +191,7 @@ def revoke(
     async def ask(control: Control) -> Person:
         found = [
             person
-            for person in await control.people()
+            for person in await control.people.list()
             if who in (person.sender.id, f"@{person.sender.username}")
             and channel in (None, person.channel)
             and account in (None, person.account)
@@ -199,7 +201,7 @@ def revoke(
         if len(found) > 1:
             raise NotFound(f"{who} is on several channels: add --channel or --account")
         (person,) = found
-        await control.revoke(person.channel, person.account, person.sender.id, forget=forget)
+        await control.people.revoke(person.channel, person.account, person.sender.id, forget=forget)
         return person
 
     def show(person: Person) -> None:
@@ -268,7 +270,7 @@ def _decide(
             names = ", ".join(f"{_called(chat)} on {display.where(chat)}" for chat in found)
             raise NotFound(f"{who} is not unique: {names}; give the id, --channel or --account")
         (chat,) = found
-        await control.allow_chat(chat.channel, chat.account, chat.chat, allowed=allowed)
+        await control.people.allow_chat(chat.channel, chat.account, chat.chat, allowed=allowed)
         return replace(chat, allowed=allowed)
 
     def show(chat: Chat) -> None:
@@ -281,11 +283,11 @@ def _decide(
 
 async def _undecided(control: Control, *, allowed: bool) -> list[Chat]:
     """Return the direct chats to allow or deny; pending requests can only be denied."""
-    found = await unapproved(control.people, await control.chats())
+    found = await unapproved(control.people.list, await control.people.chats())
     if allowed:
         return found
     there = {(chat.channel, chat.account, chat.chat) for chat in found}
-    for one in await control.pairing_requests():
+    for one in await control.people.requests():
         place = one.channel, one.account, one.chat
         if place not in there:
             at = one.created_at

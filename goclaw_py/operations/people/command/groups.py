@@ -15,13 +15,14 @@ from goclaw_py.cli.output import Column, one_line, show_json, show_table
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.session_keys import DEFAULT_ACCOUNT
+from goclaw_py.operations.people import HELP_OF_GROUPS
 from goclaw_py.records import Chat
 
 if TYPE_CHECKING:
     from goclaw_py.config.resolve import ChannelAccount
     from goclaw_py.operations.control import Control
 
-app = typer.Typer(help="Manage in which groups the agent listens.", no_args_is_help=True)
+app = typer.Typer(help=HELP_OF_GROUPS, no_args_is_help=True)
 
 _NAME = 40
 _NAMED = 3
@@ -82,7 +83,7 @@ def _accounts(ctx: typer.Context) -> dict[Place, ChannelAccount]:
 
 
 async def _groups(control: Control) -> list[Chat]:
-    return [chat for chat in await control.chats() if chat.peer is PeerKind.GROUP]
+    return [chat for chat in await control.people.chats() if chat.peer is PeerKind.GROUP]
 
 
 # ---------------------------------------------------------------------------- list
@@ -175,7 +176,7 @@ def _decide(ctx: typer.Context, group: str, where: _Where, *, allowed: bool, as_
         else:
             channel, account, chat = where[0] or "", where[1] or DEFAULT_ACCOUNT, group
             _check_unseen(chat, (channel, account), accounts)
-        await control.allow_chat(channel, account, chat, allowed=allowed)
+        await control.people.allow_chat(channel, account, chat, allowed=allowed)
         return found, (channel, account), chat
 
     found, place, chat_id = cli(ctx).ask(ask)

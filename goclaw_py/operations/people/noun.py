@@ -1,0 +1,32 @@
+"""People, for layers that must know of them before they load their routes, page or commands."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from goclaw_py.core.actors import Least
+from goclaw_py.operations.declare import Noun
+from goclaw_py.operations.people.operations import People
+
+PEOPLE: Final = Noun(
+    "people",
+    People,
+    pages={
+        Least.VIEWER: ("GET /people", "GET /live/people"),
+        Least.ADMIN: (
+            "POST /people/invite",
+            "POST /people/approve",
+            "POST /people/revoke",
+            "POST /people/groups",
+        ),
+    },
+    plain={
+        "Chat": "channel account chat",
+        "LastActivity": "sender_id",
+        "PairingApplicant": "channel account chat",
+        "Person": "channel account",
+        "WebGuest": "name",
+        "WebInvitation": "name",
+    },
+    text={"Chat": "name gone", "WebInvitation": "path"},
+)
