@@ -33,7 +33,7 @@ from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.lookup import only
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.settings.operations import SettingsService
-from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.operations.web_access import NewToken
 from goclaw_py.records import Node, Place, SignIn, Store, StoredRun, Token
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules

@@ -9,7 +9,7 @@ from datetime import datetime
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NotFound
 from goclaw_py.core.web_links import SECRET_BYTES, secret_hash
-from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.operations.web_access import NewToken
 from goclaw_py.records import Store, Token
 from goclaw_py.records.tokens import NAME_RULE, PREFIX, BadToken, TokenExists, is_token_name
 

@@ -20,7 +20,7 @@ from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.people.operations import People
 from goclaw_py.operations.settings.operations import SettingsService
-from goclaw_py.operations.web_guests import WebAccessControl
+from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.records import (
     ALL_MESSAGES,
     ALL_RUNS,

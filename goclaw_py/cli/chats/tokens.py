@@ -12,7 +12,7 @@ from goclaw_py.cli.messages import display
 from goclaw_py.cli.output import Column, Printer, clock, show_table
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.operations.web_access import NewToken
 from goclaw_py.records import Token
 from goclaw_py.records.tokens import NAME_RULE, is_token_name
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 
 from goclaw_py.operations.control import Control
-from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.operations.web_access import NewToken
 from goclaw_py.records import Token
 from goclaw_py.web.api.paging import in_utc
 from goclaw_py.web.api.wire import TokenBody

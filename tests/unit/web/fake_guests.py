@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from goclaw_py.core.actors import AccessRole
 from goclaw_py.core.errors import NotFound
-from goclaw_py.operations.web_guests import NewToken
+from goclaw_py.operations.web_access import NewToken
 from goclaw_py.records import ALL_ENTRIES, AuditEntry, AuditFilter, SignIn, Token
 from goclaw_py.records.tokens import BadToken, TokenExists, is_token_name
 from tests.unit.web.fake_people import FakePeople

@@ -1,4 +1,4 @@
-"""Browsers of people and tokens of programs, as operators see them (SPEC CHAN-13, SEC-6, SEC-8)."""
+"""Who is signed in to the dashboard, and tokens of programs (SPEC SEC-6, SEC-8)."""
 
 from __future__ import annotations
 
