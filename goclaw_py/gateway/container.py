@@ -188,10 +188,10 @@ class Container:
         self.forget_names = ingress.forget_names
         self.gateway = MessageIngestor(store, clock, self.policies, channels, ingress, node)
         self.outages = ProviderOutageBuffer(
-            store, clock, node, deps.outage_hold_s, self.gateway.submit, self.runner.drop
+            store, clock, node, deps.outage_hold_s, self.gateway.submit, self.runner.notices
         )
         self.canceller = RunCanceller(
-            store, clock, node, self.dispatcher, self.runner.turns, self.outages
+            store, clock, node, self.dispatcher, self.runner.turns.of_runs, self.outages
         )
         self.calls = NodeRpc(store, clock, node)
         self.remote_canceller = RemoteCanceller(store, clock, self.calls, node)
@@ -250,7 +250,7 @@ class Container:
             self.runner.mailboxes,
             self.children.in_background,
             self.children.silence,
-            self.runner.notices.dropped,
+            self.runner.turns.dropped,
         )
         self.remote_canceller.connect(self.canceller, self.commands.start_new_session)
         self.gateway.connect(dispatcher, self.runner, self.commands, self.canceller, self.outages)

@@ -16,19 +16,23 @@ from goclaw_py.core.messages import (
     external_id,
     person_at,
 )
+from goclaw_py.core.outcomes import Ending
 from goclaw_py.core.targets import Maker, owner_of
 from goclaw_py.operations.jobs import Requester
 from goclaw_py.records import InboxRow, NewRun
 from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import MessagePart, TextPart
 from goclaw_py.runs.history_only import has_chat
+from goclaw_py.runs.replies.draft import ReplyDraft
+from goclaw_py.runs.replies.wait_line import WaitLine
 from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.turn_state import STORED, TurnState
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Turn:
-    """A request with the messages that it answers.
+    """A request with the messages that it answers; see ``goclaw_py.chat.inbound`` for its life.
 
     Grows until its run starts, and by messages that the run takes. ``policy`` is the queue policy
     of its first message, before any throttle.
@@ -42,7 +46,9 @@ class Turn:
     late: bool = False
     """Its first message waited in the database before it was claimed."""
     epoch: int = 0
-    """The epoch of this process when it was claimed, see ``Mailboxes``."""
+    """The epoch of this process when it was claimed, see ``chat.inbound.mailbox``."""
+    state: TurnState = STORED
+    """Changed by ``chat.inbound.turns`` only."""
     begun: tuple[NewRun, NodeId] | None = None
     """Its run and the id of this node, once its task has started."""
     progress: RunRecorder = field(default_factory=RunRecorder)
@@ -53,14 +59,20 @@ class Turn:
     """When its run began to ask its agent, by the loop's clock."""
     failed_at: float | None = None
     """When its first run failed for its agent's provider, by the loop's clock."""
-    is_stopped: bool = False
-    """It was stopped while it was held, or was about to be."""
+    dropped: Ending | None = None
+    """Why it never runs, until its sender is notified."""
     stop_tried: asyncio.Event | None = None
     """Set once the commit of the ``/stop`` that cancelled it has been tried."""
     former: RunId | None = None
     """The run for the same messages that failed in this outage."""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once its end is stored, or never will be."""
+    wait: WaitLine | None = None
+    """What its run waits for, for people, while it runs."""
+    draft: ReplyDraft | None = None
+    """Its reply that grows in the chat, while it runs."""
+    stop_shown: asyncio.Event | None = None
+    """To be set when its draft shows that it was stopped, while somebody waits for that."""
     after: asyncio.Event | None = None
     """The end of the run that was cancelled for its last message, and whose messages it has."""
     offers: list[RunId] = field(default_factory=list)

@@ -46,7 +46,7 @@ _NEVER = {
     "segno": "there is no QR code",
     "yaml": "there are no files of jobs",
 }
-_LIBRARIES = {"python-telegram-bot": ("aiogram", 1_460), "aiogram": ("telegram", 1_990)}
+_LIBRARIES = {"python-telegram-bot": ("aiogram", 1_463), "aiogram": ("telegram", 1_990)}
 """The library that stays away, and how many modules there may be."""
 
 

@@ -19,7 +19,7 @@ from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.run_events import TextDelta
 from goclaw_py.runs import agent_executor, thoughts
 from goclaw_py.runs.agent_loop import Emit, LoopEvent, RunRequest
-from goclaw_py.runs.replies import streaming as streaming_reply
+from goclaw_py.runs.replies import draft
 from goclaw_py.testing.agents import Say, ScriptedAgent, Stream
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import Ways, a_process, until
@@ -171,5 +171,5 @@ async def test_a_draft_shows_only_the_beginning_of_a_long_reply() -> None:
         await gateway.ask("hi")
         (texts,) = channel.drafted.values()
         *drafted, _final = map(len, texts)
-        assert drafted[-1] == streaming_reply.MOST_CHARS
-        assert len(drafted) <= streaming_reply.MOST_CHARS // 1_000
+        assert drafted[-1] == draft.MOST_CHARS
+        assert len(drafted) <= draft.MOST_CHARS // 1_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,6 +18,7 @@ from goclaw_py.chat.inbound.chained_turns import ChainLimit
 from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.core.errors import ApprovalNeeded, Fenced
 from goclaw_py.core.ids import MAIN_LANE, NodeId, RunId
 from goclaw_py.core.messages import PeerKind
@@ -45,8 +46,9 @@ from goclaw_py.runs.approval_port import Ask, AskedChat, Questions
 from goclaw_py.runs.budget_tracker import BudgetTracker
 from goclaw_py.runs.context_usage import ContextUsage
 from goclaw_py.runs.events.broker import RunEventBroker, taken_over
+from goclaw_py.runs.replies.draft import OrphanedReply
 from goclaw_py.runs.replies.replies import Replies, TurnEnd, log_failure, signal_of
-from goclaw_py.runs.replies.streaming import OrphanedReply, StreamingReplies
+from goclaw_py.runs.replies.streaming import StreamingReplies
 from goclaw_py.runs.replies.wait_line import HeardEvent
 from goclaw_py.runs.run_persistence import Abandoned, store_run
 from goclaw_py.runs.run_recorder import RunRecorder, without_success
@@ -98,7 +100,8 @@ class ChatRunExecutor:
         self._store = store
         self._channels = channels
         self._clock = clock
-        self._turns: dict[RunId, Turn] = {}
+        self.turns = Turns()
+        """The turns of all chats, for the other parts of ``chat.inbound``."""
         self._children, self._contexts = tools.children, tools.contexts
         self._drafts, self._feed = tools.drafts, tools.feed
         self._budget_tracker = tools.budget_tracker
@@ -107,11 +110,9 @@ class ChatRunExecutor:
         self.chains = tools.chains
         self._drafts.shows_first = self._had_effect
         self._drafts.shows_wait = self._show_wait
-        self.mailboxes = Mailboxes()
+        self.mailboxes = Mailboxes(self.turns)
         self._abandoned = Abandoned()
-        self._told: dict[RunId, asyncio.Event] = {}
-        """Stopped runs whose draft is about to show it."""
-        self.notices = DropNotices(store, clock, node)
+        self.notices = DropNotices(store, clock, node, self.turns)
 
     def connect(
         self,
@@ -126,86 +127,69 @@ class ChatRunExecutor:
 
     def owns(self, run_id: RunId) -> bool:
         """Return whether it is a chat turn without a stored end."""
-        return run_id in self._turns
+        return run_id in self.turns.by_run
 
     def progress(self, run_id: RunId) -> RunRecorder | None:
         """Return the recorder of a turn's run."""
-        turn = self._turns.get(run_id)
+        turn = self.turns.by_run.get(run_id)
         return None if turn is None else turn.progress
 
     def add(self, turn: Turn) -> None:
         """Add a turn, before it is submitted."""
-        self._turns[turn.id] = turn
+        self.turns.queue(turn)
         self._feed.asked(turn)
         self._signal(turn, RunWaits(turn.id, turn.target, turn.message_ids, turn.late))
 
-    def turn_of(self, row_id: int) -> Turn | None:
-        """Return the turn that answers a row and has no stored end."""
-        turns = self._turns.values()
-        return next((turn for turn in turns if any(r.id == row_id for r in turn.rows)), None)
-
     def answers(self, run_id: RunId, message_id: str) -> bool:
         """Return whether a turn answers this message, or this is its draft (SPEC CMD-2)."""
-        turn = self._turns.get(run_id)
+        turn = self.turns.by_run.get(run_id)
         if turn is None:
             return False
-        return message_id in turn.message_ids or message_id == self._drafts.of(run_id)
+        draft_id = None if turn.draft is None else turn.draft.id
+        return message_id in turn.message_ids or message_id == draft_id
 
     async def shows_stop(self, run_id: RunId) -> bool:
         """Wait a moment; return whether the draft of a stopped run shows the stop."""
-        if self._drafts.of(run_id) is None:
+        turn = self.turns.by_run.get(run_id)
+        if turn is None or turn.draft is None or turn.draft.id is None:
             return False
-        told = self._told.setdefault(run_id, asyncio.Event())
+        shown = turn.stop_shown = turn.stop_shown or asyncio.Event()
         try:
             async with asyncio.timeout(_STOP_SHOWN_S):
-                await told.wait()
+                await shown.wait()
         except TimeoutError:
             return False
         finally:
-            self._told.pop(run_id, None)
+            turn.stop_shown = None
         return True
-
-    def turns(self, requests: Collection[RunId]) -> list[Turn]:
-        """Return the turns of some requests without a stored end."""
-        return [self._turns[run_id] for run_id in requests if run_id in self._turns]
-
-    def rows_in_hand(self) -> set[int]:
-        """Return the inbox rows of all turns without a stored end."""
-        rows = {row.id for turn in self._turns.values() for row in turn.rows}
-        return rows | self.notices.rows() | self._outages.rows()
-
-    def drop(self, turn: Turn, ended: Ending) -> None:
-        """Notify the sender that a turn was dropped before it ran."""
-        rows = [row.id for row in turn.rows]
-        self.notices.add(turn.session, turn.target, ended, rows, turn.texts)
 
     # ------------------------------------------------------------------ the dispatcher's host
 
     def joined(self, request_id: RunId, into: RunId) -> None:
         """Merge two turns into one; the older one answers both."""
-        younger = self._turns.pop(request_id)
-        self._turns[into].rows += younger.rows
-        self._outages.lost(request_id, self._turns[into])
+        younger, turn = self.turns.by_run[request_id], self.turns.by_run[into]
+        self.turns.merge(younger, turn)
+        self._outages.lost(younger, turn)
         self._feed.joined(younger, into)
 
     def restarted(self, run_id: RunId, into: RunId) -> None:
         """Let a waiting turn answer the messages of a run that ends without an effect."""
-        before, turn = self._turns[run_id], self._turns[into]
-        self._drafts.stop(run_id)
+        before, turn = self.turns.by_run[run_id], self.turns.by_run[into]
+        self._drafts.stop(before)
         turn.rows[:0] = before.rows
         turn.after = before.ended
-        self.mailboxes.assign(before.rows, turn)
+        self.turns.assign(before.rows, turn)
         self._feed.joined(before, into)
 
     def offered(self, request_id: RunId, run_id: RunId) -> None:
         """Offer a message to a run."""
         # Files are downloaded at the begin of a run, so a message with files needs its own.
-        if not self._turns[request_id].has_files:
-            self._turns[run_id].offers.append(request_id)
+        if not self.turns.by_run[request_id].has_files:
+            self.turns.by_run[run_id].offers.append(request_id)
 
     async def work(self, run_id: RunId) -> None:
         """Run the agent loop."""
-        turn = self._turns[run_id]
+        turn = self.turns.start(run_id)
         self._outages.check(turn)
         await self._abandoned.until_stored(turn.session)
         if turn.after is not None:
@@ -222,7 +206,7 @@ class ChatRunExecutor:
             target=turn.chat,
             started_at=self._clock.now(),
             submitted_at=turn.rows[0].received_at,
-            dropped=self.notices.dropped(turn.session),
+            dropped=self.turns.dropped(turn.session),
             durable=turn.starts_durably,
         )
         # However long that takes: as another node this process has nothing of what it had.
@@ -232,7 +216,7 @@ class ChatRunExecutor:
         begun = await retry_until_available(lambda: self._store.begin_run(run, node=node))
         turn.progress.begun = begun
         # Stopped in the meantime by its owner, or a reload has found it before that.
-        turn.rows[:] = [row for row in turn.rows if row.id not in begun.ended]
+        self.turns.shrink(turn, begun.ended)
         chained = await self.chains.check(turn)
         self._drafts.begin(turn, begun, node)
         await self._tell_background(turn)
@@ -294,9 +278,11 @@ class ChatRunExecutor:
         That returns when it is done, or another node owns the session. An end that cannot be stored
         because of a bug is stored as a failure; otherwise its messages would never end.
         """
-        turn = self._turns[ended.run_id]
         if ended.is_dropped:
-            self.drop(turn, ended)  # immediately: a stop in the same batch must know of it
+            turn = self.turns.by_run[ended.run_id]
+            self.notices.drop(turn, ended)  # immediately: a stop in the same batch must know of it
+        else:
+            turn = self.turns.end(ended.run_id)
         return self._record_in_order(turn, ended, error)
 
     # ------------------------------------------------------------------ inside
@@ -323,8 +309,8 @@ class ChatRunExecutor:
             end.ended, end.error = without_success(end.ended), bug
             end.say = self._replies.bare(end)
         self._signal(turn, signal_of(end))
-        if turn.id in self._told:
-            self._told[turn.id].set()
+        if turn.stop_shown is not None:
+            turn.stop_shown.set()
         log_failure(turn, end.error)
         facts, told = turn.facts, end.ended
         if turn.stop_tried is not None:
@@ -336,8 +322,9 @@ class ChatRunExecutor:
             stored()
             log.warning("session_taken_over", extra=facts)
             told = taken_over(turn.id)
-            self._outages.lost(turn.id)
-            self._give_back(turn)
+            self.turns.release([turn])
+            self._outages.lost(turn)
+            self._release(turn)
         else:
             stored()
             self._outages.recorded(turn, end.ended, end.error)
@@ -346,7 +333,7 @@ class ChatRunExecutor:
             self._agent_executor.ended(turn, told, turn.progress, end.error)
             await self._leave_draft(end, told)
             self._budget_tracker.close(turn.id)
-            del self._turns[ended.run_id]
+            self.turns.leave(turn)
 
     async def _write(self, end: TurnEnd) -> None:
         """Decide how a turn has ended, take over its draft, and create the outgoing messages."""
@@ -361,17 +348,18 @@ class ChatRunExecutor:
         if isinstance(error, ApprovalNeeded) and end.ended.reason is Reason.APPROVAL:
             end.questions = await self._ask(error, turn.agent, _asked_chat(turn))
             end.error = None
-        end.left = self._drafts.stop(turn.id)
+        end.left = self._drafts.stop(turn)
         if not end.is_silent:
-            end.left = await self._drafts.end(turn.id)
+            end.left = await self._drafts.end(turn)
         end.say = await self._replies.messages(end)
 
-    def _give_back(self, fenced: Turn) -> None:
+    def _release(self, fenced: Turn) -> None:
         """Return a turn to its mailbox, so that a reload reads its messages in order."""
         if fenced.epoch != self.mailboxes.epoch or self._dispatcher.draining:
             return  # it has nothing here any more, or stays as it is until the restart
-        there = {turn.id for turn in self._turns.values() if turn.session == fenced.session}
-        self.mailboxes.give_back([fenced, *self.turns(self._dispatcher.give_back(there))])
+        there = {turn.id for turn in self.turns.by_run.values() if turn.session == fenced.session}
+        waiting = self.turns.of_runs(self._dispatcher.give_back(there))
+        self.mailboxes.release([fenced, *waiting])
 
     async def _leave_draft(self, end: TurnEnd, told: Ending) -> None:
         """Hand over a draft, or close one that was posted while its run stopped.
@@ -379,14 +367,14 @@ class ChatRunExecutor:
         The end is stored before, so that typing and the next message do not wait for the request.
         """
         if told.reason is Reason.CRASHED:
-            await self._drafts.hand_over(end.turn.id)
+            await self._drafts.hand_over(end.turn)
         elif end.is_silent:  # else that was waited for before
-            late = await self._drafts.end(end.turn.id)
+            late = await self._drafts.end(end.turn)
             if end.left.id is None and late.id is not None:
                 self._signal(end.turn, signal_of(replace(end, left=late)))
             elif end.left.lost is None and late.lost is not None:
-                await self._drafts.remove_lost(end.turn.id)
-        self._drafts.forget(end.turn.id)
+                await self._drafts.remove_lost(end.turn)
+        end.turn.draft = end.turn.wait = None
 
     async def _store_end(self, end: TurnEnd, facts: Mapping[str, object]) -> Ending:
         """Store the end; return it as stored. Raises ``Fenced``."""
@@ -461,7 +449,7 @@ class ChatRunExecutor:
         """Show an event of an agent."""
         match event:
             case TextDelta(text):
-                if not self._drafts.add(turn.id, text):
+                if not self._drafts.add(turn, text):
                     self._had_effect(turn.id)  # a channel without drafts may show it at once
                 self._signal(turn, RunText(turn.id, turn.target, text))
             case ToolStarted():
@@ -473,15 +461,15 @@ class ChatRunExecutor:
                 self._had_effect(turn.id)
             case _:
                 pass  # what concerns the history, and what the run waits for
-        self._drafts.hear(turn.id, event)
+        if turn.wait is not None:
+            turn.wait.hear(event)
 
     def _had_effect(self, run_id: RunId) -> None:
         """Note that a further message must not cancel this run (SPEC QUEUE-6)."""
         self._dispatcher.had_effect(run_id)
 
-    def _show_wait(self, run_id: RunId, line: str) -> None:
-        turn = self._turns[run_id]
-        self._signal(turn, RunWaiting(run_id, turn.target, line))
+    def _show_wait(self, turn: Turn, line: str) -> None:
+        self._signal(turn, RunWaiting(turn.id, turn.target, line))
 
     def _signal(self, turn: Turn, signal: RunSignal) -> None:
         channel = self._channels.get((signal.target.channel, signal.target.account))

@@ -17,7 +17,6 @@ from goclaw_py.chat.channel import Channel
 from goclaw_py.chat.commands.handlers import CommandHandlers
 from goclaw_py.chat.inbound.chat_run import ChatRunExecutor
 from goclaw_py.chat.inbound.ingress_filter import IngressFilter, with_new_apart
-from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.mailbox_entry import MailboxEntry, MessageState
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
 from goclaw_py.chat.stop.cancellation import RunCanceller
@@ -49,6 +48,7 @@ from goclaw_py.runs import speakers
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.session_settings import SessionSettings, as_it_stands
 from goclaw_py.runs.turn import Turn, as_they_ran, goes_on
+from goclaw_py.runs.turn_state import DROPPED
 from goclaw_py.scheduler.dispatcher import Dispatcher
 from goclaw_py.scheduler.models import QueuePolicy, Request
 
@@ -90,7 +90,7 @@ class MessageIngestor:
     ) -> None:
         """Set the dependencies. Call it once, before anything arrives."""
         self._dispatcher, self._runner = dispatcher, runner
-        self._mailboxes: Mailboxes = runner.mailboxes
+        self._mailboxes, self._turns = runner.mailboxes, runner.turns
         self._commands, self._canceller = commands, canceller
         self._outages = outages
         answers = commands.stop_answers
@@ -153,7 +153,7 @@ class MessageIngestor:
                 await self._take_up(accepted, done)
         finally:
             boxes.leave(entries, committed=committed)
-        turns = (self._mailboxes.turn(row.id) for row in accepted.rows)
+        turns = (self._turns.of_row(row.id) for row in accepted.rows)
         return [turn.id for turn in turns if turn is not None]
 
     def _entry(self, message: InboundMessage, agent: AgentName) -> MailboxEntry | None:
@@ -173,7 +173,7 @@ class MessageIngestor:
         box = self._mailboxes.find(session)
         return (
             self._dispatcher.has_session(session)
-            or self._outages.has_session(session)
+            or self._turns.has_held(session)
             or bool(self._canceller.subagents(session))
             or self._mailboxes.has_acted(session, message)
             or bool(self._mailboxes.left_of(session))
@@ -200,7 +200,7 @@ class MessageIngestor:
             (box is not None and box.owned)
             or bool(self._mailboxes.left_of(session))
             or self._dispatcher.has_session(session)
-            or self._outages.has_session(session)
+            or self._turns.has_held(session)
         )
 
     # ------------------------------------------------------------------ committed
@@ -252,7 +252,7 @@ class MessageIngestor:
         await self._canceller.keep()
         mailboxes.forget_done(await self._store.ended(mailboxes.rows()))
         if not self._dispatcher.draining:  # what it gives back stays there until the restart
-            mailboxes.forget_done((), kept=self._runner.rows_in_hand())
+            mailboxes.forget_done((), kept=self._turns.rows())
         versions = mailboxes.versions()
         rows = await self._store.claim_pending(
             node, now=self._clock.now(), places=self._policies.places, known=mailboxes.begun()
@@ -320,7 +320,7 @@ class MessageIngestor:
         if await self._end_cancelled(entry, row):
             return
         if row.dropped is not None:
-            self._runner.notices.take_up(row, row.dropped)
+            self._runner.notices.resume(row, row.dropped)
         elif message.edits is not None and (
             await self._edit(row) or await self._end_cancelled(entry, row)
         ):
@@ -385,7 +385,7 @@ class MessageIngestor:
         """Return whether a run has taken the edited message, which is stored as waiting."""
         return any(
             row.message.is_edited_by(edit)
-            for turn in self._mailboxes.turns()
+            for turn in self._turns.all()
             if turn.run is not None
             for row in turn.rows
             if row.id in turn.taken_in
@@ -393,7 +393,7 @@ class MessageIngestor:
 
     def _amend(self, edit: InboundMessage, *, begun: bool) -> None:
         """Apply an edit to the turn that waits or is about to start."""
-        for turn in self._mailboxes.turns():
+        for turn in self._turns.all():
             if turn.run is not None and not begun:
                 continue
             for place, row in enumerate(turn.rows):
@@ -402,18 +402,16 @@ class MessageIngestor:
 
     def _rejoin(self, row: InboxRow) -> bool:
         """Add a message to the turn whose interrupted run had it, also taken in (QUEUE-4, IO-2)."""
-        head = row.joined or self._mailboxes.head_of(row)
-        if head is None:
-            return False
-        turn = self._runner.turn_of(head)
-        if turn is None and head in self._outages.rows():
-            turn = self._mailboxes.turn(head)
-        if row.joined is None and turn is not None and turn.run is not None:
-            turn = None  # it has begun without this one
-        if turn is None:
+        if row.joined is not None:
+            turn = self._turns.of_row(row.joined)
+        else:
+            turn = self._mailboxes.turn_of_run(row)
+            if turn is not None and turn.run is not None:
+                return False  # it has begun without this one
+        if turn is None or turn.state is DROPPED:
             return False
         turn.rows.append(row)
-        self._mailboxes.assign([row], turn)
+        self._turns.assign([row], turn)
         self._dispatcher.set_senders(turn.id, turn.senders)
         return True
 
@@ -423,7 +421,6 @@ class MessageIngestor:
         rules = self._policies.rules(row.message.target)
         if rules.access.mention and turn.peer is PeerKind.GROUP and not row.message.source:
             turn.context_messages = rules.context_messages
-        self._mailboxes.assign([row], turn)
         if not self._outages.keeps(turn):
             self.submit(turn)
 
@@ -438,7 +435,6 @@ class MessageIngestor:
             if deadline_s is not None:
                 kept_s = asyncio.get_running_loop().time() - turn.kept_since
                 deadline_s = max(deadline_s - kept_s, 0.0)
-        self._mailboxes.assign(turn.rows, turn)
         self._runner.add(turn)
         request = Request(
             id=turn.id,
@@ -455,7 +451,7 @@ class MessageIngestor:
         )
         self._dispatcher.submit(request)
         if request.overflowed:
-            self._runner.notices.overflowed(turn.session, turn.target, turn.texts)
+            self._runner.notices.overflowed(turn)
 
     # ------------------------------------------------------------------ sessions of this node
 
@@ -476,7 +472,7 @@ class MessageIngestor:
             for key in self._mailboxes.idle(ending=ending)
             if key not in busy
             and not self._dispatcher.has_session(key)
-            and (ending or not self._outages.has_session(key))
+            and (ending or not self._turns.has_held(key))
         }
         if idle:
             # Before the call: one that becomes busy during it is entered again.
@@ -495,3 +491,4 @@ class MessageIngestor:
         self._policies.forget()
         self._runner.notices.forget()
         self._outages.forget()
+        self._turns.release_all()

@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from goclaw_py.chat.inbound.mailbox_entry import MailboxEntry, MessageState
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.ids import NodeId, SessionKey
 from goclaw_py.core.messages import ExternalId, InboundMessage, external_id
@@ -77,8 +78,9 @@ class Mailboxes:
         epoch: Increases when this node has expired: earlier claims belong to others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns) -> None:
         self.epoch = 0
+        self._turns = turns
         self._boxes: dict[SessionKey, Mailbox] = {}
         self._rows: dict[int, MailboxEntry] = {}
         self._expected: LruCache[ExternalId, MailboxEntry] = LruCache(_REMEMBERED)
@@ -256,39 +258,26 @@ class Mailboxes:
         self._rows[row.id] = entry
         return entry
 
-    def assign(self, rows: Iterable[InboxRow], turn: Turn) -> None:
-        """Assign rows to the turn that answers them."""
-        for row in rows:
-            if (entry := self._rows.get(row.id)) is not None:
-                entry.turn = turn
-
-    def give_back(self, turns: Iterable[Turn]) -> None:
-        """Return the rows of turns, which wait again before later ones."""
+    def release(self, turns: Collection[Turn]) -> None:
+        """Let the messages of turns wait again, before later ones: the only way back."""
+        self._turns.release(turns)
         for turn in turns:
             for row in turn.rows:
                 entry = self._rows.get(row.id) or self.add(row)
-                entry.state, entry.row, entry.turn = MessageState.WAITING, row, None
+                entry.state, entry.row = MessageState.WAITING, row
             self.of(turn.session).mark_stale()
 
-    def turn(self, row_id: int) -> Turn | None:
-        """Return the turn of a row."""
-        entry = self._rows.get(row_id)
-        return None if entry is None else entry.turn
-
-    def head_of(self, row: InboxRow) -> int | None:
-        """Return another row that the same interrupted run began with, and that has a turn."""
+    def turn_of_run(self, row: InboxRow) -> Turn | None:
+        """Return the turn with another row that the same interrupted run began with."""
         if row.last_run is None:
             return None
         for entry in self.of(row.session).entries.values():
             other = entry.row
-            if entry.turn is not None and other is not None and other.last_run == row.last_run:
-                return other.id
+            if other is not None and other.last_run == row.last_run:
+                turn = self._turns.of_row(other.id)
+                if turn is not None:
+                    return turn
         return None
-
-    def turns(self) -> Collection[Turn]:
-        """Return all turns, each once."""
-        turns = (entry.turn for entry in self._rows.values())
-        return {turn.id: turn for turn in turns if turn is not None}.values()
 
     def has_all(self, rows: Set[int]) -> bool:
         """Return whether this process has all of these rows."""

@@ -12,7 +12,6 @@ from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.messages import ExternalId, InboundMessage, external_id
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.records import InboxKind, InboxRow, NewInbox, Stops
-from goclaw_py.runs.turn import Turn
 
 
 class MessageState(Enum):
@@ -47,7 +46,6 @@ class MailboxEntry:
     command: Command | None = None
     state: MessageState = MessageState.ARRIVED
     row: InboxRow | None = None
-    turn: Turn | None = None
     accepting: int = 0
     cancelled: Reason | None = None
     acted: bool = False

@@ -16,10 +16,12 @@ from collections.abc import Callable, Collection, Coroutine
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from goclaw_py.chat.inbound.drop_notices import DropNotices
+from goclaw_py.chat.inbound.turns import first_row
 from goclaw_py.chat.outbound import texts
 from goclaw_py.core.containers import LruCache
 from goclaw_py.core.errors import AgentError, ProviderUnavailable
-from goclaw_py.core.ids import AgentName, NodeId, RunId, SessionKey
+from goclaw_py.core.ids import AgentName, NodeId, SessionKey
 from goclaw_py.core.messages import OutboundMessage
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.retry import retry_until_available
@@ -27,6 +29,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_run_id
 from goclaw_py.records import InboxStore
 from goclaw_py.runs.turn import Turn, goes_on
+from goclaw_py.runs.turn_state import HELD, STOPPED, UNDOING
 from goclaw_py.scheduler.loop_timer import LoopTimer
 from goclaw_py.scheduler.models import Drop
 
@@ -39,9 +42,6 @@ LAST_TRY_S = 60.0
 _REMEMBERED = 10_000
 _IN_OUTAGE = 2
 """The number of sessions without a success whose failures are an outage."""
-
-DropTurn = Callable[[Turn, Ending], None]
-"""Notifies people that a turn is dropped, and ends its messages."""
 
 
 @dataclass(slots=True, eq=False)
@@ -57,7 +57,6 @@ class _Outage:
     failed_at: float = 0.0
     due: float = float("inf")
     """When the next turn is tried."""
-    kept: dict[RunId, Turn] = field(default_factory=dict)
     tried_at: dict[SessionKey, float] = field(default_factory=dict)
     trying: Turn | None = None
     wait_s: float = FIRST_TRY_S
@@ -66,25 +65,6 @@ class _Outage:
     def is_certain(self) -> bool:
         """Return whether the messages of all sessions are held."""
         return len(self.failed) >= _IN_OUTAGE
-
-    def holds(self, turn: Turn) -> bool:
-        """Return whether a turn must wait, unless it is the one that is tried."""
-        if self.is_certain:
-            return True
-        before = [*self.kept.values(), *filter(None, [self.trying])]
-        return any(other.session == turn.session for other in before)
-
-    def of(self, session: SessionKey) -> list[Turn]:
-        """Return the held turns of a session, the oldest first."""
-        return sorted((t for t in self.kept.values() if t.session == session), key=_first_row)
-
-    def next_to_try(self) -> Turn | None:
-        """Return the oldest turn of the session that has not been tried for longest."""
-        return min(
-            self.kept.values(),
-            key=lambda turn: (self.tried_at.get(turn.session, float("-inf")), _first_row(turn)),
-            default=None,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +84,7 @@ class ProviderOutageBuffer:
         node: Returns the present id of this node.
         hold_s: How many seconds a message is held before it fails; 0: it is not held.
         submit: Submits a turn.
-        drop: Called for a turn for which there is no room (SPEC QUEUE-5).
+        notices: Drops a turn for which there is no room (SPEC QUEUE-5).
     """
 
     def __init__(
@@ -114,21 +94,17 @@ class ProviderOutageBuffer:
         node: Callable[[], NodeId],
         hold_s: float,
         submit: Callable[[Turn], None],
-        drop: DropTurn,
+        notices: DropNotices,
     ) -> None:
+        self._notices, self._turns = notices, notices.turns
         self._store = store
         self._clock = clock
         self._node = node
         self._hold_s = hold_s
         self._submit = submit
-        self._drop = drop
         self._loop = asyncio.get_running_loop()
         self._outages: dict[AgentName, _Outage] = {}
-        self._ending: dict[RunId, Turn] = {}
-        """Turns that are held once the end of their run is stored."""
-        self._leaving: set[int] = set()
-        """Rows whose end is being stored."""
-        self._told: LruCache[SessionKey, float] = LruCache(_REMEMBERED)
+        self._notified_at: LruCache[SessionKey, float] = LruCache(_REMEMBERED)
         self._answered: dict[AgentName, LruCache[SessionKey, float]] = {}
         """When the last answered runs of the two latest sessions began."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -139,7 +115,7 @@ class ProviderOutageBuffer:
         """Raise ``ProviderUnavailable`` for a turn about to run, unless it is to be tried."""
         outage = self._outages.get(turn.agent)
         is_tried = outage is not None and outage.trying is not None and outage.trying.id == turn.id
-        if outage is not None and not is_tried and outage.holds(turn):
+        if outage is not None and not is_tried and self._must_wait(outage, turn):
             raise ProviderUnavailable(f"the provider of agent {turn.agent} is unavailable")
         turn.asked_at = self._loop.time()
 
@@ -149,7 +125,7 @@ class ProviderOutageBuffer:
             return ended
         if not isinstance(error, ProviderUnavailable) and not self._is_outage(turn, error):
             return ended
-        self._ending[turn.id] = turn
+        self._turns.undo(turn)
         if turn.kept_since is None:
             turn.kept_since = self._loop.time()
         return replace(ended, outcome=Outcome.INTERRUPTED, reason=Reason.OUTAGE)
@@ -188,22 +164,21 @@ class ProviderOutageBuffer:
 
     def recorded(self, turn: Turn, ended: Ending, error: BaseException | None) -> None:
         """Handle that the end of a run is stored."""
-        kept = self._ending.pop(turn.id, None)
         outage = self._outages.get(turn.agent)
         is_back = ended.outcome is Outcome.COMPLETED
         if is_back and turn.asked_at is not None:
             self._note_answer(turn.agent, turn.session, turn.asked_at)
-        if kept is not None and kept.is_stopped:
-            self._start(self._settle(kept, Outcome.CANCELLED, Reason.STOPPED))
-            kept = None
+        is_undone = turn.state is UNDOING
+        if turn.state is STOPPED:
+            self._start(self._settle(turn, Outcome.CANCELLED, Reason.STOPPED))
         if outage is None:
-            if kept is not None:
-                self._submit(self._again(kept))
+            if is_undone:
+                self._submit(self._again(turn))
             return
-        if kept is not None:
-            again = self._again(kept)
-            outage.kept[again.id] = again
-            self._tell(again)
+        if is_undone:
+            again = self._again(turn)
+            self._turns.hold(again)
+            self._notify(again)
         if outage.trying is not None and outage.trying.id == turn.id:
             outage.trying = None
             failed = ended.outcome is Outcome.FAILED
@@ -225,11 +200,10 @@ class ProviderOutageBuffer:
         answered.pop(session, None)
         answered[session] = asked_at
 
-    def lost(self, run_id: RunId, into: Turn | None = None) -> None:
-        """Remove a turn that belongs to another process or became part of another turn."""
-        self._ending.pop(run_id, None)
+    def lost(self, turn: Turn, into: Turn | None = None) -> None:
+        """Try another turn if this one belongs to another process or became part of another."""
         for outage in list(self._outages.values()):
-            if outage.trying is not None and outage.trying.id == run_id:
+            if outage.trying is turn:
                 outage.trying = into
                 if into is None:
                     self._go_on(outage)
@@ -239,22 +213,24 @@ class ProviderOutageBuffer:
     def keeps(self, turn: Turn) -> bool:
         """Hold a new turn if its agent's provider is down; return whether it is held."""
         outage = self._outages.get(turn.agent)
-        if outage is None or not outage.holds(turn) or _goes_on_from(outage.trying, turn):
+        if outage is None or not self._must_wait(outage, turn):
             return False
-        before = outage.of(turn.session)
+        if _goes_on_from(outage.trying, turn):
+            return False
+        held = self._turns.held(turn.agent)
+        before = sorted((one for one in held if one.session == turn.session), key=first_row)
         if before and _goes_on_from(before[-1], turn):
-            before[-1].rows += turn.rows
+            self._turns.merge(turn, before[-1])
             return True
         if len(before) >= turn.policy.capacity:
             if turn.policy.drop is Drop.NEW:
-                self._drop(turn, Ending(turn.id, Outcome.REJECTED, Reason.QUEUE_FULL))
+                self._notices.drop(turn, Ending(turn.id, Outcome.REJECTED, Reason.QUEUE_FULL))
                 return True
             oldest = before[0]
-            del outage.kept[oldest.id]
-            self._drop(oldest, Ending(oldest.id, Outcome.DROPPED, Reason.QUEUE_DROPPED))
+            self._notices.drop(oldest, Ending(oldest.id, Outcome.DROPPED, Reason.QUEUE_DROPPED))
         turn.kept_since = self._loop.time()
-        outage.kept[turn.id] = turn
-        self._tell(turn)
+        self._turns.hold(turn)
+        self._notify(turn)
         soon = max(self._loop.time(), outage.failed_at + FIRST_TRY_S)
         if turn.session not in outage.failed and outage.trying is None and soon < outage.due:
             # Those that failed may be at fault, and this session need not wait as long as they do.
@@ -262,13 +238,8 @@ class ProviderOutageBuffer:
         return True
 
     def of(self, session: SessionKey) -> list[Turn]:
-        """Return the held turns of a session, the oldest first."""
-        ending = [
-            turn
-            for turn in self._ending.values()
-            if turn.session == session and not turn.is_stopped
-        ]
-        return [*ending, *(turn for one in self._outages.values() for turn in one.of(session))]
+        """Return the turns of a session that are held, or will be; the oldest first."""
+        return self._turns.held_or_undone(session)
 
     def take(self, turns: Collection[Turn]) -> None:
         """Remove turns that were stopped.
@@ -276,28 +247,25 @@ class ProviderOutageBuffer:
         Messages of a turn whose run is ending end with that.
         """
         for turn in turns:
-            turn.is_stopped = True
+            was_held = turn.state is HELD
+            self._turns.stop(turn)
             outage = self._outages.get(turn.agent)
-            if outage is not None and outage.kept.pop(turn.id, None) is not None:
+            if was_held and outage is not None:
                 self._go_on(outage)
 
     def has_session(self, key: SessionKey) -> bool:
         """Return whether a session has held turns."""
-        outages = self._outages.values()
-        return any(turn.session == key for outage in outages for turn in outage.kept.values())
-
-    def rows(self) -> set[int]:
-        """Return the inbox rows of held turns, and of those whose end is being stored."""
-        outages = self._outages.values()
-        kept = {row.id for outage in outages for turn in outage.kept.values() for row in turn.rows}
-        return kept | self._leaving
+        return self._turns.has_held(key)
 
     def views(self) -> tuple[OutageView, ...]:
         """Return the outages, for people."""
         now = self._loop.time()
         return tuple(
             OutageView(
-                one.agent, now - one.since, len(one.kept) + (one.trying is not None), str(one.error)
+                one.agent,
+                now - one.since,
+                len(self._turns.held(one.agent)) + (one.trying is not None),
+                str(one.error),
             )
             for one in self._outages.values()
         )
@@ -307,9 +275,16 @@ class ProviderOutageBuffer:
         for outage in self._outages.values():
             outage.alarm.set(None)
         self._outages.clear()
-        self._ending.clear()
+        self._turns.release_held()
 
     # ------------------------------------------------------------------ inside
+
+    def _must_wait(self, outage: _Outage, turn: Turn) -> bool:
+        """Return whether a turn must wait, unless it is the one that is tried."""
+        if outage.is_certain:
+            return True
+        before = [*self._turns.held(turn.agent), *filter(None, [outage.trying])]
+        return any(other.session == turn.session for other in before)
 
     def _begin(self, agent: AgentName, error: AgentError) -> _Outage:
         alarm = LoopTimer(self._loop, lambda: self._on_alarm(agent))
@@ -319,6 +294,7 @@ class ProviderOutageBuffer:
 
     def _again(self, turn: Turn) -> Turn:
         """Return the same messages for another run; the list is shared for edits."""
+        self._turns.replace(turn)
         return Turn(
             new_run_id(self._clock),
             turn.session,
@@ -337,11 +313,12 @@ class ProviderOutageBuffer:
         """Schedule the next try, if any turn is left."""
         if outage.trying is not None:
             return
-        if not outage.kept and not any(t.agent == outage.agent for t in self._ending.values()):
+        held = self._turns.held(outage.agent)
+        if not held and not self._turns.is_undoing(outage.agent):
             self._end(outage)
             return
         # A session that has not failed may show that it is the fault of those that have.
-        has_new = any(turn.session not in outage.failed for turn in outage.kept.values())
+        has_new = any(turn.session not in outage.failed for turn in held)
         self._try_at(outage, self._loop.time() + (FIRST_TRY_S if has_new else outage.wait_s))
 
     def _try_at(self, outage: _Outage, due: float) -> None:
@@ -354,29 +331,34 @@ class ProviderOutageBuffer:
             return
         outage.wait_s = min(outage.wait_s * 2, LAST_TRY_S)
         now = self._loop.time()
-        for turn in list(outage.kept.values()):
+        for turn in self._turns.held(agent):
             if turn.kept_since is not None and now - turn.kept_since >= self._hold_s:
-                del outage.kept[turn.id]
+                self._turns.expire(turn)
                 log.warning("held_message_expired", extra={"session": turn.session})
                 say = OutboundMessage(turn.target, outage.error.friendly, reply_to=turn.reply_to)
                 self._start(self._settle(turn, Outcome.FAILED, Reason.OUTAGE, say))
-        trying = outage.next_to_try()
+        # The oldest turn of the session that has not been tried for longest.
+        trying = min(
+            self._turns.held(agent),
+            key=lambda turn: (outage.tried_at.get(turn.session, float("-inf")), first_row(turn)),
+            default=None,
+        )
         if trying is None:
             self._go_on(outage)
             return
-        del outage.kept[trying.id]
         outage.tried_at[trying.session] = now
         outage.trying = trying
         self._submit(trying)
 
     def _end(self, outage: _Outage) -> None:
         """End an outage: the provider responds again, or no turn is left."""
+        held = self._turns.held(outage.agent)
         if outage.is_certain:
-            facts = {"agent": outage.agent, "held": len(outage.kept)}
+            facts = {"agent": outage.agent, "held": len(held)}
             log.info("provider_outage_ended", extra=facts)
         outage.alarm.set(None)
         del self._outages[outage.agent]
-        for turn in sorted(outage.kept.values(), key=_first_row):
+        for turn in sorted(held, key=first_row):
             self._submit(turn)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -384,13 +366,13 @@ class ProviderOutageBuffer:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _tell(self, turn: Turn) -> None:
+    def _notify(self, turn: Turn) -> None:
         """Notify the sender of a turn that it is held, once."""
         now = self._loop.time()
-        told_at = self._told.get(turn.session)
-        if told_at is None or now - told_at >= self._hold_s:
-            self._told.pop(turn.session, None)
-            self._told[turn.session] = now
+        notified_at = self._notified_at.get(turn.session)
+        if notified_at is None or now - notified_at >= self._hold_s:
+            self._notified_at.pop(turn.session, None)
+            self._notified_at[turn.session] = now
             self._start(self._say(OutboundMessage(turn.target, texts.KEPT, turn.reply_to)))
 
     async def _say(self, message: OutboundMessage) -> None:
@@ -403,7 +385,6 @@ class ProviderOutageBuffer:
         self, turn: Turn, outcome: Outcome, reason: Reason, *say: OutboundMessage
     ) -> None:
         rows, now, node = [row.id for row in turn.rows], self._clock.now(), self._node()
-        self._leaving.update(rows)
         try:
             await retry_until_available(
                 lambda: self._store.settle(
@@ -411,11 +392,7 @@ class ProviderOutageBuffer:
                 )
             )
         finally:
-            self._leaving.difference_update(rows)
-
-
-def _first_row(turn: Turn) -> int:
-    return turn.rows[0].id
+            self._turns.close(turn)
 
 
 def _goes_on_from(before: Turn | None, turn: Turn) -> bool:

@@ -74,9 +74,7 @@ class Sources:
 
     def turn(self, letter: DeadLetter) -> Turn | None:
         """Return the turn of this gateway for an unfinished message."""
-        return (
-            None if self.container is None else self.container.runner.mailboxes.turn(letter.row.id)
-        )
+        return None if self.container is None else self.container.runner.turns.of_row(letter.row.id)
 
     def wider(self, lane: LaneName) -> tuple[Cure, ...]:
         """Return the commands that give a lane more slots."""
@@ -98,7 +96,7 @@ class Sources:
         """Return how a message was dropped whose sender is not notified yet."""
         if self.container is None:
             return None
-        rows = self.container.runner.notices.dropped(letter.session)
+        rows = self.container.runner.turns.dropped(letter.session)
         return next((one for one in rows if one.row == letter.row.id), None)
 
 

@@ -21,7 +21,7 @@ from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunEnded
 from goclaw_py.records import Place
 from goclaw_py.runs.approval_port import Questions
-from goclaw_py.runs.replies.streaming import OrphanedReply
+from goclaw_py.runs.replies.draft import OrphanedReply
 from goclaw_py.runs.turn import Turn
 
 log = logging.getLogger(__name__)

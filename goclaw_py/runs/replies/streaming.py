@@ -11,21 +11,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 
 from goclaw_py.chat.channel import Channel
-from goclaw_py.chat.outbound.ok_token import conversation_text
 from goclaw_py.chat.outbound.rate_limiter import RateLimiter
 from goclaw_py.core.errors import ChannelError, MaybeSent, RunNotStarted, StoreError, Undeliverable
 from goclaw_py.core.ids import NodeId, RunId
-from goclaw_py.core.messages import LostDraft, OutboundMessage, Target
+from goclaw_py.core.messages import LostDraft, OutboundMessage
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.retry import retry_until_available
 from goclaw_py.core.time.clock import Clock
-from goclaw_py.core.values import value
 from goclaw_py.records import Place, RunStartResult, Store
-from goclaw_py.runs.replies.wait_line import HeardEvent, WaitLine
+from goclaw_py.runs.replies.draft import OrphanedReply, ReplyDraft
+from goclaw_py.runs.replies.wait_line import WaitLine
 from goclaw_py.runs.turn import Turn
 
 log = logging.getLogger(__name__)
@@ -35,9 +34,6 @@ FIRST_AFTER_S = 0.8
 
 EDIT_EVERY_S = 1.0
 """The shortest time between two edits of a draft, in seconds (SPEC CHAN-4)."""
-
-MOST_CHARS = 16_000
-"""The length of a draft; no message of a channel is longer. It is formatted at each edit."""
 
 _LOOKS = 3
 """How often a run searches for its draft, if the channel can search."""
@@ -49,69 +45,8 @@ An edit that arrives after the final one would undo it.
 """
 
 
-@value(frozen=True, slots=True)
-class OrphanedReply:
-    """The draft that is in the chat when a run ends.
-
-    Args:
-        id: The channel's id of the draft, None if there is none.
-        shown: The text that it shows.
-        lost: A draft that may be there with an unknown id.
-    """
-
-    id: str | None = None
-    shown: str = ""
-    lost: LostDraft | None = None
-
-
-@dataclass(slots=True, eq=False)
-class _Draft:
-    """The draft of a run."""
-
-    run_id: RunId
-    target: Target
-    reply_to: str | None
-    channel: Channel
-    id: str | None
-    lost: LostDraft
-    """How to search for it."""
-    unsure: bool
-    """It may be in the chat, and its id is unknown."""
-    node: NodeId
-    """The scheduler that a run belongs to."""
-    wait: WaitLine
-    """What the run waits for."""
-    looks: int = 0
-    """The number of searches without result."""
-    said: list[str] = field(default_factory=list)
-    room: int = MOST_CHARS
-    """How many more characters it shows."""
-    shown: str = ""
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-    kept: bool = False
-    """Whether its id is stored."""
-    task: asyncio.Task[None] | None = None
-    request: asyncio.Task[ChannelError | None] | None = None
-    """The request in progress. A post is never cancelled, because its outcome must be known."""
-
-    @property
-    def text(self) -> str:
-        return conversation_text("".join(self.said), growing=True)
-
-    @property
-    def view(self) -> str:
-        """Return what people see: the text, and what the run waits for."""
-        text = self.text if self.text.strip() else ""
-        return "\n\n".join(filter(None, [text, self.wait.text]))
-
-    @property
-    def left(self) -> OrphanedReply:
-        """Return what is in the chat now, as far as known."""
-        return OrphanedReply(self.id, self.shown, self.lost if self.unsure else None)
-
-
 class StreamingReplies:
-    """The drafts of all runs of this process."""
+    """Updates the drafts of turns."""
 
     def __init__(
         self,
@@ -129,10 +64,8 @@ class StreamingReplies:
         self._pacing = pacing
         self.shows_first: Callable[[RunId], None] = lambda _: None
         """Called before the chat shows anything of a run."""
-        self.shows_wait: Callable[[RunId, str], None] = lambda _, __: None
+        self.shows_wait: Callable[[Turn, str], None] = lambda _, __: None
         """Called with what a run waits for where it has no draft, "" if it goes on."""
-        self._drafts: dict[RunId, _Draft] = {}
-        self._waits: dict[RunId, WaitLine] = {}
         self._late: set[asyncio.Task[None]] = set()
         """Drafts of runs that have ended while a request was in progress."""
 
@@ -140,11 +73,10 @@ class StreamingReplies:
         """Start a run, for which an earlier run may have left a draft."""
         target = turn.target
         channel = self._channels[target.channel, target.account]
-        wait = WaitLine(begun, partial(self._wait_changed, turn.id))
-        self._waits[turn.id] = wait
+        wait = turn.wait = WaitLine(begun, partial(self._wait_changed, turn))
         if begun.draft or begun.lost or channel.drafts(target, turn.peer):
             after = next(iter(turn.message_ids), None)
-            self._drafts[turn.id] = _Draft(
+            turn.draft = ReplyDraft(
                 turn.id,
                 target,
                 turn.reply_to,
@@ -157,9 +89,9 @@ class StreamingReplies:
                 kept=begun.draft is not None,
             )
 
-    def add(self, run_id: RunId, text: str) -> bool:
+    def add(self, turn: Turn, text: str) -> bool:
         """Add text of the agent; return whether the run has a draft."""
-        draft = self._drafts.get(run_id)
+        draft = turn.draft
         if draft is None:
             return False
         if draft.room > 0:
@@ -168,78 +100,63 @@ class StreamingReplies:
             self._change(draft)
         return True
 
-    def hear(self, run_id: RunId, event: HeardEvent) -> None:
-        """Show what an event says about what a run waits for."""
-        if (wait := self._waits.get(run_id)) is not None:
-            wait.hear(event)
-
-    def _wait_changed(self, run_id: RunId) -> None:
-        if (draft := self._drafts.get(run_id)) is not None:
-            self._change(draft)
-        elif (wait := self._waits.get(run_id)) is not None:
+    def _wait_changed(self, turn: Turn) -> None:
+        if turn.draft is not None:
+            self._change(turn.draft)
+        elif (wait := turn.wait) is not None:
             line = wait.text_without_tools
             if line != wait.signalled:
                 wait.signalled = line
-                self.shows_wait(run_id, line)
+                self.shows_wait(turn, line)
 
-    def _change(self, draft: _Draft) -> None:
+    def _change(self, draft: ReplyDraft) -> None:
         draft.changed.set()
         if draft.task is None:
             draft.task = asyncio.create_task(self._show(draft), name=f"draft {draft.run_id}")
 
-    def of(self, run_id: RunId) -> str | None:
-        """Return the channel's id of a run's draft, as far as known."""
-        draft = self._drafts.get(run_id)
-        return None if draft is None else draft.id
-
-    def stop(self, run_id: RunId) -> OrphanedReply:
+    def stop(self, turn: Turn) -> OrphanedReply:
         """Stop updating a draft; return what is in the chat now, as far as known.
 
         A request in progress continues until ``end``.
         """
-        if (wait := self._waits.get(run_id)) is not None:
-            wait.close()
-        draft = self._drafts.get(run_id)
+        if turn.wait is not None:
+            turn.wait.close()
+        draft = turn.draft
         if draft is None:
             return OrphanedReply()
         if draft.task is not None:
             draft.task.cancel()
         return draft.left
 
-    async def end(self, run_id: RunId) -> OrphanedReply:
+    async def end(self, turn: Turn) -> OrphanedReply:
         """Stop updating a draft, wait for a request in progress, and return what is in the chat."""
-        draft = await self._ended(run_id)
+        draft = await self._ended(turn)
         if draft is None:
             return OrphanedReply()
         await self._keep_at_last(draft)
         return draft.left
 
-    async def hand_over(self, run_id: RunId) -> None:
+    async def hand_over(self, turn: Turn) -> None:
         """Store a run's draft for the node that owns the session now.
 
         If that node ended the run without knowing the draft, it will never be closed, so it is
         removed. Waits for the database.
         """
-        draft = await self._ended(run_id)
+        draft = await self._ended(turn)
         if draft is not None and draft.id is not None and not draft.kept:
             await self._keep_or_remove(draft)
 
-    async def remove_lost(self, run_id: RunId) -> None:
+    async def remove_lost(self, turn: Turn) -> None:
         """Remove the lost draft of an ended run, if it is in the chat; no message completes it.
 
         Waits for the database.
         """
-        if (draft := self._drafts.get(run_id)) is not None:
-            await self._remove(draft)
+        if turn.draft is not None:
+            await self._remove(turn.draft)
 
-    def forget(self, run_id: RunId) -> None:
-        """Forget a run."""
-        self._drafts.pop(run_id, None)
-        self._waits.pop(run_id, None)
-
-    async def _ended(self, run_id: RunId) -> _Draft | None:
+    async def _ended(self, turn: Turn) -> ReplyDraft | None:
         """Return the draft of a run, with no update in progress."""
-        draft = self._drafts.get(run_id)
+        draft = turn.draft
         if draft is None:
             return None
         if draft.task is not None:
@@ -250,7 +167,7 @@ class StreamingReplies:
             draft.request = None
         return draft
 
-    async def _settle(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
+    async def _settle(self, draft: ReplyDraft, request: asyncio.Task[ChannelError | None]) -> None:
         """Wait a while for a request in progress."""
         await asyncio.wait({request}, timeout=_SETTLE_S)
         if request.done():
@@ -264,18 +181,20 @@ class StreamingReplies:
             # What has not left by now must not arrive after the final edit.
             request.cancel()
 
-    async def _end_late(self, draft: _Draft, request: asyncio.Task[ChannelError | None]) -> None:
+    async def _end_late(
+        self, draft: ReplyDraft, request: asyncio.Task[ChannelError | None]
+    ) -> None:
         """Remove a draft that was posted after its run had ended."""
         error = await request
         if draft.id is not None or isinstance(error, MaybeSent):
             await self._keep_or_remove(draft)
 
-    async def _keep_or_remove(self, draft: _Draft) -> None:
+    async def _keep_or_remove(self, draft: ReplyDraft) -> None:
         """Remove a draft, unless another run continues it."""
         if draft.id is None or not await retry_until_available(lambda: self._keep(draft)):
             await self._remove(draft)
 
-    async def _remove(self, draft: _Draft) -> None:
+    async def _remove(self, draft: ReplyDraft) -> None:
         """Let the outbox remove a draft that is unchanged since its run.
 
         The outbox orders it with other messages of the chat.
@@ -289,7 +208,7 @@ class StreamingReplies:
 
     # ------------------------------------------------------------------ one draft
 
-    async def _show(self, draft: _Draft) -> None:
+    async def _show(self, draft: ReplyDraft) -> None:
         """Update a draft until its run ends."""
         try:
             await asyncio.sleep(FIRST_AFTER_S)
@@ -311,7 +230,7 @@ class StreamingReplies:
         except StoreError as error:
             log.warning("draft_given_up", extra={"run_id": draft.run_id, "error": str(error)})
 
-    async def _show_once(self, draft: _Draft) -> float | None:
+    async def _show_once(self, draft: ReplyDraft) -> float | None:
         """Update a draft; return the seconds until the next update, None to stop."""
         await self._pacing.draft(draft.target)
         self.shows_first(draft.run_id)
@@ -336,7 +255,7 @@ class StreamingReplies:
             return EDIT_EVERY_S
         return None
 
-    async def _look(self, draft: _Draft) -> ChannelError | None:
+    async def _look(self, draft: ReplyDraft) -> ChannelError | None:
         """Search for a draft whose response was lost; return the error, if any."""
         draft.changed.set()
         try:
@@ -357,13 +276,13 @@ class StreamingReplies:
         log.info("draft_looked_for", extra={"run_id": draft.run_id, "found": not draft.unsure})
         return None
 
-    async def _keep(self, draft: _Draft) -> bool:
+    async def _keep(self, draft: ReplyDraft) -> bool:
         """Store the id of a posted draft; return False if nothing will use it."""
         assert draft.id is not None
         draft.kept = await self._store.draft_posted(draft.run_id, draft.id)
         return draft.kept
 
-    async def _keep_at_last(self, draft: _Draft) -> None:
+    async def _keep_at_last(self, draft: ReplyDraft) -> None:
         """Store the id at the end of a run, for the process that may continue it."""
         if draft.id is None or draft.kept:
             return
@@ -373,7 +292,7 @@ class StreamingReplies:
             log.debug("draft_id_not_stored", extra={"run_id": draft.run_id, "error": str(error)})
 
 
-async def _request(draft: _Draft) -> ChannelError | None:
+async def _request(draft: ReplyDraft) -> ChannelError | None:
     """Post or edit the draft; return the error, if any."""
     text = draft.text
     try:
@@ -395,7 +314,7 @@ async def _request(draft: _Draft) -> ChannelError | None:
     return None
 
 
-def _pause_after(draft: _Draft, error: ChannelError) -> float | None:
+def _pause_after(draft: ReplyDraft, error: ChannelError) -> float | None:
     log.debug("draft_update_failed", extra={"run_id": draft.run_id, "error": str(error)})
     draft.changed.set()
     if isinstance(error, MaybeSent) and draft.id is None:

@@ -9,6 +9,7 @@ import pytest
 
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.mailbox_entry import MailboxEntry, MessageState
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.core.chat_commands import StopCommand
 from goclaw_py.core.ids import MAIN_AGENT, NodeId, RunId
 from goclaw_py.core.outcomes import Reason
@@ -32,8 +33,14 @@ def arrival(row_id: int, text: str = "hello") -> MailboxEntry:
     return MailboxEntry(row(row_id, text).message, SESSION, MAIN_AGENT, command)
 
 
+def held(turns: Turns, row_id: int) -> Turn:
+    turn = Turn(RunId(f"r{row_id}"), SESSION, MAIN_AGENT, [row(row_id)])
+    turns.hold(turn)
+    return turn
+
+
 def test_an_entry_of_a_message_is_the_same_before_and_after_its_commit() -> None:
-    boxes, entry = Mailboxes(), arrival(1)
+    boxes, entry = Mailboxes(Turns()), arrival(1)
     boxes.enter(entry)
     assert boxes.add(row(1)) is entry
     boxes.leave([entry], committed=True)
@@ -42,11 +49,12 @@ def test_an_entry_of_a_message_is_the_same_before_and_after_its_commit() -> None
 
 
 def test_a_reload_makes_fresh_what_did_not_become_stale_while_it_ran() -> None:
-    boxes = Mailboxes()
-    box, turn = boxes.of(SESSION), Turn(RunId("r"), SESSION, MAIN_AGENT, [row(1)])
-    boxes.give_back([turn])
+    turns = Turns()
+    boxes = Mailboxes(turns)
+    box = boxes.of(SESSION)
+    boxes.release([held(turns, 1)])
     versions = boxes.versions()
-    boxes.give_back([turn])
+    boxes.release([held(turns, 1)])
     boxes.reloaded(versions)
     assert box.stale
     boxes.reloaded(boxes.versions())
@@ -54,16 +62,17 @@ def test_a_reload_makes_fresh_what_did_not_become_stale_while_it_ran() -> None:
 
 
 def test_what_was_given_back_waits_in_the_order_of_the_database() -> None:
-    boxes = Mailboxes()
+    turns = Turns()
+    boxes = Mailboxes(turns)
     for number in (2, 1):
         boxes.add(row(number)).state = MessageState.TAKEN
-        boxes.give_back([Turn(RunId(f"r{number}"), SESSION, MAIN_AGENT, [row(number)])])
+        boxes.release([held(turns, number)])
     assert [entry.message.external_id for entry in boxes.of(SESSION).waiting()] == ["id 1", "id 2"]
     assert boxes.begun() == set()
 
 
 def test_what_a_stop_has_met_stays_cancelled_although_its_commit_failed() -> None:
-    boxes, first = Mailboxes(), arrival(1)
+    boxes, first = Mailboxes(Turns()), arrival(1)
     boxes.enter(first)
     first.cancelled = Reason.STOPPED_ALL
     boxes.leave([first], committed=False)
@@ -79,7 +88,7 @@ def test_a_cancelled_message_stays_cancelled_although_a_reload_brings_it_before_
     in_time: bool,
 ) -> None:
     """It is committed, but this node claims its session only later."""
-    boxes, first = Mailboxes(), arrival(1)
+    boxes, first = Mailboxes(Turns()), arrival(1)
     boxes.enter(first)
     stored = first.new_row()
     first.cancelled = Reason.STOPPED
@@ -91,7 +100,7 @@ def test_a_cancelled_message_stays_cancelled_although_a_reload_brings_it_before_
 
 
 def test_another_node_decides_about_committed_messages_when_it_executes_the_stop() -> None:
-    boxes, first, lost = Mailboxes(), arrival(1), arrival(2)
+    boxes, first, lost = Mailboxes(Turns()), arrival(1), arrival(2)
     stop = arrival(3, "/stopall")
     for entry in (first, lost, stop):
         boxes.enter(entry)
@@ -107,7 +116,7 @@ def test_another_node_decides_about_committed_messages_when_it_executes_the_stop
 
 
 def test_a_stop_that_is_stored_does_not_act_when_it_is_delivered_again() -> None:
-    boxes, stop = Mailboxes(), arrival(1, "/stopall")
+    boxes, stop = Mailboxes(Turns()), arrival(1, "/stopall")
     boxes.enter(stop)
     stop.acted = True
     boxes.committed([stop], [stop.new_row()], AcceptedMessages((row(1, "/stopall"),)))
@@ -119,7 +128,7 @@ def test_a_stop_that_is_stored_does_not_act_when_it_is_delivered_again() -> None
 
 def test_a_stop_that_is_delivered_again_during_its_commit_acts_once() -> None:
     """It acted at its second delivery, because its session was not here at the first one."""
-    boxes = Mailboxes()
+    boxes = Mailboxes(Turns())
     first = boxes.enter(arrival(1, "/stop"))
     second = boxes.enter(arrival(1, "/stop"))
     second.acted = True
@@ -131,7 +140,7 @@ def test_a_stop_that_is_delivered_again_during_its_commit_acts_once() -> None:
 
 
 def test_a_dead_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
-    boxes, stop = Mailboxes(), arrival(2, "/stopall")
+    boxes, stop = Mailboxes(Turns()), arrival(2, "/stopall")
     boxes.add(row(1)).state = MessageState.TAKEN
     boxes.enter(stop)
     stop.acted, stop.announce = True, lambda: None
@@ -146,7 +155,7 @@ def test_a_dead_node_keeps_only_what_arrives_and_its_stops_act_again() -> None:
 def test_a_stop_does_not_act_again_if_the_message_that_it_cancelled_is_still_here(
     *, is_uncommitted: bool
 ) -> None:
-    boxes, first, stop = Mailboxes(), arrival(2), arrival(3, "/stop")
+    boxes, first, stop = Mailboxes(Turns()), arrival(2), arrival(3, "/stop")
     for entry in (first, stop):
         boxes.enter(entry)
     first.cancelled = Reason.STOPPED
@@ -169,7 +178,7 @@ def test_a_stop_does_not_act_again_if_the_message_that_it_cancelled_is_still_her
 
 def test_what_an_answered_stop_has_cancelled_stays_cancelled_after_the_node_has_expired() -> None:
     """Whether it was a run, a message that waited, or one whose commit had no answer."""
-    boxes, lost, stop = Mailboxes(), arrival(3), arrival(4, "/stopall")
+    boxes, lost, stop = Mailboxes(Turns()), arrival(3), arrival(4, "/stopall")
     for number in (1, 2):
         boxes.add(row(number)).state = MessageState.TAKEN
     boxes.stopped([Turn(RunId("r"), SESSION, MAIN_AGENT, [row(2)])], Reason.STOPPED)
@@ -194,7 +203,7 @@ def test_what_an_answered_stop_has_cancelled_stays_cancelled_after_the_node_has_
 
 
 def test_an_announced_stop_is_undone_when_it_is_stored_for_another_node() -> None:
-    boxes, first, stop = Mailboxes(), arrival(1), arrival(2, "/stop")
+    boxes, first, stop = Mailboxes(Turns()), arrival(1), arrival(2, "/stop")
     for entry in (first, stop):
         boxes.enter(entry)
     first.cancelled, stop.acted = Reason.STOPPED, True
@@ -211,7 +220,7 @@ def test_an_announced_stop_is_undone_when_it_is_stored_for_another_node() -> Non
 
 
 def test_rows_that_nobody_has_any_more_are_forgotten_but_not_a_stop_that_is_not_stored() -> None:
-    boxes = Mailboxes()
+    boxes = Mailboxes(Turns())
     for number in (1, 2, 3):
         boxes.add(row(number)).state = MessageState.TAKEN
     boxes.stopped([Turn(RunId("r"), SESSION, MAIN_AGENT, [row(2)])], Reason.STOPPED)
@@ -223,7 +232,7 @@ def test_rows_that_nobody_has_any_more_are_forgotten_but_not_a_stop_that_is_not_
 
 
 def test_a_session_is_idle_when_nothing_of_it_is_on_its_way_to_a_turn() -> None:
-    boxes = Mailboxes()
+    boxes = Mailboxes(Turns())
     boxes.of(SESSION).owned = True
     entry = boxes.add(row(1))
     assert boxes.idle(ending=False) == set()

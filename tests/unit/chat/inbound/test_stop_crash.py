@@ -11,8 +11,10 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.chat.access.access_control import AccessControl
+from goclaw_py.chat.inbound.drop_notices import DropNotices
 from goclaw_py.chat.inbound.mailbox import Mailboxes
 from goclaw_py.chat.inbound.provider_outage import ProviderOutageBuffer
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.stop.cancellation import CancelResult, RunCanceller
 from goclaw_py.chat.stop.rights import StopRights
@@ -332,12 +334,12 @@ class Scene:
         self.notifications: dict[Target, Sequence[RunId]] = {}
         self.subagents: list[RunId] = []
         store, clock = MemoryStore(), LoopClock()
-        outages = ProviderOutageBuffer(
-            store, clock, lambda: HERE, 60.0, lambda _: None, lambda *_: None
-        )
+        turns = Turns()
+        notices = DropNotices(store, clock, lambda: HERE, turns)
+        outages = ProviderOutageBuffer(store, clock, lambda: HERE, 60.0, lambda _: None, notices)
         self.canceller = RunCanceller(store, clock, lambda: HERE, dispatcher, lambda _: [], outages)
         rights = StopRights(SessionSettings({}, ContextUsage({})), AccessControl(store, clock), {})
-        boxes = Mailboxes()
+        boxes = Mailboxes(turns)
         self.canceller.connect(
             self, rights, boxes, lambda _: self.subagents, lambda *_: (), lambda _: ()
         )

@@ -5,28 +5,38 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
 from goclaw_py.chat.inbound.drop_notices import DropNotices
+from goclaw_py.chat.inbound.turns import Turns
 from goclaw_py.chat.outbound import texts
 from goclaw_py.chat.outbound import texts as wording
 from goclaw_py.chat.outbound.outbox_sender import UNSURE_FOR
 from goclaw_py.cluster.membership import LEASE
 from goclaw_py.core.errors import ChannelError, NotSent, Undeliverable
-from goclaw_py.core.ids import NodeId, RunId
+from goclaw_py.core.ids import MAIN_AGENT, NodeId, RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Ending, Outcome, Reason
 from goclaw_py.core.run_events import RunSignal
-from goclaw_py.records import OutboxState
+from goclaw_py.records import InboxKind, InboxRow, OutboxState
+from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Ignore, Say, ScriptedAgent
 from goclaw_py.testing.channel import RecordingChannel
 from goclaw_py.testing.clock import LoopClock
 from tests.support.again import SENT_AGAIN
-from tests.support.harness import GatewayProcess, Ways, a_process, session_of, until, working
+from tests.support.harness import (
+    GatewayProcess,
+    Ways,
+    a_process,
+    message,
+    session_of,
+    until,
+    working,
+)
 from tests.support.memory_store import MemoryStore
 
 AT_ONCE = Ways(QueuePolicy())
@@ -354,15 +364,22 @@ async def test_a_notice_that_meets_a_bug_at_the_end_keeps_no_other_from_being_st
         assert "b" not in gateway.pending
 
 
+def a_turn(row_id: int, text: str) -> Turn:
+    row = InboxRow(
+        row_id, message(text), session_of(), MAIN_AGENT, InboxKind.MESSAGE, 0, datetime.now(UTC)
+    )
+    return Turn(RunId(f"r{row_id}"), session_of(), MAIN_AGENT, [row])
+
+
 async def test_messages_that_were_not_answered_for_different_reasons_keep_their_own() -> None:
     """SPEC QUEUE-5, QUEUE-10."""
     store = OutcomeStore()
-    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"))
+    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"), Turns())
     full = Ending(RunId("r1"), Outcome.REJECTED, Reason.QUEUE_FULL)
     dropped = Ending(RunId("r2"), Outcome.DROPPED, DROPPED)
-    notices.add(session_of(), TARGET, full, [1], ["a"])
-    notices.add(session_of(), TARGET, dropped, [2], ["b"])
-    notices.add(session_of(), TARGET, full, [3], ["c"])
+    notices.drop(a_turn(1, "a"), full)
+    notices.drop(a_turn(2, "b"), dropped)
+    notices.drop(a_turn(3, "c"), full)
     await asyncio.sleep(60)
     assert store.settled == [
         ([1, 3], Outcome.REJECTED, texts.dropped(["a", "c"], Reason.QUEUE_FULL)),
@@ -373,9 +390,9 @@ async def test_messages_that_were_not_answered_for_different_reasons_keep_their_
 
 async def test_a_kind_of_notice_that_is_never_stored_keeps_no_other_from_being_told() -> None:
     store = OutcomeStore(refused=Outcome.REJECTED)
-    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"))
-    notices.add(session_of(), TARGET, Ending(RunId("r1"), Outcome.REJECTED), [1], ["a"])
-    notices.add(session_of(), TARGET, Ending(RunId("r2"), Outcome.DROPPED), [2], ["b"])
+    notices = DropNotices(store, LoopClock(), lambda: NodeId("here"), Turns())
+    notices.drop(a_turn(1, "a"), Ending(RunId("r1"), Outcome.REJECTED))
+    notices.drop(a_turn(2, "b"), Ending(RunId("r2"), Outcome.DROPPED))
     await asyncio.sleep(60)
     assert [rows for rows, _, _ in store.settled] == [[2]]
     notices.forget()
