@@ -42,6 +42,7 @@ _PACKAGES = (
     ),
     ("goclaw_py/", "goclaw_py, rest"),
     ("channels/telegram/http.py", "our HTTP"),
+    ("channels/telegram/library_client.py", "our client"),
     ("channels/telegram/via_", "our client"),
     ("channels/telegram/", "channel"),
     ("bench/", "agent"),

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
-from urllib.parse import quote
 
 from channels.telegram.client import (
     FileTooBig,
@@ -21,6 +20,7 @@ from channels.telegram.client import (
     PollConflict,
     TextTooLong,
 )
+from channels.telegram.fields import list_or_empty, object_or_empty, whole_number
 from goclaw_py.core.errors import (
     ChannelError,
     ChannelRefused,
@@ -34,8 +34,6 @@ from goclaw_py.core.errors import (
 )
 from goclaw_py.core.storable import parse_json
 
-_POLL_MARGIN_S = 10.0
-"""Seconds that a poll may take longer than requested before the connection counts as lost."""
 _DEFAULT_RETRY_AFTER_S = 5.0
 
 _P = ParamSpec("_P")
@@ -117,55 +115,103 @@ def read_answer(status: int, body: bytes) -> object:
     return answer.get("result")
 
 
-def sent_id(result: object) -> int:
-    """Return the id of the message in a result. Raises ``MaybeSent`` if it has none."""
+# ---------------------------------------------------------------------------- results
+
+
+def required_fields(method: str, result: object) -> object:
+    """Return the result of a method, reduced to what the libraries require and clients use.
+
+    So the libraries find nothing odd in it, and a message that was sent never looks unsent. Of
+    methods that are not in ``_FIELDS`` only the success counts: True. Raises ``MaybeSent`` or
+    ``NotSent`` for a result that is not understood.
+    """
+    reduce = _FIELDS.get(method)
+    return True if reduce is None else reduce(result)
+
+
+def _message(result: object) -> dict[str, object]:
     number = result.get("message_id") if isinstance(result, dict) else None
-    if not isinstance(number, int) or isinstance(number, bool):
-        raise MaybeSent("an answer of the Bot API is not understood: it names no message")
-    return number
+    if type(number) is not int:
+        raise MaybeSent(_ODD.format("message"))
+    return {"message_id": number, "date": 0, "chat": {"id": 0, "type": "private"}}
 
 
-def sent_ids(result: object) -> list[int]:
-    """Return the ids of the messages of an album. Raises ``MaybeSent`` if one has none."""
+def _album(result: object) -> list[dict[str, object]]:
     if not isinstance(result, list):
-        raise MaybeSent("an answer of the Bot API is not understood: it names no messages")
-    return [sent_id(message) for message in result]
+        raise MaybeSent(_ODD.format("messages"))
+    return [_message(message) for message in result]
 
 
-def member_ids(result: object) -> frozenset[int]:
-    """Return the ids of the users in a list of members. Raises ``NotSent`` if it is not one."""
-    members = result if isinstance(result, list) else []
-    users = [one.get("user") for one in members if isinstance(one, dict)]
-    ids = [user.get("id") for user in users if isinstance(user, dict)]
-    found = frozenset(number for number in ids if type(number) is int)
-    if not found:  # each group has a creator
-        raise NotSent("an answer of the Bot API is not understood: it names no member")
-    return found
+def _bot(result: object) -> dict[str, object]:
+    bot = object_or_empty(result)
+    number, username = whole_number(bot.get("id")), bot.get("username")
+    if number is None or bot.get("is_bot") is not True:
+        raise NotSent(_ODD.format("bot"))
+    return {
+        "id": number,
+        "is_bot": True,
+        "first_name": "",
+        "username": username if isinstance(username, str) else "",
+        "can_read_all_group_messages": bot.get("can_read_all_group_messages") is not False,
+    }
 
 
-def file_path(result: object, *, limit_bytes: int) -> str:
-    """Return the path of a file in a ``getFile`` result. Raises ``FileTooBig``."""
-    told = result if isinstance(result, dict) else {}
-    size, path = told.get("file_size"), told.get("file_path")
-    if isinstance(size, int) and size > limit_bytes:
-        raise FileTooBig(f"the file has {size} bytes, which is more than {limit_bytes}")
+def _members(result: object) -> list[dict[str, object]]:
+    """Return members without their rights, of which the libraries would require each."""
+    users = [object_or_empty(object_or_empty(one).get("user")) for one in list_or_empty(result)]
+    ids = [number for user in users if (number := whole_number(user.get("id"))) is not None]
+    if not ids:  # each group has a creator
+        raise NotSent(_ODD.format("member"))
+    return [
+        {"status": "member", "user": {"id": number, "is_bot": False, "first_name": ""}}
+        for number in ids
+    ]
+
+
+def _file(result: object) -> dict[str, object]:
+    file = object_or_empty(result)
+    path, size = file.get("file_path"), whole_number(file.get("file_size"))
     if not isinstance(path, str) or not path:
-        raise NotSent("an answer of the Bot API is not understood: it names no file")
-    if path.startswith("/"):
-        raise Undeliverable("the Bot API server keeps files on its own disk (--local)")
-    return quote(path)
+        raise NotSent(_ODD.format("file"))
+    known = {} if size is None else {"file_size": size}
+    return {"file_id": "", "file_unique_id": "", "file_path": path, **known}
+
+
+def _webhook(result: object) -> dict[str, object]:
+    webhook = object_or_empty(result)
+    url, trouble = webhook.get("url"), webhook.get("last_error_message")
+    if not isinstance(url, str):
+        raise NotSent(_ODD.format("webhook"))
+    return {
+        "url": url,
+        "has_custom_certificate": False,
+        "pending_update_count": whole_number(webhook.get("pending_update_count")) or 0,
+        "last_error_message": trouble if isinstance(trouble, str) else "",
+    }
 
 
 def updates(result: object) -> list[object]:
-    """Return the updates of ``getUpdates``, not parsed."""
+    """Return the updates of ``getUpdates``, not parsed. Raises ``NotSent``."""
     if not isinstance(result, list):
         raise NotSent("the Bot API answered with something that is no list of updates")
     return result
 
 
-def poll_timeout_s(wait_s: int) -> float:
-    """Return how many seconds a poll that waits ``wait_s`` at the server may take."""
-    return wait_s + _POLL_MARGIN_S
+_ODD = "an answer of the Bot API is not understood: it names no {}"
+_FIELDS: Mapping[str, Callable[[object], object]] = {
+    "sendMessage": _message,
+    "sendPhoto": _message,
+    "sendVoice": _message,
+    "sendDocument": _message,
+    "sendMediaGroup": _album,
+    "getMe": _bot,
+    "getChatAdministrators": _members,
+    "getFile": _file,
+    "getWebhookInfo": _webhook,
+}
+
+
+# ---------------------------------------------------------------------------- refusals
 
 
 def _refusal(status: int, answer: Mapping[str, object]) -> ChannelError:

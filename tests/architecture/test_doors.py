@@ -12,7 +12,7 @@ def of_each_noun(name: str) -> tuple[str, ...]:
 
 
 DOORS: dict[str, tuple[str, ...]] = {
-    "aiogram": ("channels.telegram.via_aiogram",),
+    "aiogram": ("channels.telegram.via_aiogram", "channels.telegram.library_client"),
     "aiohttp": (
         "channels.telegram.http",
         "goclaw_py.core.net.proxied_sessions",
@@ -57,7 +57,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "rich": ("goclaw_py.cli",),
     "segno": ("goclaw_py.cli.qr_code",),
     "starlette": ("goclaw_py.web", *of_each_noun("page")),
-    "telegram": ("channels.telegram.via_ptb",),
+    "telegram": ("channels.telegram.via_ptb", "channels.telegram.library_client"),
     "tenacity": ("goclaw_py.core.retry", "goclaw_py.agents.models"),
     "typer": ("goclaw_py.cli", *of_each_noun("command")),
     "uvicorn": ("goclaw_py.web",),

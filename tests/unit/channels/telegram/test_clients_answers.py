@@ -11,10 +11,9 @@ from channels.telegram.answers import (
     AlreadySo,
     KindRefused,
     Scrubber,
-    file_path,
     guarded,
     read_answer,
-    sent_id,
+    required_fields,
     silence,
     updates,
 )
@@ -192,14 +191,38 @@ def test_an_answer_that_says_ok_brings_its_result() -> None:
     assert read_answer(200, b'{"ok": true}') is None
 
 
-@pytest.mark.parametrize("result", [None, True, [], "x", {}, {"message_id": "5"}])
-def test_a_message_without_an_id_may_have_been_sent(result: object) -> None:
+NO_MESSAGES: list[object] = [None, True, [], "x", {}, {"message_id": "5"}, {"message_id": True}]
+SENDS = ["sendMessage", "sendPhoto", "sendVoice", "sendDocument"]
+
+
+@pytest.mark.parametrize("method", SENDS)
+@pytest.mark.parametrize("result", NO_MESSAGES)
+def test_a_message_without_an_id_may_have_been_sent(method: str, result: object) -> None:
+    """SPEC IO-5."""
     with pytest.raises(MaybeSent, match="names no message"):
-        sent_id(result)
+        required_fields(method, result)
 
 
-def test_only_the_id_of_a_sent_message_counts() -> None:
-    assert sent_id({"message_id": 5, "date": "x" * 99, "chat": None}) == 5
+@pytest.mark.parametrize("result", [None, {}, *([{"message_id": 5}, one] for one in NO_MESSAGES)])
+def test_an_album_with_such_a_message_may_have_been_sent(result: object) -> None:
+    """SPEC IO-5."""
+    with pytest.raises(MaybeSent, match="names no message"):
+        required_fields("sendMediaGroup", result)
+
+
+def test_only_the_ids_of_sent_messages_count() -> None:
+    chat = {"id": 0, "type": "private"}
+    odd = {"message_id": 5, "date": "x" * 99, "chat": None}
+    small = {"message_id": 5, "date": 0, "chat": chat}
+    assert [required_fields(method, odd) for method in SENDS] == [small] * 4
+    other = {"message_id": 6, "new": {}}
+    assert required_fields("sendMediaGroup", [odd, other]) == [small, small | {"message_id": 6}]
+
+
+@pytest.mark.parametrize("method", ["editMessageText", "deleteMessage", "aNewMethod"])
+@pytest.mark.parametrize("result", [True, None, {"message_id": "5"}])
+def test_of_other_methods_only_the_success_counts(method: str, result: object) -> None:
+    assert required_fields(method, result) is True
 
 
 @pytest.mark.parametrize("result", [None, {}, "x", True])
@@ -208,22 +231,40 @@ def test_updates_that_are_no_list_are_no_updates(result: object) -> None:
         updates(result)
 
 
-def test_where_a_file_lies() -> None:
-    told = {"file_id": "a", "file_path": "documents/a.pdf", "file_size": 10}
-    assert file_path(told, limit_bytes=10) == "documents/a.pdf"
-    odd = {"file_path": "a b/c#d?e%.pdf"}
-    assert file_path(odd, limit_bytes=10) == "a%20b/c%23d%3Fe%25.pdf"
-    assert file_path({**told, "file_size": "huge"}, limit_bytes=10) == "documents/a.pdf"
-    with pytest.raises(FileTooBig, match="10 bytes"):
-        file_path(told, limit_bytes=9)
-    with pytest.raises(Undeliverable, match="its own disk"):
-        file_path({"file_path": "/var/lib/bot/a.pdf"}, limit_bytes=10)
+@pytest.mark.parametrize("method", ["getMe", "getFile", "getChatAdministrators", "getWebhookInfo"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        *(None, {}, [], "x", [None], [{"user": 5}], [{"user": {"id": True}}]),
+        *({"id": "5", "is_bot": True}, {"id": 5}, {"id": 5, "is_bot": "yes"}),
+        *({"file_path": ""}, {"file_path": 5}, {"url": None}),
+    ],
+)
+def test_a_result_without_what_was_asked_for_can_be_asked_for_again(
+    method: str, result: object
+) -> None:
+    with pytest.raises(NotSent, match="not understood: it names no"):
+        required_fields(method, result)
 
 
-@pytest.mark.parametrize("result", [None, {}, {"file_path": ""}, {"file_path": 5}, []])
-def test_a_file_without_a_place_can_be_asked_for_again(result: object) -> None:
-    with pytest.raises(NotSent, match="names no file"):
-        file_path(result, limit_bytes=10)
+def test_what_is_optional_and_odd_is_left_out() -> None:
+    bot = {"id": 5, "is_bot": True, "username": 5, "can_read_all_group_messages": "no"}
+    small = {"id": 5, "is_bot": True, "first_name": "", "username": ""}
+    assert required_fields("getMe", bot) == small | {"can_read_all_group_messages": True}
+    file = {"file_path": "a.pdf", "file_id": 7, "file_size": "huge"}
+    small = {"file_id": "", "file_unique_id": "", "file_path": "a.pdf"}
+    assert required_fields("getFile", file) == small
+    assert required_fields("getFile", {**file, "file_size": 9}) == {**small, "file_size": 9}
+    members = [{"user": {"id": 7}, "status": "god"}, {"user": {"id": "8"}}, 9]
+    user = {"id": 7, "is_bot": False, "first_name": ""}
+    assert required_fields("getChatAdministrators", members) == [{"status": "member", "user": user}]
+    webhook = {"url": "", "pending_update_count": "many", "last_error_message": 5}
+    assert required_fields("getWebhookInfo", webhook) == {
+        "url": "",
+        "has_custom_certificate": False,
+        "pending_update_count": 0,
+        "last_error_message": "",
+    }
 
 
 @pytest.mark.parametrize(
