@@ -12,17 +12,16 @@ from pathlib import Path
 from typing import TypeVar
 
 from channels.telegram.activity import TypingBoard
+from channels.telegram.bot import probe, publish_commands
 from channels.telegram.client import ROOM_FOR_LINE, TEXT_LIMIT, Bot, BotClient, ChatPlace, Text
 from channels.telegram.format import plain, render
 from channels.telegram.identity import key, number_in, numbered
 from channels.telegram.inbound.reader import CHANNEL
 from channels.telegram.lost_drafts import LostDrafts
 from channels.telegram.marks import Marks
-from channels.telegram.menu import publish_commands
 from channels.telegram.native import NativeDrafts
 from channels.telegram.outage import STARTING, Outage, health_of
 from channels.telegram.polling import Poller
-from channels.telegram.probe import probe
 from channels.telegram.sending import ALBUMS, MessageSender, number_of, place_of, with_retries
 from channels.telegram.settings import Streaming, TelegramSettings
 from channels.telegram.updates import Updates
