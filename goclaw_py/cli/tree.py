@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from goclaw_py.cli.command_text import command_actor
 from goclaw_py.core.actors import acts
-from goclaw_py.operations import approvals, people, settings
+from goclaw_py.operations import approvals, people, runs, settings
 
 PLACES: Final = {
     "init": ("system.init:init", "Set up goclaw: ask a few questions, and write the settings."),
@@ -30,7 +30,7 @@ PLACES: Final = {
     "agents": ("system.lists:agents", "List the agents of the settings."),
     "models": ("system.lists:models", "List the models of the settings."),
     "channels": ("system.lists:channels", "List the channels of the settings."),
-    "runs": ("runs.commands:app", "List, show and follow runs of agents."),
+    "runs": ("goclaw_py.operations.runs.command:app", runs.HELP),
     "approvals": ("goclaw_py.operations.approvals.command:app", approvals.HELP),
     "usage": ("runs.usage:usage", "Show runs, messages, tokens and cost."),
     "inbox": ("messages.inbox:app", "Manage incoming messages that failed."),

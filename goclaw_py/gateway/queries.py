@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from datetime import datetime
 from typing import Final
 
 from goclaw_py.core.display_names import KnownNames, display_name, needed_names
@@ -13,12 +12,11 @@ from goclaw_py.core.errors import NotFound, StoreUnavailable
 from goclaw_py.core.ids import RunId, SessionKey
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.session_keys import agent_of, is_direct_chat
-from goclaw_py.operations.control import MessageCounts, RunRecord
+from goclaw_py.operations.control import MessageCounts
 from goclaw_py.operations.lookup import only
 from goclaw_py.records import (
     ALL_ENTRIES,
     ALL_MESSAGES,
-    ALL_RUNS,
     ALL_SESSIONS,
     AuditEntry,
     AuditFilter,
@@ -26,16 +24,11 @@ from goclaw_py.records import (
     MessageFilter,
     OutboxRow,
     OutboxState,
-    RunDensity,
-    RunFilter,
-    RunSpan,
     Session,
     SessionFilter,
     Store,
     StoredEntry,
-    StoredRun,
 )
-from goclaw_py.runs.step_views import step_view
 
 SEARCHED: Final = 1000
 """The number of sessions among which a part of a key is searched."""
@@ -90,56 +83,6 @@ class GatewayQueries:
 
     async def history(self, key: SessionKey, *, limit: int = 200) -> list[StoredEntry]:
         return await self._store.history(key, limit=limit)
-
-    async def runs(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        active: bool = False,
-        only: RunFilter = ALL_RUNS,
-        before: Cursor | None = None,
-    ) -> list[StoredRun]:
-        return await self._store.runs(
-            limit=limit, session=session, active=active, only=only, before=before
-        )
-
-    async def run_density(
-        self, since: datetime, until: datetime, *, parts: int = 100, only: RunFilter = ALL_RUNS
-    ) -> list[RunDensity]:
-        return await self._store.run_density(since, until, parts=parts, only=only)
-
-    async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
-    ) -> dict[str, int]:
-        counts = await self._store.run_counts(only, session=session)
-        return {
-            "running" if outcome is None else outcome.value: runs
-            for outcome, runs in counts.items()
-        }
-
-    async def runs_between(
-        self,
-        since: datetime,
-        until: datetime,
-        *,
-        limit: int = 2000,
-        only: RunFilter = ALL_RUNS,
-        after: Cursor | None = None,
-    ) -> list[RunSpan]:
-        return await self._store.runs_between(since, until, limit=limit, only=only, after=after)
-
-    async def run(self, prefix: str) -> StoredRun:
-        found = await self._store.find_run(prefix)
-        return only(found, lambda _: True, lambda run: run.id, f"run {prefix!r}", "runs list")
-
-    async def run_record(self, prefix: str) -> RunRecord:
-        run = await self.run(prefix)
-        entries = await self._store.run_history(run.id)
-        said = await self._store.outbox(limit=_MESSAGES_SHOWN, run=run.id)
-        steps = await self._store.run_steps(run.id)
-        views = tuple(step_view(one.number, one.step) for one in steps)
-        return RunRecord(run, tuple(entries), tuple(reversed(said)), views)
 
     async def outbox(
         self,

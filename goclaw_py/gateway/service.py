@@ -16,13 +16,13 @@ from goclaw_py.gateway.session_messages import Submissions
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.gateway.why.sources import Sources
 from goclaw_py.operations.control import NodesView, QueueView, Resized, Submitted
+from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.records import Store
 from goclaw_py.runs.events.live import LiveEvent, LiveNow
 from goclaw_py.scheduler.snapshots import lane_uses
 from goclaw_py.scheduler.views import (
     MAX_LANE_SIZE,
-    ActiveRuns,
     GatewayStatus,
     LanesView,
     LaneView,
@@ -50,6 +50,7 @@ class GatewayControl(StoreControl):
         services = container.job_module.service, container.heartbeats.service
         accounts = lambda: container.policies.accounts  # noqa: E731
         super().__init__(store, clock, *services, chat_rules=accounts, settings=settings)
+        self._runs = Runs(store, clock, container.runs)
         self._container = container
         self._dispatcher = container.dispatcher
         self._children = container.children
@@ -86,9 +87,6 @@ class GatewayControl(StoreControl):
 
     async def drop_outbox(self, ids: Collection[int]) -> int:
         return await self._outbox.drop(ids)
-
-    async def active(self) -> ActiveRuns:
-        return ActiveRuns(self._clock.now(), live=True, runs=self._container.runs())
 
     async def queue(self, key: str) -> QueueView:
         found = await self._find(key)

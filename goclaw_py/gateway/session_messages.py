@@ -14,7 +14,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.gateway.container import Container
 from goclaw_py.operations.control import Submitted
-from goclaw_py.records import NewInbox, Session, Store
+from goclaw_py.records import NewInbox, RunQuery, Session, Store
 from goclaw_py.runs import history_only
 from goclaw_py.schedule.jobs.targets import route_of
 
@@ -80,7 +80,7 @@ class Submissions:
     async def _is_busy(self, session: Session) -> bool:
         """Return whether it has a run that waits or is in progress, on any node."""
         key = session.key
-        if session.waiting or await self._store.runs(limit=1, session=key, active=True):
+        if session.waiting or await self._store.runs(RunQuery(limit=1, session=key, active=True)):
             return True
         # Last, and without a turn of the loop after it: of two at once only one finds it free.
         return (

@@ -32,9 +32,10 @@ from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.lookup import only
 from goclaw_py.operations.people.operations import People
+from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_access import NewToken
-from goclaw_py.records import Node, Place, SignIn, Store, StoredRun, Token
+from goclaw_py.records import Node, Place, RunQuery, SignIn, Store, Token
 from goclaw_py.runs.events.live import LiveEvent
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.runs.usage_report import (
@@ -52,10 +53,8 @@ from goclaw_py.schedule.jobs.service import GatewayJobService as StoredJobs
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import in_line
 from goclaw_py.scheduler.views import (
-    ActiveRuns,
     GatewayStatus,
     LanesView,
-    RunState,
     RunView,
     StopReport,
 )
@@ -90,6 +89,7 @@ class StoreControl(GatewayQueries):
         self._heartbeats = heartbeats or service_of(store, clock, HeartbeatSetup(), ())
         self._approvals = Approvals(store, clock)
         self._people = People(store, clock)
+        self._runs = Runs(store, clock)
         self._calls = NodeRpc(store, clock, lambda: NodeId(""))
 
     @property
@@ -115,6 +115,10 @@ class StoreControl(GatewayQueries):
     def people(self) -> People:
         return self._people
 
+    @property
+    def runs(self) -> Runs:
+        return self._runs
+
     async def status(self) -> GatewayStatus:
         """Raise ``NoGateway``: there is no state without one."""
         raise NoGateway("no gateway is running here; start one with: goclaw run")
@@ -127,12 +131,6 @@ class StoreControl(GatewayQueries):
         """Raise ``NoGateway``: lanes are in its memory."""
         del name, concurrency
         raise NoGateway(_NO_LANES)
-
-    async def active(self) -> ActiveRuns:
-        """Return the runs that have started and not ended."""
-        now = self._clock.now()
-        runs = await self._store.runs(limit=SEARCHED, active=True)
-        return ActiveRuns(now, live=False, runs=_views(runs, now))
 
     async def queue(self, key: str) -> QueueView:
         return await self._queue((await self.session(key)).key)
@@ -152,7 +150,7 @@ class StoreControl(GatewayQueries):
 
     async def fork(self, key: SessionKey, *, at: str | None = None) -> SessionFork:
         session = await self.session(key)
-        run = None if at is None else await self.run(at)
+        run = None if at is None else await self._runs.get(at)
         console = self._chat_rules().get(forks.CONSOLE)
         return await forks.fork(self._store, self._clock, session, run, console)
 
@@ -265,8 +263,8 @@ class StoreControl(GatewayQueries):
         running = tuple(run for run in live or () if run.waits_for is None)
         if not live:
             # Another process may be working on it.
-            runs = await self._store.runs(limit=SEARCHED, session=key, active=True)
-            running = _views(runs, now)
+            query = RunQuery(session=key, active=True, limit=SEARCHED)
+            running = tuple(run.view(now) for run in reversed(await self._store.runs(query)))
         return QueueView(
             session=key,
             at=now,
@@ -285,20 +283,3 @@ class StoreControl(GatewayQueries):
             return None
         chat = await self._store.chat(session.target)
         return None if chat is None else chat.unmentioned_at
-
-
-def _views(runs: Collection[StoredRun], now: datetime) -> tuple[RunView, ...]:
-    """Return stored runs as a scheduler would show them, in order of their start."""
-    oldest_first = sorted(runs, key=lambda run: (run.started_at, run.id))
-    return tuple(
-        RunView(
-            id=run.id,
-            session=run.session,
-            agent=run.agent,
-            lane=run.lane,
-            state=RunState.RUNNING,
-            for_s=(now - run.started_at).total_seconds(),
-            parent=run.parent,
-        )
-        for run in oldest_first
-    )

@@ -19,32 +19,26 @@ from goclaw_py.operations.explanation import Explanation
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
 from goclaw_py.operations.people.operations import People
+from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.web_access import WebAccessControl
 from goclaw_py.records import (
     ALL_MESSAGES,
-    ALL_RUNS,
     ALL_SESSIONS,
     DeadLetter,
     MessageFilter,
     Node,
     OutboxRow,
     OutboxState,
-    RunDensity,
-    RunFilter,
-    RunSpan,
     Session,
     SessionFilter,
     StoredEntry,
-    StoredRun,
     Unanswered,
 )
 from goclaw_py.runs.events.live import LiveEvent
-from goclaw_py.runs.step_views import StepView
 from goclaw_py.runs.usage_report import DayTimes, UsageQuery, UsageReport
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.views import (
-    ActiveRuns,
     GatewayStatus,
     LanesView,
     LaneView,
@@ -149,22 +143,6 @@ class MessageCounts:
     waiting: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """A run with its history entries, its messages and its steps.
-
-    Args:
-        entries: The entries that it added to the history of its session.
-        said: Its outgoing messages, the oldest first.
-        steps: Its steps, in order; empty for a kind of agent whose steps are not stored.
-    """
-
-    run: StoredRun
-    entries: tuple[StoredEntry, ...]
-    said: tuple[OutboxRow, ...]
-    steps: tuple[StepView, ...] = ()
-
-
 class Control(WebAccessControl, AuditReader, Protocol):
     """The operator's view. Every method may raise ``StoreUnavailable``.
 
@@ -192,6 +170,10 @@ class Control(WebAccessControl, AuditReader, Protocol):
     def people(self) -> People:
         """People, groups, and guests of the web chat."""
 
+    @property
+    def runs(self) -> Runs:
+        """The runs of agents, in progress and stored."""
+
     async def status(self) -> GatewayStatus:
         """Return the gateway's state. Raises ``NoGateway``."""
 
@@ -204,9 +186,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
         Raises ``NoGateway``, ``NotFound`` with the names of the lanes, and ``ValueError`` for a
         size that is not from 1 to ``MAX_LANE_SIZE``.
         """
-
-    async def active(self) -> ActiveRuns:
-        """Return all unfinished requests; without a gateway, those in the database."""
 
     async def queue(self, key: str) -> QueueView:
         """Return the queue of a session by key or unique part of a key. Raises ``NotFound``."""
@@ -270,47 +249,6 @@ class Control(WebAccessControl, AuditReader, Protocol):
         when it ended, also if it was undone since. The original is unchanged. Raises ``NotFound``,
         and ``NotRewindable`` if there is nothing to copy.
         """
-
-    async def runs(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        active: bool = False,
-        only: RunFilter = ALL_RUNS,
-        before: Cursor | None = None,
-    ) -> list[StoredRun]:
-        """Return runs, the newest first."""
-
-    async def run_density(
-        self, since: datetime, until: datetime, *, parts: int = 100, only: RunFilter = ALL_RUNS
-    ) -> list[RunDensity]:
-        """Count the runs that started in ``since <= t < until``, in equal parts of that time."""
-
-    async def run_counts(
-        self, only: RunFilter = ALL_RUNS, *, session: SessionKey | None = None
-    ) -> dict[str, int]:
-        """Return how many runs have each outcome, or are ``running``; its outcome is ignored.
-
-        Of those that have ended, the newest ``MOST_RUNS_COUNTED`` are counted.
-        """
-
-    async def runs_between(
-        self,
-        since: datetime,
-        until: datetime,
-        *,
-        limit: int = 2000,
-        only: RunFilter = ALL_RUNS,
-        after: Cursor | None = None,
-    ) -> list[RunSpan]:
-        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
-
-    async def run(self, prefix: str) -> StoredRun:
-        """Return the run whose id starts with ``prefix``. Raises ``NotFound``."""
-
-    async def run_record(self, prefix: str) -> RunRecord:
-        """Return that run with its history entries, messages and steps. Raises ``NotFound``."""
 
     async def why(self, about: str | None = None) -> Explanation:
         """Explain why something did or did not happen (SPEC OPS-4).

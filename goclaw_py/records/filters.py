@@ -1,4 +1,4 @@
-"""Filters of lists of runs and sessions."""
+"""Filters and queries of lists of runs and sessions."""
 
 from __future__ import annotations
 
@@ -7,27 +7,47 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import AgentName, SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.pagination import Cursor
 
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """Selects runs; a field that is None selects all.
+    """Selects runs by fields of ``StoredRun``; a field that is None selects all.
 
-    Args:
-        sender: Who asked for them, as ``StoredRun.sender``.
-        since: When they started, at the earliest.
+    All lists and counts of runs have these fields, and so have the API, the commands and the pages.
     """
 
     agent: AgentName | None = None
     trigger: Trigger | None = None
     outcome: Outcome | None = None
     sender: str | None = None
-    since: datetime | None = None
 
 
 ALL_RUNS = RunFilter()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Selects runs, the newest first.
+
+    Args:
+        session: Only those of this session.
+        since: Only those that started then or later.
+        active: Only those in progress.
+        before: Only those after this one in the list: the ``cursor`` of the last one of a page.
+    """
+
+    only: RunFilter = ALL_RUNS
+    session: SessionKey | None = None
+    since: datetime | None = None
+    active: bool = False
+    limit: int = 50
+    before: Cursor | None = None
+
+
+NEWEST_RUNS: Final = RunQuery()
 
 MOST_RUNS_COUNTED: Final = 50_000
 """The largest number of ended runs that are counted by outcome, so that its time has a limit."""

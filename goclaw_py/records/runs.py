@@ -28,7 +28,9 @@ from goclaw_py.records.filters import (
     ALL_RUNS,
     ALL_SESSIONS,
     MOST_RUNS_COUNTED,
+    NEWEST_RUNS,
     RunFilter,
+    RunQuery,
     SessionFilter,
 )
 from goclaw_py.records.inbox import DroppedMessage
@@ -44,6 +46,7 @@ from goclaw_py.runs.usage_report import (
 from goclaw_py.schedule.heartbeat.models import HeartbeatRunEnd
 from goclaw_py.schedule.jobs.execution_models import OccurrenceEnd
 from goclaw_py.scheduler.models import Mode
+from goclaw_py.scheduler.views import RunState, RunView
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +250,12 @@ class StoredRun:
         """The position in a list of runs."""
         return Cursor(self.started_at, (self.id,))
 
+    def view(self, now: datetime) -> RunView:
+        """Return a run in progress as a scheduler would show it."""
+        for_s = (now - self.started_at).total_seconds()
+        where = self.session, self.agent, self.lane
+        return RunView(self.id, *where, RunState.RUNNING, for_s, parent=self.parent)
+
 
 @dataclass(frozen=True, slots=True)
 class InterruptedSubagent:
@@ -370,15 +379,7 @@ class RunStore(Protocol):
         has changed since the run started.
         """
 
-    async def runs(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        active: bool = False,
-        only: RunFilter = ALL_RUNS,
-        before: Cursor | None = None,
-    ) -> list[StoredRun]:
+    async def runs(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
         """Return runs, the newest first."""
 
     async def runs_between(
@@ -390,10 +391,7 @@ class RunStore(Protocol):
         only: RunFilter = ALL_RUNS,
         after: Cursor | None = None,
     ) -> list[RunSpan]:
-        """Return runs that were running at some time in ``since <= t < until``, oldest first.
-
-        ``only.since`` is ignored, as in ``run_density``.
-        """
+        """Return runs that were running at some time in ``since <= t < until``, oldest first."""
 
     async def run_history(self, run: RunId) -> list[StoredEntry]:
         """Return the history entries that a run added, in order, even after a reset."""
@@ -407,15 +405,12 @@ class RunStore(Protocol):
         """Count the runs that started in ``since <= t < until``, in equal parts, in any order."""
 
     async def run_counts(
-        self,
-        only: RunFilter = ALL_RUNS,
-        *,
-        session: SessionKey | None = None,
-        most: int = MOST_RUNS_COUNTED,
+        self, query: RunQuery = NEWEST_RUNS, *, most: int = MOST_RUNS_COUNTED
     ) -> dict[Outcome | None, int]:
-        """Return how many runs have each outcome (None: in progress); its outcome is ignored.
+        """Return how many runs have each outcome (None: in progress), on all pages of a query.
 
-        Of those that have ended, the newest ``most`` are counted.
+        Its outcome and ``active`` are ignored. Of the runs that have ended, the newest ``most`` are
+        counted.
         """
 
     async def sessions(

@@ -2,7 +2,7 @@
 
 A file consists of blocks. Each begins with ``-- name: <name>`` and a line that says what the query
 promises. A block that begins with ``-- part: <name>`` is shared: it replaces the line ``-- use:
-<name>`` in other queries of the file.
+<name>`` in other queries and parts of the file.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def parse(text: str) -> dict[str, str]:
     if len(set(names)) != len(names):
         raise ValueError(f"a query name is used twice: {sorted(names)}")
     found = dict(zip(names, (body.strip().removesuffix(";") for body in bodies), strict=True))
-    return {
-        name: _USE.sub(lambda use: found[use[1]], found[name])
-        for kind, name in zip(kinds, names, strict=True)
-        if kind == "name"
-    }
+
+    def whole(name: str) -> str:
+        return _USE.sub(lambda use: whole(use[1]), found[name])
+
+    return {name: whole(name) for kind, name in zip(kinds, names, strict=True) if kind == "name"}
 
 
 @cache

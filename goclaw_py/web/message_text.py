@@ -66,12 +66,9 @@ PLAIN: Final[Mapping[str, str]] = {
     "SessionFork": "chat",
     "SignIn": "id address user_agent name",
     "StartedNow": "session",
-    "StepView": "name",
-    "StoredRun": "model sender",
     "Subject": "id",
     "Target": "channel account chat thread",
     "Token": "name",
-    "ToolCall": "name",
     "UsageReport": "zone",
     "UsageRow": "group",
     **{kind: names for noun in NOUNS for kind, names in noun.plain.items()},
@@ -111,17 +108,14 @@ TEXT: Final[Mapping[str, str]] = {
     "Row": "text",
     "RunProgress": "prompt",
     "Session": "pinned",
-    "StepView": "text",
-    "StoredRun": "error",
     "Subject": "name",
     "TickEdit": "box",
-    "ToolCall": "arguments result",
     "UsageRow": "names",
     **{kind: names for noun in NOUNS for kind, names in noun.text.items()},
 }
 """Those that may: blanked, as whatever stands in neither table. A test compares all types."""
 
-PLAIN_RESULTS: Final = frozenset({"run_counts", "zone", "agents"})
+PLAIN_RESULTS: Final = frozenset({"counts", "zone", "agents"})
 """Methods and properties whose bare strings are plain."""
 
 _SERVICES: Final = frozenset({"jobs", "heartbeats", *(one.name for one in NOUNS)})

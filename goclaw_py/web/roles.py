@@ -37,12 +37,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/sessions
         GET /api/sessions/{key:path}
         GET /api/sessions/{key:path}/queue
-        GET /api/runs
-        GET /api/runs/counts
-        GET /api/runs/active
-        GET /api/runs/timeline
-        GET /api/runs/density
-        GET /api/runs/{prefix}
         GET /api/outbox
         GET /api/outbox/counts
         GET /api/outbox/{row_id}
@@ -77,10 +71,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /forbidden
         GET /
         GET /live/now
-        GET /runs
-        GET /live/runs
-        GET /timeline
-        GET /live/timeline
         GET /sessions
         GET /live/sessions
         GET /jobs
@@ -102,7 +92,6 @@ ROUTES: Final[Mapping[Least, str]] = {
     """,
     Least.TEXT: """
         GET /api/runs/events
-        GET /api/runs/{prefix}/record
         GET /api/sessions/{key:path}/history
         GET /api/why
         GET /api/schedule/{slug}
@@ -113,9 +102,6 @@ ROUTES: Final[Mapping[Least, str]] = {
         GET /api/agents/{agent}/events
         GET /sessions/view
         GET /live/session
-        GET /runs/view
-        GET /live/run
-        GET /runs/{prefix}
         GET /heartbeats/{agent}/dry-run
         GET /why
         GET /live/why

@@ -16,7 +16,14 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.messages import LostDraft, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import Usage
-from goclaw_py.records import AcceptedMessages, NewInbox, OutboxState, RunStartResult, Store
+from goclaw_py.records import (
+    AcceptedMessages,
+    NewInbox,
+    OutboxState,
+    RunQuery,
+    RunStartResult,
+    Store,
+)
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from tests.support.stores import (
     ANN,
@@ -142,7 +149,7 @@ async def test_runs_begin_and_end_at_once_each_with_its_own_result(world: World)
     begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
     assert begun == [RunStartResult()] * MANY
     await outcomes(*(world.a.finish_run(end(run.id), node=A) for run in runs))
-    stored = await world.a.runs(limit=100)
+    stored = await world.a.runs(RunQuery(limit=100))
     assert [run.outcome for run in stored] == [Outcome.COMPLETED] * MANY
     assert await todo(world) == []
 
@@ -157,7 +164,7 @@ async def test_sessions_with_keys_that_cannot_be_stored_do_not_disturb_others(wo
     begun = await asyncio.gather(*(world.a.begin_run(run, node=A) for run in runs))
     assert begun == [RunStartResult()] * len(runs)
     await asyncio.gather(*(world.a.finish_run(end(run.id), node=A) for run in runs))
-    assert await world.a.runs(active=True) == []
+    assert await world.a.runs(RunQuery(active=True)) == []
 
 
 async def test_a_run_that_may_not_begin_or_end_fails_alone(world: World) -> None:

@@ -22,6 +22,7 @@ from goclaw_py.records import (
     NewInbox,
     NewRun,
     Notice,
+    RunQuery,
     RunStartResult,
     SeenChat,
     Session,
@@ -315,7 +316,7 @@ async def test_a_run_that_works_ends_in_the_new_chats_session(world: World, besi
         await arrive(world, inbox(2, NEW))
     await world.a.begin_run(run_in(OLD, "r", row), node=A)
     await move(world)
-    (active,) = await world.b.runs(active=True)
+    (active,) = await world.b.runs(RunQuery(active=True))
     assert active.session == key_of(NEW)
     said = replace(end("r", Outcome.COMPLETED), history=(entry("done"),))
     await world.a.finish_run(replace(said, say=(OutboundMessage(NEW, "done"),)), node=A)

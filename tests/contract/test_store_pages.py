@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from dataclasses import fields, replace
+from itertools import product
+from typing import Protocol, TypeVar
 
 import pytest
 
@@ -14,11 +16,12 @@ from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.run_events import Usage
 from goclaw_py.records import (
-    ALL_RUNS,
+    NEWEST_RUNS,
     ActivityQuery,
     NewInbox,
     OutboxState,
     RunFilter,
+    RunQuery,
     SeenChat,
     SeenName,
     StoredRun,
@@ -87,77 +90,104 @@ async def some_runs(world: World) -> None:
         await world.a.finish_run(end(f"r{n}", outcome), node=A)
 
 
-RUNS: list[tuple[SessionKey | None, bool, RunFilter, str]] = [
-    (None, False, ALL_RUNS, "876543210"),
-    (key_of(ANN), False, ALL_RUNS, "86420"),
-    (None, True, ALL_RUNS, "8632"),
-    (key_of(BOB), True, ALL_RUNS, "3"),
-    (None, False, RunFilter(agent=OTHER), "72"),
-    (None, False, RunFilter(trigger=Trigger.CRON), "541"),
-    (None, False, RunFilter(outcome=Outcome.FAILED), "41"),
-    (None, False, RunFilter(outcome=Outcome.COMPLETED), "50"),
-    (None, False, RunFilter(trigger=Trigger.CRON, outcome=Outcome.COMPLETED), "5"),
-    (None, False, RunFilter(OTHER, Trigger.CHAT, Outcome.CANCELLED), "7"),
-    (key_of(BOB), False, RunFilter(AgentName("default"), Trigger.CRON, Outcome.FAILED), "1"),
-    (key_of(BOB), False, RunFilter(outcome=Outcome.COMPLETED), "5"),
-    (None, True, RunFilter(agent=OTHER), "2"),
-    (None, True, RunFilter(outcome=Outcome.FAILED), ""),
-    (None, False, RunFilter(agent=AgentName("nobody")), ""),
-    (SessionKey("x\x00\ud800"), False, RunFilter(agent=AgentName("\x00")), ""),
+RUNS: list[tuple[RunQuery, str]] = [
+    (NEWEST_RUNS, "876543210"),
+    (RunQuery(session=key_of(ANN)), "86420"),
+    (RunQuery(active=True), "8632"),
+    (RunQuery(session=key_of(BOB), active=True), "3"),
+    (RunQuery(only=RunFilter(agent=OTHER)), "72"),
+    (RunQuery(only=RunFilter(trigger=Trigger.CRON)), "541"),
+    (RunQuery(only=RunFilter(outcome=Outcome.FAILED)), "41"),
+    (RunQuery(only=RunFilter(outcome=Outcome.COMPLETED)), "50"),
+    (RunQuery(only=RunFilter(OTHER), active=True), "2"),
+    (RunQuery(only=RunFilter(outcome=Outcome.FAILED), active=True), ""),
+    (RunQuery(only=RunFilter(agent=AgentName("nobody"))), ""),
+    (RunQuery(session=SessionKey("x\x00\ud800"), only=RunFilter(agent=AgentName("\x00"))), ""),
 ]
 
 
 async def test_runs_are_read_in_pages_whole_and_in_part(world: World) -> None:
     await some_runs(world)
-    for session, active, only, wanted in RUNS:
+    for query, wanted in RUNS:
         for size in (1, 2, 100):
-            query = {"limit": size, "session": session, "active": active, "only": only}
 
-            async def read(before: Cursor | None, query: dict[str, Any] = query) -> list[StoredRun]:
-                return await world.b.runs(**query, before=before)
+            async def read(
+                before: Cursor | None, query: RunQuery = query, size: int = size
+            ) -> list[StoredRun]:
+                return await world.b.runs(replace(query, limit=size, before=before))
 
             found = await paged(read)
             assert "".join(run.id for run in found).replace("r", "") == wanted, query
 
 
-async def test_runs_are_found_and_counted_by_their_sender_and_since_when(world: World) -> None:
+VALUES: dict[str, object] = {
+    "agent": OTHER,
+    "trigger": Trigger.CRON,
+    "outcome": Outcome.FAILED,
+    "sender": "telegram/default/7",
+}
+"""A value of each field of a filter, which some runs have and others have not."""
+
+
+async def some_more_runs(world: World) -> None:
+    """With senders, and all that can be asked for in many combinations."""
     await some_runs(world)
-    for number, sender in ((1, "7"), (2, "8"), (3, "7")):
+    for number, sender in enumerate("778787", 1):
         await world.a.accept([inbox(number, ANN, sender=sender)], node=A, now=T0)
         row = (await todo(world))[-1]
-        await world.a.begin_run(new_run(f"s{number}", row, started_at=at(number)), node=A)
-    await world.a.finish_run(end("s3", Outcome.TIMED_OUT), node=A)
-    ann, both = "telegram/default/7", {None: 1, Outcome.TIMED_OUT: 1}
-    for only, wanted, counts in (
-        (RunFilter(sender=ann), ["s3", "s1"], both),
-        (RunFilter(sender=ann, since=at(3)), ["s3"], {Outcome.TIMED_OUT: 1}),
-        (RunFilter(sender=ann, since=at(4)), [], {}),
-        (RunFilter(sender=ann, trigger=Trigger.CHAT), ["s3", "s1"], both),
-        (RunFilter(sender=ann, trigger=Trigger.CRON), [], {}),
-        (RunFilter(sender=ann, outcome=Outcome.TIMED_OUT), ["s3"], both),
-        (RunFilter(agent=OTHER, since=at(1)), ["r7"], {Outcome.CANCELLED: 1}),
-        (RunFilter(since=at(2)), ["s3", "s2", "r8", "r7", "r6"],
-         {Outcome.TIMED_OUT: 1, Outcome.CANCELLED: 1, None: 3}),
-    ):  # fmt: skip
-        found = await world.b.runs(only=only)
-        assert [run.id for run in found] == wanted, only
-        assert {run.sender for run in found} <= {ann, "telegram/default/8", None}
-        assert await world.b.run_counts(only) == counts, only
-    assert await world.b.run_counts(session=key_of(BOB)) == {
-        Outcome.FAILED: 1, Outcome.COMPLETED: 1, Outcome.CANCELLED: 1, None: 1,
-    }  # fmt: skip
+        run = new_run(f"s{number}", row, started_at=at(number))
+        agent = OTHER if number in (2, 3, 4) else run.agent
+        trigger = Trigger.CRON if number in (1, 3, 4, 6) else Trigger.CHAT
+        await world.a.begin_run(replace(run, agent=agent, trigger=trigger), node=A)
+    for number, outcome in ((2, Outcome.COMPLETED), (3, Outcome.FAILED), (4, Outcome.FAILED)):
+        await world.a.finish_run(end(f"s{number}", outcome), node=A)
+    await world.a.finish_run(end("s6", Outcome.TIMED_OUT), node=A)
+
+
+async def test_each_combination_of_conditions_selects_what_has_all_of_them(world: World) -> None:
+    """Whatever index it reads. A new field of ``RunFilter`` needs a value above."""
+    await some_more_runs(world)
+    everything = await world.b.runs(RunQuery(limit=100))
+    assert VALUES.keys() == {one.name for one in fields(RunFilter)}
+    for number in range(2 ** len(VALUES)):
+        picked = {name: one for n, (name, one) in enumerate(VALUES.items()) if number >> n & 1}
+        only = RunFilter(**picked)  # type: ignore[arg-type]
+        wanted = [
+            run
+            for run in everything
+            if all(getattr(run, name) == one for name, one in picked.items())
+        ]
+        spans = await world.b.runs_between(T0, at(99), only=only)
+        assert {span.id for span in spans} == {run.id for run in wanted}, only
+        density = await world.b.run_density(T0, at(99), parts=3, only=only)
+        assert sum(one.runs for one in density) == len(wanted), only
+        for session, since in product((None, key_of(ANN)), (None, at(2))):
+            query = RunQuery(only=only, session=session, since=since, limit=100)
+            found = [
+                run
+                for run in wanted
+                if session in (None, run.session) and (since is None or run.started_at >= since)
+            ]
+            assert await world.b.runs(query) == found, query
+            active = [run for run in found if run.outcome is None]
+            assert await world.b.runs(replace(query, active=True)) == active, query
+            if only.outcome is None:
+                counts = Counter(run.outcome for run in found)
+                assert await world.b.run_counts(query) == counts, query
+                failed = replace(query, only=replace(only, outcome=Outcome.FAILED), active=True)
+                assert await world.b.run_counts(failed) == counts, "outcome and active are ignored"
 
 
 async def test_of_many_runs_only_the_newest_are_counted(world: World) -> None:
     """Of those that have ended; there are few in progress."""
     await some_runs(world)
-    for only, session, counts in (
-        (ALL_RUNS, None, {Outcome.CANCELLED: 1, None: 4}),
-        (RunFilter(trigger=Trigger.CHAT), None, {Outcome.CANCELLED: 1, None: 4}),
-        (ALL_RUNS, key_of(BOB), {Outcome.CANCELLED: 1, None: 1}),
-        (RunFilter(sender="nobody"), None, {}),
+    for query, counts in (
+        (NEWEST_RUNS, {Outcome.CANCELLED: 1, None: 4}),
+        (RunQuery(only=RunFilter(trigger=Trigger.CHAT)), {Outcome.CANCELLED: 1, None: 4}),
+        (RunQuery(session=key_of(BOB)), {Outcome.CANCELLED: 1, None: 1}),
+        (RunQuery(only=RunFilter(sender="nobody")), {}),
     ):
-        assert await world.b.run_counts(only, session=session, most=1) == counts, only
+        assert await world.b.run_counts(query, most=1) == counts, query
 
 
 async def test_runs_are_counted_by_the_part_of_a_time_in_which_they_started(world: World) -> None:
@@ -190,9 +220,9 @@ async def test_sessions_are_found_by_key_and_names(world: World) -> None:
 
 async def test_runs_that_come_meanwhile_shift_no_page(world: World) -> None:
     await some_runs(world)
-    first = await world.a.runs(limit=4)
+    first = await world.a.runs(RunQuery(limit=4))
     await world.a.begin_run(new_run("new", started_at=at(99)), node=A)
-    rest = await world.a.runs(limit=99, before=first[-1].cursor)
+    rest = await world.a.runs(RunQuery(limit=99, before=first[-1].cursor))
     assert [run.id for run in first + rest] == [f"r{number}" for number in range(8, -1, -1)]
 
 

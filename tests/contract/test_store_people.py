@@ -11,7 +11,15 @@ from goclaw_py.chat.access import access_texts
 from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.messages import OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import Incident, Notice, OutboxState, PairingRequest, Person, Standing
+from goclaw_py.records import (
+    Incident,
+    Notice,
+    OutboxState,
+    PairingRequest,
+    Person,
+    RunQuery,
+    Standing,
+)
 from goclaw_py.records.people import AccessVerdict
 from goclaw_py.scheduler.views import Backlog
 from tests.support.stores import (
@@ -277,7 +285,7 @@ async def test_what_has_such_an_id_is_found_by_it(world: World) -> None:
     await world.a.begin_run(replace(new_run("r"), session=key), node=A)
     assert await world.a.session(key) is not None
     for active in (False, True):
-        assert len(await world.a.runs(session=key, active=active)) == 1
+        assert len(await world.a.runs(RunQuery(session=key, active=active))) == 1
     await world.a.release_sessions(A, [key])
     await world.a.reset_session(key, now=T0)
     assert await world.a.history(key) == []

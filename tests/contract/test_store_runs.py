@@ -13,7 +13,15 @@ from goclaw_py.core.ids import NodeId, RunId, SessionKey
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.pagination import FOUND
 from goclaw_py.core.run_events import NO_USAGE, RunNote, Usage
-from goclaw_py.records import Notice, RunSoFar, RunStartResult, StoredEntry, StoredRun, ToolCall
+from goclaw_py.records import (
+    Notice,
+    RunQuery,
+    RunSoFar,
+    RunStartResult,
+    StoredEntry,
+    StoredRun,
+    ToolCall,
+)
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.scheduler.models import Mode
 from tests.support.store_jobs import claim_one, claimed_job, run_for
@@ -49,7 +57,7 @@ pytestmark = [pytest.mark.real_time, pytest.mark.asyncio(loop_scope="session")]
 async def test_a_run_is_listed_while_it_works_and_with_its_outcome_then(world: World) -> None:
     new = replace(new_run("r"), parent=RunId("p"), model="offline")
     await world.a.begin_run(new, node=A)
-    (works,) = await world.b.runs(active=True)
+    (works,) = await world.b.runs(RunQuery(active=True))
     names = ("id", "session", "agent", "trigger", "lane", "parent", "target", "started_at")
     assert [getattr(works, name) for name in names] == [getattr(new, name) for name in names]
     assert (works.node, works.payer, works.submitted_at) == (A, new.session, T0)
@@ -61,7 +69,7 @@ async def test_a_run_is_listed_while_it_works_and_with_its_outcome_then(world: W
     (run,) = await world.b.runs()
     ended = {"outcome": Outcome.FAILED, "reason": Reason.RUN_TIMEOUT, "error": "boom"}
     assert run == replace(works, finished_at=at(9), usage=usage, **ended)  # type: ignore[arg-type]
-    assert await world.b.runs(active=True) == []
+    assert await world.b.runs(RunQuery(active=True)) == []
     await ran(world, new_run("s"), replace(end("s"), usage=Usage(1, 2, 3, 4)))
     assert (await world.a.find_run("s"))[0].usage == Usage(1, 2, 3, 4), "without a price"
 
@@ -97,7 +105,7 @@ async def test_what_is_unusual_about_a_run_is_kept_with_its_end(world: World) ->
 async def test_a_start_that_need_not_be_durable_counts_like_any_other(world: World) -> None:
     (row,) = await world.accept(ANN)
     await world.a.begin_run(replace(new_run("r", row), durable=False), node=A)
-    assert [run.id for run in await world.b.runs(active=True)] == ["r"]
+    assert [run.id for run in await world.b.runs(RunQuery(active=True))] == ["r"]
     assert [one.attempts for one in await todo(world)] == [1]
     await world.a.finish_run(end("r", Outcome.COMPLETED, "answer"), node=A)
     assert await todo(world) == []

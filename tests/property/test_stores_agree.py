@@ -19,6 +19,7 @@ from goclaw_py.records import (
     InboxRow,
     NewRun,
     RunEnd,
+    RunQuery,
     Stops,
     SubagentTask,
     Summary,
@@ -274,7 +275,7 @@ class Chats(Player):
         sessions = await store.sessions(limit=1000)
         histories = {session.key: await store.history(session.key) for session in sessions}
         return {
-            "runs": [*await store.runs(limit=1000)],
+            "runs": [*await store.runs(RunQuery(limit=1000))],
             "sessions": [*sessions],
             "lost": [*await store.interrupted_subagents(since=at(0))],
             "drafts": [*await store.drafts()],

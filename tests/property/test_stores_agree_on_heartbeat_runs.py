@@ -12,7 +12,7 @@ from goclaw_py.core.ids import AgentName, HeartbeatRunId, RunId
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import HeartbeatRunKind, Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
-from goclaw_py.records import InboxKind, NewInbox
+from goclaw_py.records import InboxKind, NewInbox, RunQuery
 from goclaw_py.schedule.heartbeat.models import (
     HeartbeatClaim,
     HeartbeatConfig,
@@ -246,7 +246,7 @@ class Heartbeats(Player):
             "logs": [await store.heartbeat_runs(agent, limit=1000) for agent in AGENTS],
             "by outcome": [await store.heartbeat_runs(outcome=outcome) for outcome in OUTCOMES],
             "events": [await store.events(agent) for agent in AGENTS],
-            "runs": await store.runs(limit=1000),
+            "runs": await store.runs(RunQuery(limit=1000)),
             "outbox": [
                 (row.id, row.message, row.created_at, row.state, row.sent_at)
                 for row in await store.outbox(limit=999)

@@ -18,7 +18,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import Usage
 from goclaw_py.core.targets import Maker
-from goclaw_py.records import ApprovalQuery, JobQuery, NewApproval
+from goclaw_py.records import ApprovalQuery, JobQuery, NewApproval, RunQuery
 from goclaw_py.schedule.jobs.execution_models import (
     JobUpdate,
     OccurrenceClaim,
@@ -278,7 +278,7 @@ class Jobs(Player):
                 replace(stats, mean_s=None),
                 None if stats.mean_s is None else round(stats.mean_s, 6),
             ],
-            "runs": await store.runs(limit=1000),
+            "runs": await store.runs(RunQuery(limit=1000)),
             "approvals": await store.approvals(ApprovalQuery(waiting=False, limit=1000)),
             # What ends at once may be said in any order.
             "outbox": sorted(

@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import OutboxState
+from goclaw_py.records import OutboxState, RunQuery
 from tests.property.test_stores_agree import Chats
 from tests.support.stores import PLACES, A, InMemory, World, at, end, world_on
 
@@ -40,7 +40,7 @@ async def open_things(player: Chats) -> dict[str, object]:
     outbox = await store.outbox(limit=1000)
     unsent = (OutboxState.PENDING, OutboxState.SENDING)
     return {
-        "runs": await store.runs(limit=1000, active=True),
+        "runs": await store.runs(RunQuery(limit=1000, active=True)),
         "inbox": await store.dead_letters(ended=False, limit=1000),
         "outbox": [row for row in outbox if row.state in unsent],
         "drafts": await store.drafts(),
@@ -52,7 +52,7 @@ async def open_things(player: Chats) -> dict[str, object]:
 async def ends(player: Chats) -> list[object]:
     """What is told when everything that is open comes to its end."""
     store, now = player.world.a, at(player.second + 1)
-    for run in await store.runs(limit=1000, active=True):
+    for run in await store.runs(RunQuery(limit=1000, active=True)):
         await store.finish_run(end(run.id, Outcome.COMPLETED, "well"), node=A)
     pending = await store.claim_pending(A, now=now, places=PLACES)
     await store.settle([row.id for row in pending], Outcome.CANCELLED, now=now)
@@ -74,9 +74,9 @@ async def test_nothing_that_has_not_ended_is_forgotten_and_what_stays_is_still_n
         before = await open_things(player)
         await sweep(player)
         assert await open_things(player) == before
-        active = {run.id for run in await world.a.runs(limit=1000, active=True)}
+        active = {run.id for run in await world.a.runs(RunQuery(limit=1000, active=True))}
         drafts = {draft.run_id for draft in await world.a.drafts()}
-        assert {run.id for run in await world.a.runs(limit=1000)} == active | drafts
+        assert {run.id for run in await world.a.runs(RunQuery(limit=1000))} == active | drafts
         if not drafts:
             left = [await world.a.dead_letter(one.id) for one in player.rows.values()]
             ended = [one.row for one in left if one and one.row.outcome is not None]

@@ -229,7 +229,7 @@ async def test_reading_leaves_no_row_and_costs_no_statement() -> None:
     store = MemoryStore()
     control = audited(store)
     await asyncio.gather(
-        control.sessions(), control.runs(), control.people.list(), control.people.chats(),
+        control.sessions(), control.runs.list(), control.people.list(), control.people.chats(),
         control.nodes(), control.approvals.list(), control.outbox(), control.audit_entries(),
     )  # fmt: skip
     assert await store.audit_entries() == []
@@ -297,7 +297,7 @@ async def test_what_is_named_by_a_part_is_recorded_by_its_whole_id(
         job = await control.jobs.create(NEWS, OPERATOR)
         whole = {
             "session": "agent:main:console:direct:browser",
-            "run": (await control.runs())[-1].id,
+            "run": (await control.runs.list())[-1].id,
             "approval": (await control.approvals.list())[0].id,
             "node": gateway.node(),
             "job": job.id,

@@ -18,6 +18,7 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.run_events import Usage
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.testing.agents import Do, Return, Say, ScriptedAgent, Step
@@ -55,7 +56,7 @@ async def ended(gateway: GatewayProcess, times: int = 1) -> None:
 
 async def chat_turns(gateway: GatewayProcess) -> list[Outcome | None]:
     """The ends of the turns of the chat; one that was begun again for more messages counts once."""
-    runs = await gateway.store.runs(limit=1000)
+    runs = await gateway.store.runs(RunQuery(limit=1000))
     chat = [run for run in runs if run.trigger is Trigger.CHAT and run.reason is not Reason.MERGED]
     return [run.outcome for run in reversed(chat)]
 
@@ -70,7 +71,7 @@ async def test_a_chain_of_subagents_ends_with_clear_words(at_once: int) -> None:
         assert turns.count(Outcome.COMPLETED) == 1 + MOST
         assert {*turns} == {Outcome.COMPLETED, Outcome.FAILED}
         assert gateway.channel.texts() == ["and on"] * (1 + MOST) + [ENDED]
-        assert (await gateway.store.runs(limit=1))[0].reason is Reason.CHAIN_LIMIT
+        assert (await gateway.store.runs(RunQuery(limit=1)))[0].reason is Reason.CHAIN_LIMIT
         assert "finished]\ndone" in (await gateway.said_in_history())[-2]
         why = await ask(gateway, str(session_of()))
         assert why.code == "ended.chain_limit"

@@ -23,6 +23,7 @@ from goclaw_py.core.ids import MAIN_AGENT
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.web_links import LINK_LASTS, secret_hash
 from goclaw_py.operations.terminals import TerminalMessage
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import FilePart
 from goclaw_py.runs.session_settings import ChatRules
 from goclaw_py.testing.channel import RecordingChannel
@@ -131,7 +132,7 @@ async def test_a_guest_gets_nothing_of_another_guest(tmp_path: Path) -> None:
         assert (await say(ann, "chat", "work")).status_code == 204
         await until(lambda: len(gateway.dispatcher.runs()) == 1, within_s=20)
         (running,) = [run.id for run in gateway.dispatcher.runs()]
-        runs = [run.id for run in await gateway.store.runs(limit=10)]
+        runs = [run.id for run in await gateway.store.runs(RunQuery(limit=10))]
         (retry,) = [one.buttons[0][0].data for one in site.shown if one.buttons]
         file = OutFile(FileKind.DOCUMENT, str(gateway.workspace / "plan.txt"), "plan.txt", "")
 

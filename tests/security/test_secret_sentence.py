@@ -26,7 +26,7 @@ from goclaw_py.core.ids import MAIN_AGENT, SessionKey
 from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.web_links import secret_hash
 from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.records import Token
+from goclaw_py.records import RunQuery, Token
 from goclaw_py.records.tokens import PREFIX
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.agents import Do, Fail, Say, ScriptedAgent, Step
@@ -184,7 +184,7 @@ async def _plant(gateway: GatewayProcess, control: GatewayControl) -> None:
 async def _find_ids(reader: Reader, control: GatewayControl) -> None:
     page = await control.jobs.search(_all_jobs(), OPERATOR)
     logged = await control.jobs.log(None, OPERATOR, limit=20)
-    runs = await control.runs(limit=30)
+    runs = await control.runs.list(RunQuery(limit=30))
     reader.ids |= {
         "key": [one.key for one in await control.sessions(limit=20)],
         "prefix": [run.id for run in runs],

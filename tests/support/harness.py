@@ -52,7 +52,7 @@ from goclaw_py.core.session_keys import (
 )
 from goclaw_py.gateway.container import Container, GatewayDependencies
 from goclaw_py.gateway.service import GatewayControl
-from goclaw_py.records import Notice, Place, RecoveryReport
+from goclaw_py.records import Notice, Place, RecoveryReport, RunQuery
 from goclaw_py.runs.agent_loop import AgentLoop, Role, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.runs.session_settings import ChatRules
@@ -364,7 +364,7 @@ class GatewayProcess:
 
     async def outcomes(self) -> list[Outcome | None]:
         """Of all stored runs, the oldest first."""
-        return [run.outcome for run in reversed(await self.store.runs(limit=1000))]
+        return [run.outcome for run in reversed(await self.store.runs(RunQuery(limit=1000)))]
 
     @property
     def pending(self) -> list[str]:

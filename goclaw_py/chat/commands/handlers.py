@@ -37,7 +37,7 @@ from goclaw_py.core.run_events import ButtonsUsed, PressAnswered
 from goclaw_py.core.time.clock import Clock
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
-from goclaw_py.records import ApprovalQuery, InboxRow, Place, Store
+from goclaw_py.records import ApprovalQuery, InboxRow, Place, RunQuery, Store
 from goclaw_py.runs.budget_tracker import BudgetAccount, BudgetTracker
 from goclaw_py.runs.session_settings import SessionSettings
 from goclaw_py.scheduler.models import Mode
@@ -278,7 +278,7 @@ class CommandHandlers:
             0 if session is None else len(session.pinned),
         )
         # One that runs may not have heard of its model yet.
-        lately = await self._store.runs(limit=_LATELY, session=key)
+        lately = await self._store.runs(RunQuery(limit=_LATELY, session=key))
         now = texts.status(
             self._canceller.runs(key),
             history,

@@ -19,6 +19,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.operations.approvals.operations import Approvals
 from goclaw_py.operations.control import Control, Submitted
 from goclaw_py.operations.people.operations import People
+from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.settings.operations import SettingsService
 from goclaw_py.operations.terminals import ChatEvent, Terminals, UploadedFile
 from goclaw_py.runs.events.live import LiveEvent
@@ -109,10 +110,14 @@ class RemoteControl(Remote):
         """Return the operations on people."""
         return remote(People, self.send)
 
+    @cached_property
+    def runs(self) -> Runs:
+        """Return the operations on runs."""
+        return remote(Runs, self.send)
+
     status = call(Control.status, "GET /api/status")
     lanes = call(Control.lanes, "GET /api/lanes")
     resize_lane = call(Control.resize_lane, "PUT /api/lanes/{name}")
-    active = call(Control.active, "GET /api/runs/active")
     sessions = call(Control.sessions, "GET /api/sessions")
     session = call(Control.session, "GET /api/sessions/{key}")
     history = call(Control.history, "GET /api/sessions/{key}/history")
@@ -122,12 +127,6 @@ class RemoteControl(Remote):
     rename = call(Control.rename, "PUT /api/sessions/{key}/title", key="title")
     delete = call(Control.delete, "DELETE /api/sessions/{key}")
     fork = call(Control.fork, "POST /api/sessions/{key}/fork")
-    runs = call(Control.runs, "GET /api/runs")
-    run_density = call(Control.run_density, "GET /api/runs/density")
-    run_counts = call(Control.run_counts, "GET /api/runs/counts", key="counts")
-    runs_between = call(Control.runs_between, "GET /api/runs/timeline")
-    run = call(Control.run, "GET /api/runs/{prefix}")
-    run_record = call(Control.run_record, "GET /api/runs/{prefix}/record")
     why = call(Control.why, "GET /api/why")
     outbox = call(Control.outbox, "GET /api/outbox")
     message_counts = call(Control.message_counts, "GET /api/outbox/counts")

@@ -238,8 +238,8 @@ _READS: Final[Mapping[str, frozenset[str]]] = {
     service: frozenset(names.split())
     for service, names in {
         "control": """
-            jobs heartbeats status lanes active queue sessions session history runs
-            run_density run_counts runs_between run run_record why usage run_times follow
+            jobs heartbeats status lanes queue sessions session history
+            why usage run_times follow
             outbox message_counts outbox_row dead_letters dead_letter nodes names sign_ins
             tokens audit_entries
         """,

@@ -29,7 +29,7 @@ from goclaw_py.operations.explanation import (
     SubjectKind,
 )
 from goclaw_py.operations.people.operations import PairingApplicant
-from goclaw_py.records import Chat, DeadLetter, Person, Session, Standing, StoredRun
+from goclaw_py.records import Chat, DeadLetter, Person, RunQuery, Session, Standing, StoredRun
 from goclaw_py.runs.tool_services import sessions_of
 
 
@@ -200,7 +200,7 @@ async def _unmentioned(src: Sources, place: KnownChat) -> Verdict | None:
 
 async def _last_heard_at(src: Sources, session: Session) -> datetime:
     """Return when the last message of a session came; its run may have ended long after."""
-    last = await src.store.runs(session=session.key, limit=1)
+    last = await src.store.runs(RunQuery(session=session.key, limit=1))
     came = [letter.row.received_at for letter in await _letters(src, last)]
     return session.last_active_at if session.waiting else max(came, default=session.last_active_at)
 
@@ -319,7 +319,7 @@ async def explain_session(
     about = about or Subject(SubjectKind.SESSION, key)
     view = await src.control.queue(key)
     newest = max((*view.messages, *view.unanswered), key=lambda row: row.id, default=None)
-    last = await src.store.runs(session=key, limit=1)
+    last = await src.store.runs(RunQuery(session=key, limit=1))
     answered = max((one.row.id for one in await _letters(src, last)), default=0)
     if newest is not None and (not last or newest.id >= answered):
         letter = await src.store.dead_letter(newest.id)

@@ -24,7 +24,7 @@ from goclaw_py.operations.explanation import (
     Subject,
     SubjectKind,
 )
-from goclaw_py.records import DeadLetter, OutboxRow, OutboxState, StoredRun
+from goclaw_py.records import DeadLetter, OutboxRow, OutboxState, RunQuery, StoredRun
 from goclaw_py.scheduler.models import DEFAULT_POLICY, Debounce, QueuePolicy
 from goclaw_py.scheduler.views import RunState
 
@@ -92,7 +92,7 @@ async def explain(src: Sources, run: StoredRun, about: Subject | None = None) ->
 async def story_of(src: Sources, run: StoredRun) -> RunHistory:
     """Read everything that is stored about a run."""
     letters = tuple(await src.store.letters_of(run.id))
-    record = await src.control.run_record(run.id)
+    record = await src.control.runs.record(run.id)
     asked: Sequence[Approval] = ()
     if run.reason is Reason.APPROVAL:
         asked = await approvals.questions(src, run.id, run.payer)
@@ -112,7 +112,7 @@ async def _wait_of(src: Sources, run: StoredRun, letters: Sequence[DeadLetter]) 
     waited_s = total_s - collected_s
     if waited_s < 0.05:
         return RunWait(collected_s)
-    spans = await src.control.runs_between(since, run.started_at + timedelta(seconds=0.001))
+    spans = await src.control.runs.between(since, run.started_at + timedelta(seconds=0.001))
     # The slot came from the run that ended last before this one began.
     ended = [
         one
@@ -346,7 +346,7 @@ async def _cut_before(src: Sources, story: RunHistory) -> list[ExplanationStep]:
     if not any(one.attempts > 1 for one in story.dead_letters):
         return []
     since = story.dead_letters[0].row.received_at
-    earlier = await src.store.runs(session=story.run.session, limit=_SHOWN)
+    earlier = await src.store.runs(RunQuery(session=story.run.session, limit=_SHOWN))
     return [
         ExplanationStep(
             one.finished_at,

@@ -18,7 +18,7 @@ from goclaw_py.core.time.clock import Clock
 from goclaw_py.core.time.clocks import new_id
 from goclaw_py.core.time.zones import zone as zone_named
 from goclaw_py.operations.jobs import JobChange, JobDraft, Requester, RunNow, StartedNow
-from goclaw_py.records import ChatStore, JobPage, JobQuery, JobStore, RunStore, StoredRun
+from goclaw_py.records import ChatStore, JobPage, JobQuery, JobStore, RunQuery, RunStore, StoredRun
 from goclaw_py.schedule.jobs.creation import JobCreationRules, changed, made, owner_for, reschedules
 from goclaw_py.schedule.jobs.execution_models import JobStats, LoggedOccurrence, OccurrenceStatus
 from goclaw_py.schedule.jobs.job_json import job_of
@@ -212,7 +212,7 @@ class GatewayJobService:
         if not sessions or self._runs is None:
             return list(rows)
         working: dict[SessionKey, StoredRun] = {}
-        for run in await self._runs.runs(limit=_MOST_RUNS, active=True):
+        for run in await self._runs.runs(RunQuery(limit=_MOST_RUNS, active=True)):
             working[run.session] = run  # the oldest run of a session comes last and stays
         return [_with_wait(row, sessions.get(row.id), working) for row in rows]
 

@@ -13,14 +13,14 @@ from (
     (
         select * from runs
         where outcome is not null and (started_at, id) < ($2, $3)
-          and started_at >= coalesce($4, '-infinity'::timestamptz)
+          -- use: narrowed
         order by started_at desc, id desc
         limit $1
     )
     union all
     select * from active
     where (started_at, id) < ($2, $3)
-      and started_at >= coalesce($4, '-infinity'::timestamptz)
+      -- use: narrowed
 ) as r
 order by started_at desc, id desc
 limit $1;
@@ -29,11 +29,8 @@ limit $1;
 -- The same for one session.
 select * from runs
 where session = $4 and (started_at, id) < ($2, $3)
-  and ($5::text is null or agent = $5)
-  and ($6::text is null or trigger = $6)
-  and ($7::text is null or outcome = $7)
-  and ($8::text is null or sender = $8)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
+  and started_at >= coalesce($5, '-infinity'::timestamptz)
+  -- use: matching
 order by started_at desc, id desc
 limit $1;
 
@@ -46,7 +43,7 @@ select *
 from (
     (
         select * from runs
-        where outcome is not null and sender >= $8 and (sender, started_at, id) < ($8, $2, $3)
+        where outcome is not null and sender >= $9 and (sender, started_at, id) < ($9, $2, $3)
           -- use: narrowed
         order by sender desc, started_at desc, id desc
         limit $1
@@ -68,7 +65,7 @@ select *
 from (
     (
         select * from runs
-        where outcome is not null and agent >= $5 and (agent, started_at, id) < ($5, $2, $3)
+        where outcome is not null and agent >= $6 and (agent, started_at, id) < ($6, $2, $3)
           -- use: narrowed
         order by agent desc, started_at desc, id desc
         limit $1
@@ -90,7 +87,7 @@ select *
 from (
     (
         select * from runs
-        where outcome is not null and trigger >= $6 and (trigger, started_at, id) < ($6, $2, $3)
+        where outcome is not null and trigger >= $7 and (trigger, started_at, id) < ($7, $2, $3)
           -- use: narrowed
         order by trigger desc, started_at desc, id desc
         limit $1
@@ -104,23 +101,29 @@ order by started_at desc, id desc
 limit $1;
 
 -- part: narrowed
--- The conditions of a filter.
+-- The conditions of a query.
 and ($4::text is null or session = $4)
-and ($5::text is null or agent = $5)
-and ($6::text is null or trigger = $6)
-and ($7::text is null or outcome = $7)
-and ($8::text is null or sender = $8)
-and started_at >= coalesce($9, '-infinity'::timestamptz)
+and started_at >= coalesce($5, '-infinity'::timestamptz)
+-- use: matching
+
+-- part: matching
+-- The conditions of a filter.
+and ($8::text is null or outcome = $8)
+-- use: matching_in_any_outcome
+
+-- part: matching_in_any_outcome
+-- Those of them that are not about the outcome.
+and ($6::text is null or agent = $6)
+and ($7::text is null or trigger = $7)
+and ($9::text is null or sender = $9)
 
 -- name: newest_with_outcome
 -- The same for runs with one unsuccessful outcome.
 select * from runs
-where outcome >= $7 and outcome <> 'completed' and (outcome, started_at, id) < ($7, $2, $3)
+where outcome >= $8 and outcome <> 'completed' and (outcome, started_at, id) < ($8, $2, $3)
   and ($4::text is null or session = $4)
-  and ($5::text is null or agent = $5)
-  and ($6::text is null or trigger = $6)
-  and ($8::text is null or sender = $8)
-  and (started_at >= coalesce($9, '-infinity'::timestamptz)) is true
+  and (started_at >= coalesce($5, '-infinity'::timestamptz)) is true
+  -- use: matching_in_any_outcome
 order by outcome desc, started_at desc, id desc
 limit $1;
 
@@ -128,12 +131,7 @@ limit $1;
 -- The same for completed runs, which are most: uses the index of all runs.
 select * from runs
 where outcome = 'completed' and (started_at, id) < ($2, $3)
-  and ($4::text is null or session = $4)
-  and ($5::text is null or agent = $5)
-  and ($6::text is null or trigger = $6)
-  and ($7::text is null or outcome = $7)
-  and ($8::text is null or sender = $8)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
+  -- use: narrowed
 order by started_at desc, id desc
 limit $1;
 
@@ -142,12 +140,7 @@ limit $1;
 select *
 from (select * from runs where outcome is null offset 0) as running
 where (started_at, id) < ($2, $3)
-  and ($4::text is null or session = $4)
-  and ($5::text is null or agent = $5)
-  and ($6::text is null or trigger = $6)
-  and ($7::text is null or outcome = $7)
-  and ($8::text is null or sender = $8)
-  and started_at >= coalesce($9, '-infinity'::timestamptz)
+  -- use: narrowed
 order by started_at desc, id desc
 limit $1;
 
@@ -257,26 +250,21 @@ from (
         select * from runs
         where outcome is not null
           and started_at >= $1 and started_at < $2 and (started_at, id) > ($4, $5)
-          -- use: selected
+          -- use: matching
         order by started_at, id
         limit $3
     )
     union all
     select * from active
     where started_at < $2 and (started_at, id) > ($4, $5)
-      -- use: selected
+      -- use: matching
     union all
     select * from earlier
     where started_at < least($1, $2) and (started_at, id) > ($4, $5)
-      -- use: selected
+      -- use: matching
 ) as r
 order by started_at, id
 limit $3;
-
--- part: selected
--- The conditions of a filter.
-and ($6::text is null or agent = $6) and ($7::text is null or trigger = $7)
-and ($8::text is null or outcome = $8) and ($9::text is null or sender = $9)
 
 -- name: history_of_run
 -- Return the history entries of a run, in order; without the copies in forks of its session.

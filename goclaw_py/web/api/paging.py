@@ -1,4 +1,4 @@
-"""Long lists, page by page (SPEC OPS-2).
+"""Parameters of lists, and long lists page by page (SPEC OPS-2).
 
 The response is the list; ``Link`` has the address of the next page, except on the last one.
 """
@@ -6,16 +6,19 @@ The response is the list; ``Link`` has the address of the next page, except on t
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
+from inspect import Parameter, Signature
 from operator import attrgetter
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar, cast, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
 from fastapi import Depends, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
-from pydantic import AwareDatetime
+from pydantic import AfterValidator, AwareDatetime
 
+from goclaw_py.core.outcomes import Trigger
 from goclaw_py.core.pagination import MAX_CURSOR_CHARS, Cursor
 from goclaw_py.web.api.wire import MAX_LIMIT, MAX_ROW_ID
 
@@ -84,6 +87,43 @@ def in_utc(name: str, instant: datetime) -> datetime:
         text = "no calendar has this time in UTC"
         wrong = {"type": "value_error", "loc": ("query", name), "msg": text}
         raise RequestValidationError([wrong]) from None
+
+
+def _known(trigger: Trigger | None) -> Trigger | None:
+    if trigger is not None and trigger not in {*Trigger}:
+        raise ValueError(f"one of {', '.join(Trigger)}")
+    return trigger
+
+
+KnownTrigger = Annotated[Trigger | None, AfterValidator(_known)]
+"""Other releases may have stored other triggers; nobody can ask for them."""
+
+
+async def _since(since: Instant | None = None) -> datetime | None:
+    return None if since is None else in_utc("since", since)
+
+
+Since = Annotated[datetime | None, Depends(_since)]
+
+
+def parameters(kind: type[object], **annotations: object) -> Any:
+    """Return the dependency that makes a filter: each field of the record is a query parameter.
+
+    ``annotations`` are those of fields of which the description says more than their type.
+    """
+    hints = get_type_hints(kind) | annotations
+
+    async def read(**given: object) -> object:
+        return kind(**given)
+
+    keyword, known = Parameter.KEYWORD_ONLY, fields(cast("Any", kind))
+    read.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(one.name, keyword, default=one.default, annotation=hints[one.name])
+            for one in known
+        ]
+    )
+    return Depends(read)
 
 
 LINK: Final[dict[int | str, dict[str, Any]]] = {

@@ -24,6 +24,7 @@ from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.logs import Logs, NoLogs
 from goclaw_py.operations.people.routes import people_routes
+from goclaw_py.operations.runs.routes import run_routes
 from goclaw_py.operations.settings.routes import settings_routes
 from goclaw_py.operations.terminals import Terminals
 from goclaw_py.web.api.audit import audit_routes
@@ -35,7 +36,7 @@ from goclaw_py.web.api.jobs import job_routes, occurrence_routes, scheduler_rout
 from goclaw_py.web.api.logs import log_routes
 from goclaw_py.web.api.messages import inbox_routes, name_routes, outbox_routes, sign_in_routes
 from goclaw_py.web.api.openapi import describe
-from goclaw_py.web.api.runs import run_routes, session_routes
+from goclaw_py.web.api.sessions import session_routes
 from goclaw_py.web.api.streams import live_routes, terminal_routes
 from goclaw_py.web.api.tokens import token_routes
 from goclaw_py.web.api.wire import MAX_BODY_BYTES, ApiError, dump
@@ -103,7 +104,7 @@ def make_api(
     _include(app, sign_in_routes(control), "/api/web")
     _include(app, token_routes(control), "/api/tokens")
     _include(app, session_routes(control), "/api/sessions")
-    _include(app, run_routes(control), "/api/runs")
+    _include(app, run_routes(control), "")
     _include(app, outbox_routes(control), "/api/outbox")
     _include(app, inbox_routes(control), "/api/inbox")
     _include(app, schedule_routes(control), "/api/schedule", responses=None)

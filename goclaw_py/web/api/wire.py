@@ -147,16 +147,6 @@ class Renamed:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunCounts:
-    """The number of runs by outcome; those in progress are ``running``.
-
-    Of those that have ended, the newest 50,000 are counted.
-    """
-
-    counts: dict[str, int]
-
-
 class FileBody(Body):
     """An uploaded file, with its name for people."""
 

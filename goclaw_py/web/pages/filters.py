@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar, get_args, get_type_hints
 from urllib.parse import parse_qsl, urlencode
 
 from starlette.exceptions import HTTPException
@@ -14,6 +14,8 @@ from starlette.responses import Response
 from goclaw_py.core.errors import NoGateway
 from goclaw_py.schedule.jobs.models import NOT_IN_NAMES, SLUG
 from goclaw_py.web.pages.services import PageServices, Query, back_to
+
+T = TypeVar("T")
 
 MAX_SEARCH: Final = 200
 """The number of characters of a searched text."""
@@ -83,6 +85,14 @@ def given(query: Query, name: str, label: str, named: str = "") -> tuple[Field, 
     """
     value = query.get(name, "")
     return (Field(name, label, {value: named or value}),) if value else ()
+
+
+def selected(kind: type[T], values: Mapping[str, str]) -> T:
+    """Return a filter of records from the values of filters that are called as its fields."""
+    hints = get_type_hints(kind)
+    given = {name: value for name, value in values.items() if value and name in hints}
+    # ``AgentName | None`` makes a field of a text, and so does ``Outcome | None``.
+    return kind(**{name: get_args(hints[name])[0](value) for name, value in given.items()})
 
 
 def time_range(label: str, default: str = "24h") -> Field:

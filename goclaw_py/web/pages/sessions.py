@@ -1,4 +1,4 @@
-"""The pages of sessions and of a run (OPS-3)."""
+"""The pages of sessions (OPS-3)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import asyncio
 from functools import partial
 from typing import Final
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from goclaw_py.core.display_names import address
 from goclaw_py.core.ids import AgentName, SessionKey
-from goclaw_py.records import SessionFilter, SessionState
+from goclaw_py.records import RunQuery, SessionFilter, SessionState
 from goclaw_py.web.pages.filters import Field, ListFilters, Tab, channels, one_of, params_of
 from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, back_to, form, place
 
@@ -22,12 +21,10 @@ HISTORY: Final = 100
 
 _STATES: Final = ("", *(state.value for state in SessionState))
 _FILTERS: Final = ("agent", "channel", "search")
-_SHOWN_TOOLS: Final = 200
-_SHOWN_STEPS: Final = 500
 
 
 def routes(service: PageServices) -> list[Route]:
-    """Return the list, a session, its reset, and a run."""
+    """Return the list, a session, and its reset."""
     control = service.control
 
     async def look_at(query: Query) -> Facts:
@@ -35,7 +32,7 @@ def routes(service: PageServices) -> list[Route]:
         history, queue, runs = await asyncio.gather(
             control.history(session.key, limit=HISTORY),
             control.queue(session.key),
-            control.runs(limit=20, session=session.key),
+            control.runs.list(RunQuery(limit=20, session=session.key)),
         )
         facts = {"session": session, "history": history, "queue": queue, "runs": runs}
         facts["named"] = [session.key, *([address(session.target)] if session.target else [])]
@@ -62,7 +59,6 @@ def routes(service: PageServices) -> list[Route]:
             Page("/sessions/view", "session", "Session", look_at, ("key",), every_s=2.0)
         ),
         Route("/sessions/reset", reset, methods=["POST"]),
-        *_run_routes(service),
     ]
 
 
@@ -91,32 +87,3 @@ async def _look(service: PageServices, query: Query) -> Facts:
         "filters": filters,
         "named": [one.key for one in found[:SHOWN]],
     }
-
-
-def _run_routes(service: PageServices) -> list[Route]:
-    """Return the page of a run: prompt, tools, replies, cost."""
-
-    async def look(query: Query) -> Facts:
-        record = await service.control.run_record(query.get("id", ""))
-        run = record.run
-        return {
-            "path": "/runs",
-            "run": run,
-            "named": [run.session, *(address(one.message.target) for one in record.said)],
-            "record": record,
-            "tools": run.tools[:_SHOWN_TOOLS],
-            "steps": record.steps[-_SHOWN_STEPS:],
-            "waited": run.started_at - run.submitted_at,
-            "lasted": None if run.finished_at is None else run.finished_at - run.started_at,
-        }
-
-    page = Page("/runs/view", "run", "Run", look, ("id",), every_s=2.0)
-
-    async def show(request: Request) -> Response:
-        """Show a run by its id or the beginning of it."""
-        prefix = request.path_params["prefix"]
-        if len(prefix) > 64:
-            raise HTTPException(404)
-        return service.answer(request, "run.html", await service.facts(page, {"id": prefix}))
-
-    return [*service.routes(page), Route("/runs/{prefix}", show)]

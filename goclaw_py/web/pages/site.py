@@ -21,6 +21,7 @@ from goclaw_py.operations.approvals import page as approvals_page
 from goclaw_py.operations.control import Control
 from goclaw_py.operations.health import Health
 from goclaw_py.operations.people import page as people_page
+from goclaw_py.operations.runs import page as runs_page
 from goclaw_py.operations.settings import page as settings_page
 from goclaw_py.web.api.error_json import status_of
 from goclaw_py.web.api.routes import closing_of, logs_of
@@ -35,9 +36,7 @@ from goclaw_py.web.pages import (
     job_form,
     jobs,
     now,
-    runs,
     sessions,
-    timeline,
     usage,
 )
 from goclaw_py.web.pages import health as health_page
@@ -79,8 +78,7 @@ _YEAR_S: Final = 365 * 86_400
 
 _MODULES: Final = (
     now,
-    runs,
-    timeline,
+    runs_page,
     sessions,
     # Its paths are also such as those of a job look.
     job_form,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 
 from goclaw_py.core.ids import AgentName, JobId, RunId, SessionKey
@@ -17,9 +17,11 @@ from goclaw_py.records import (
     ALL_RUNS,
     ALL_SESSIONS,
     MOST_RUNS_COUNTED,
+    NEWEST_RUNS,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
+    RunQuery,
     RunSpan,
     Session,
     SessionFilter,
@@ -36,21 +38,9 @@ from tests.support.memory_store.tables import CUT, MemoryPart, RunRow, SessionRe
 class MemoryRunRecords(MemoryPart):
     """Implements the reading methods of ``RunStore``."""
 
-    async def runs(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        active: bool = False,
-        only: RunFilter = ALL_RUNS,
-        before: Cursor | None = None,
-    ) -> list[StoredRun]:
-        found = (
-            run
-            for run in self._matching(only, session)
-            if not (active and run.outcome is not None) and only.outcome in (None, run.outcome)
-        )
-        return newest(found, limit, before)
+    async def runs(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
+        found = (run for run in self._queried(query) if not (query.active and run.outcome))
+        return newest(found, query.limit, query.before)
 
     async def run_density(
         self, since: datetime, until: datetime, *, parts: int, only: RunFilter = ALL_RUNS
@@ -58,33 +48,35 @@ class MemoryRunRecords(MemoryPart):
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
         counts = Counter(
             (run.lane, bisect_right(bounds, run.started_at) - 1, run.outcome)
-            for run in self._matching(replace(only, since=None), None)
-            if since <= run.started_at < until and only.outcome in (None, run.outcome)
+            for run in self._matching(only)
+            if since <= run.started_at < until
         )
         return [RunDensity(*where, runs) for where, runs in counts.items()]
 
     async def run_counts(
-        self,
-        only: RunFilter = ALL_RUNS,
-        *,
-        session: SessionKey | None = None,
-        most: int = MOST_RUNS_COUNTED,
+        self, query: RunQuery = NEWEST_RUNS, *, most: int = MOST_RUNS_COUNTED
     ) -> dict[Outcome | None, int]:
-        found = list(self._matching(only, session))
+        any_outcome = replace(query, only=replace(query.only, outcome=None))
+        found = list(self._queried(any_outcome))
         ended = newest((run for run in found if run.outcome is not None), most, None)
         active = (run for run in found if run.outcome is None)
         return dict(Counter(run.outcome for run in (*ended, *active)))
 
-    def _matching(self, only: RunFilter, session: SessionKey | None) -> Iterator[StoredRun]:
-        session, only = storable(session), storable(only)
+    def _queried(self, query: RunQuery) -> Iterator[StoredRun]:
+        session = storable(query.session)
+        return (
+            run
+            for run in self._matching(query.only)
+            if session in (None, run.session)
+            and (query.since is None or run.started_at >= query.since)
+        )
+
+    def _matching(self, only: RunFilter) -> Iterator[StoredRun]:
+        wanted = {one.name: storable(getattr(only, one.name)) for one in fields(only)}
         return (
             run
             for run in map(_run, self._db.runs.values())
-            if session in (None, run.session)
-            and only.agent in (None, run.agent)
-            and only.trigger in (None, run.trigger)
-            and only.sender in (None, run.sender)
-            and (only.since is None or run.started_at >= only.since)
+            if all(value in (None, getattr(run, name)) for name, value in wanted.items())
         )
 
     async def runs_between(
@@ -98,9 +90,8 @@ class MemoryRunRecords(MemoryPart):
     ) -> list[RunSpan]:
         found = (
             _span(run)
-            for run in self._matching(replace(only, since=None), None)
+            for run in self._matching(only)
             if run.started_at < until
-            and only.outcome in (None, run.outcome)
             and (run.finished_at is None or max(run.started_at, run.finished_at) >= since)
         )
         later = (span for span in found if after is None or span.cursor > after)

@@ -98,7 +98,7 @@ def test_what_cannot_be_done_is_told_in_one_line(goclaw: Shell, database: FakeCo
         assert got.code == 3
         assert got.err.startswith("goclaw: no gateway ")
         assert got.err.count("\n") == 1
-    unknown = "goclaw: no run, or several, with 'ffff'\n"
+    unknown = "goclaw: there is no run 'ffff'; see: goclaw runs list\n"
     assert goclaw("runs", "show", "ffff") == Done(1, "", unknown)
     database.failure = PermissionError(13, "Permission denied", "/x")
     assert goclaw("runs", "list") == Done(1, "", "goclaw: /x: Permission denied\n")

@@ -1,11 +1,10 @@
-"""``goclaw runs``, ``queue`` and ``why``: which runs, who waits for what, and why not (SPEC OPS-4).
+"""``goclaw queue`` and ``why``: who waits for what, and why not (SPEC OPS-4).
 
 What ``why`` answers is tested in a gateway.
 """
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,73 +12,10 @@ import pytest
 
 from goclaw_py.cli.doctor.checks import DoctorReport
 from goclaw_py.cli.doctor.finding import Level
-from goclaw_py.core.ids import AgentName, RunId
-from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.operations.control import QueueView
-from goclaw_py.records import ALL_RUNS, RunFilter
-from goclaw_py.scheduler.views import ActiveRuns
 from tests.unit.cli.conftest import Done, Shell, ThreadGateway
 from tests.unit.web import fakes
 from tests.unit.web.fakes import FakeControl
-
-
-@pytest.mark.parametrize(("words", "only"), [
-    ("", ALL_RUNS),
-    ("--agent main", RunFilter(agent=AgentName("main"))),
-    ("--trigger cron", RunFilter(trigger=Trigger.CRON)),
-    ("--trigger api --outcome lost", RunFilter(trigger=Trigger.API, outcome=Outcome.LOST)),
-])  # fmt: skip
-def test_runs_are_picked(
-    goclaw: Shell, gateway: ThreadGateway, words: str, only: RunFilter
-) -> None:
-    assert goclaw("runs", "list", *words.split()).code == 0
-    name, _, *picked = gateway.control.calls[-1]
-    assert (name, picked) == ("runs", [None, False, only])
-
-
-def test_no_run_of_a_kind_is_told_from_no_run_at_all(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def none(**_how: object) -> list[object]:
-        return []
-
-    monkeypatch.setattr(database, "runs", none)
-    assert goclaw("runs", "list").out == "no runs yet\n"
-    assert "goclaw runs list" in goclaw("runs", "list", "--agent", "nobody").out
-
-
-def test_a_terminal_gets_as_much_of_an_id_as_names_the_run(
-    goclaw: Shell, database: FakeControl, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    long = RunId("01a20492-c3f7-7c11-9172-d769006fc43e")
-    monkeypatch.setattr(fakes, "RUN_ID", long)
-    monkeypatch.setattr(fakes, "ENDED", replace(fakes.ENDED, id=long))
-    assert long in goclaw("runs", "list").out
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
-    out = goclaw("runs", "list").out
-    assert "01a20492-c3f7-7c11" in out
-    assert long not in out
-
-
-def test_the_document_of_a_run_is_its_record(goclaw: Shell, gateway: ThreadGateway) -> None:
-    found = goclaw.data("runs", "show", "0190-a")
-    assert found["run"]["id"] == fakes.RUN_ID
-    assert [each["entry"]["text"] for each in found["entries"]] == ["Grüße \x1b[2J", "yes"]
-    assert found["said"][0]["error"] == "chat not found"
-    assert [(step["number"], step["kind"]) for step in found["steps"]] == [
-        (1, "response"), (2, "call"), (3, "result")
-    ]  # fmt: skip
-
-
-def test_a_run_is_shown_step_by_step(goclaw: Shell, gateway: ThreadGateway) -> None:
-    """OPS-8."""
-    lines = goclaw("runs", "show", "0190-a").out.splitlines()
-    start = next(place for place, line in enumerate(lines) if line.startswith("STEP"))
-    assert [" ".join(line.split()) for line in lines[start + 1 : start + 4]] == [
-        "1 response 10 in, 5 out calls pay [2J",
-        '2 call pay {"to": "ann"}',
-        "3 result pay failed: no money",
-    ]
 
 
 def test_a_queue_says_what_waits_and_for_what(goclaw: Shell, gateway: ThreadGateway) -> None:
@@ -127,17 +63,12 @@ def test_where_nothing_runs_or_waits_that_is_said(
         queue = replace(fakes.QUEUE, running=(), waiting=(), policy=None)
         return replace(queue, messages=(), unanswered=())
 
-    async def active() -> ActiveRuns:
-        return replace(fakes.ACTIVE_RUNS, runs=())
-
     monkeypatch.setattr(database, "queue", queue)
-    monkeypatch.setattr(database, "active", active)
     got = goclaw("queue", "console")
     assert (
         got.out
         == f"session  console local ({fakes.SESSION})\n\nnothing is running\n\nnothing is waiting\n"
     )
-    assert goclaw("runs", "--active").out == "nothing is running or waiting\n"
 
 
 def test_without_a_gateway_the_database_answers(goclaw: Shell, database: FakeControl) -> None:
@@ -146,11 +77,6 @@ def test_without_a_gateway_the_database_answers(goclaw: Shell, database: FakeCon
     assert "none is running here; showing the state in the database" in got.out
     assert "waiting runs are known only to a gateway" in got.out
     assert "too much" in got.out
-    got = goclaw("runs", "--active")
-    assert got.code == 0
-    assert fakes.RUN_ID in got.out
-    assert got.err == "no gateway is running here; showing the state in the database\n"
-    assert goclaw.data("runs", "--active")["live"] is False
     assert goclaw("why", "-1001").out.startswith(fakes.WHY.answer)
     assert database.calls[-1] == ("why", "-1001")
 
@@ -162,33 +88,6 @@ def test_unclear_words(goclaw: Shell, gateway: ThreadGateway, words: list[str], 
     got = goclaw("queue", *words)
     assert (got.code, got.out) == (code, "")
     assert got.err
-
-
-def test_active_runs_are_those_of_the_gateway(goclaw: Shell, gateway: ThreadGateway) -> None:
-    got = goclaw("runs", "--active")
-    assert (got.code, got.err) == (0, "")
-    _, running, waiting = got.out.splitlines()
-    assert fakes.RUN_ID in running
-    assert "running" in running
-    assert "0190-cccc" in waiting
-    assert waiting.endswith(f"lane main: no slot is free  {fakes.BARE_KEY}")
-    assert gateway.control.calls == [("active",)]
-    found = goclaw.data("runs", "--active")
-    assert found["live"] is True
-    assert [run["state"] for run in found["runs"]] == ["running", "ready"]
-
-
-def test_the_stored_runs_are_listed_as_before(goclaw: Shell, gateway: ThreadGateway) -> None:
-    assert "0190-bbbb" in goclaw("runs", "list", "--active").out
-    assert [call[:4] for call in gateway.control.calls] == [("runs", 51, None, True)]
-
-
-@pytest.mark.parametrize(
-    "words", [["--active", "list"], ["--json", "show", "0190-a"], ["--json"], []]
-)
-def test_runs_takes_one_thing(goclaw: Shell, gateway: ThreadGateway, words: list[str]) -> None:
-    assert goclaw("runs", *words).code == 2
-    assert gateway.control.calls == []
 
 
 def test_the_answer_comes_before_way_and_cures(goclaw: Shell, gateway: ThreadGateway) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from goclaw_py.core.ids import MAIN_LANE
+from goclaw_py.records import RunQuery
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.scheduler.snapshots import slow_waits
 from goclaw_py.testing.agents import Block, Say, ScriptedAgent
@@ -50,7 +51,9 @@ async def test_one_run_works_at_a_time_over_all_nodes_in_their_order() -> None:
         for _ in range(430):
             assert active(first, second) <= 1
             await asyncio.sleep(0.1)
-        began = [(run.started_at, run.session) for run in await first.store.runs(limit=10)]
+        began = [
+            (run.started_at, run.session) for run in await first.store.runs(RunQuery(limit=10))
+        ]
         seen = [session.rpartition(":")[2] for _, session in sorted(began)]
         assert seen == ["c0", "c1", "c2", "c3"]
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 from goclaw_py.core.outcomes import Outcome
-from goclaw_py.records import OutboxState, Unmentioned
+from goclaw_py.records import OutboxState, RunQuery, Unmentioned
 from goclaw_py.schedule.retention import FIRST_S, TIDY_S, delete_expired, run_retention
 from goclaw_py.store import upkeep_rules
 from goclaw_py.testing.clock import LoopClock
@@ -49,7 +49,7 @@ async def filled(messages: int = 1) -> FlakyStore:
 async def left_in(store: FlakyStore) -> tuple[int, int, int]:
     dropped = await store.outbox(limit=1000, state=OutboxState.DROPPED)
     said = await store.unmentioned(key_of(ANN))
-    return len(dropped), len(await store.runs(limit=1000)), len(said)
+    return len(dropped), len(await store.runs(RunQuery(limit=1000))), len(said)
 
 
 async def test_a_start_is_not_disturbed_and_a_short_life_is_long_enough() -> None:

@@ -17,7 +17,7 @@ from goclaw_py.gateway.queries import session_named
 from goclaw_py.gateway.service import GatewayControl
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.control import Control
-from goclaw_py.records import OutboxState
+from goclaw_py.records import OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, ModelStep, RunRequest
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
@@ -68,7 +68,7 @@ async def test_a_run_tells_what_it_does() -> None:
     async with a_process(Working(), Ways(QueuePolicy())) as process:
         await process.say("look\n at\u2028" + "this " * 1000, "next")
         await asyncio.sleep(1)
-        begun, waiting = (await process.control.active()).runs
+        begun, waiting = (await process.control.runs.active()).runs
         assert begun.activity is not None
         assert begun.activity.prompt.startswith("look at this this")
         assert len(begun.activity.prompt) <= 120
@@ -170,15 +170,18 @@ async def test_a_run_is_found_by_a_unique_prefix() -> None:
         for name in ("aa-1", "aa-2"):
             await begin(gateway, name, session_of())
         control = offline(gateway)
-        assert (await control.run("aa-1")).id == "aa-1"
-        assert (await control.run("0")).outcome is Outcome.COMPLETED
+        assert (await control.runs.get("aa-1")).id == "aa-1"
+        assert (await control.runs.get("0")).outcome is Outcome.COMPLETED
         with pytest.raises(NotFound, match="run 'aa' is not unique: aa-1, aa-2"):
-            await control.run("aa")
+            await control.runs.get("aa")
         with pytest.raises(NotFound, match="there is no run 'zz'; see: goclaw runs list"):
-            await control.run("zz")
-        assert [run.id for run in await control.runs(active=True)] == ["aa-2", "aa-1"]
-        assert await control.runs(session=SessionKey("other")) == []
-        assert len(await control.runs(limit=1)) == 1
+            await control.runs.get("zz")
+        assert [run.id for run in await control.runs.list(RunQuery(active=True))] == [
+            "aa-2",
+            "aa-1",
+        ]
+        assert await control.runs.list(RunQuery(session=SessionKey("other"))) == []
+        assert len(await control.runs.list(RunQuery(limit=1))) == 1
 
 
 async def test_lists_go_to_the_database() -> None:
@@ -257,7 +260,7 @@ async def test_active_is_all_undone_with_what_it_waits_for(gateway: GatewayProce
     await gateway.say("one", "two")
     await until(lambda: len(gateway.dispatcher.runs()) == 2)
     await asyncio.sleep(5)
-    seen = await gateway.control.active()
+    seen = await gateway.control.runs.active()
     assert seen.live
     assert [run.state for run in seen.runs] == [views.RunState.RUNNING, views.RunState.QUEUED]
     assert [run.waits_for for run in seen.runs] == [None, views.WaitsFor.SESSION]
@@ -267,7 +270,7 @@ async def test_without_a_gateway_active_is_what_has_begun(gateway: GatewayProces
     await gateway.say("one", "two", apart_s=0.5)
     await gateway.say("three", chat="bob")
     await asyncio.sleep(4)
-    seen = await offline(gateway).active()
+    seen = await offline(gateway).runs.active()
     assert not seen.live
     first, second = seen.runs
     assert (first.session, first.state, first.waits_for) == (

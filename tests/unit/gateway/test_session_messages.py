@@ -16,6 +16,7 @@ from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.session_keys import child_session, job_session
 from goclaw_py.gateway.store_control import StoreControl
 from goclaw_py.operations.jobs import JobDraft, Requester
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.schedule.jobs.schedule import Every
@@ -74,7 +75,7 @@ async def test_a_session_in_which_something_waits_or_works_is_busy(gateway: Gate
     assert gateway.pending == ["block", "later"]
     await gateway.control.stop(session_of(), everything=False)
     await until(lambda: "re: later" in gateway.channel.texts("ann"))
-    assert (await gateway.store.runs(limit=1))[0].id == queued.run
+    assert (await gateway.store.runs(RunQuery(limit=1)))[0].id == queued.run
 
 
 async def test_of_two_at_once_one_finds_the_session_free(gateway: GatewayProcess) -> None:
@@ -124,7 +125,7 @@ async def test_the_session_of_a_job_can_be_asked(told: str) -> None:
         await until(lambda: gateway.dispatcher.runs() == ())
         history = [entry.entry.text for entry in await gateway.store.history(session, limit=9)]
         assert history[-2:] == ["and now?", "re: and now?"]
-        (run,) = await gateway.store.runs(limit=1)
+        (run,) = await gateway.store.runs(RunQuery(limit=1))
         assert (run.id, run.outcome) == (sent.run, Outcome.COMPLETED)
         said = ["re: and now?"] if told == "in a chat" else []
         assert gateway.channel.texts("ann")[before:] == said

@@ -8,6 +8,7 @@ import pytest
 
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.gateway.unattended_runs import LOOK_S
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import RunRequest
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus
 from goclaw_py.testing.agents import Block, Do, ScriptedAgent, Step
@@ -42,7 +43,7 @@ async def test_a_job_that_stands_still_is_lost_within_a_minute_and_goes_on() -> 
         lose_ends(gateway)
         await until(lambda: len(gateway.scripted.requests) == 1)
         await asyncio.sleep(MINUTE_S)
-        lost, *_ = reversed(await gateway.store.runs(limit=9))
+        lost, *_ = reversed(await gateway.store.runs(RunQuery(limit=9)))
         assert (lost.outcome, lost.reason) == (Outcome.LOST, Reason.CRASHED)
         assert "forgotten" in (lost.error or "")
         assert (await ends(gateway, job))[-1] == "ok"
@@ -103,6 +104,6 @@ async def test_status_and_why_name_what_stood_still() -> None:
         lose_ends(gateway)
         await until(lambda: len(gateway.scripted.requests) == 1)
         await asyncio.sleep(MINUTE_S)
-        lost = (await gateway.store.runs(limit=9))[-1]
+        lost = (await gateway.store.runs(RunQuery(limit=9)))[-1]
         assert "nothing ran it" in (await ask(gateway, lost.id)).answer
         assert "stood still" in (await ask(gateway)).answer

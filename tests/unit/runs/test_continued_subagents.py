@@ -14,7 +14,7 @@ import pytest
 from goclaw_py.agents.callable import CallableAgent
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
-from goclaw_py.records import StoredRun
+from goclaw_py.records import RunQuery, StoredRun
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.testing.channel import RecordingChannel
 from tests.support.harness import GatewayProcess, a_process, here, session_of, until
@@ -90,7 +90,7 @@ async def hanging(payer: Payer, database: MemoryDatabase) -> AsyncIterator[Gatew
 
 async def subagents(gateway: GatewayProcess) -> list[StoredRun]:
     """The runs of subagents, the oldest first."""
-    runs = reversed(await gateway.store.runs(limit=100))
+    runs = reversed(await gateway.store.runs(RunQuery(limit=100)))
     return [run for run in runs if run.trigger is Trigger.SUBAGENT]
 
 

@@ -16,7 +16,7 @@ from goclaw_py.core.budget import Budget
 from goclaw_py.core.ids import NodeId
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import NO_USAGE, Usage
-from goclaw_py.records import RunEnd
+from goclaw_py.records import RunEnd, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, HistoryEntry, ModelStep, RunRequest
 from goclaw_py.runs.budget_tracker import Limits
 from goclaw_py.testing.agents import Do, Emitting, Fail, Return, Say, ScriptedAgent, Step
@@ -83,7 +83,7 @@ async def test_a_heartbeat_goes_on(step: Step) -> None:
     async with beating(step, "HEARTBEAT_OK") as gateway:
         await until_ended(gateway, 2)
         assert await outcomes(gateway) == ["failed", "ok"]
-        runs = reversed(await gateway.store.runs(limit=9))
+        runs = reversed(await gateway.store.runs(RunQuery(limit=9)))
         of_heartbeat = [run.outcome for run in runs if run.trigger is Trigger.HEARTBEAT]
         assert of_heartbeat == [Outcome.FAILED, Outcome.COMPLETED]
 

@@ -217,7 +217,7 @@ async def test_an_end_is_told_when_its_record_can_be_read() -> None:
             await gateway.say("hello")
             async for event in events:
                 if isinstance(event, LiveEnded):
-                    stored = await gateway.control.run(event.run.id)
+                    stored = await gateway.control.runs.get(event.run.id)
                     assert stored.outcome is Outcome.COMPLETED
                     return
         raise AssertionError("it has not ended")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import cast
+
+import orjson
 
 from goclaw_py import records as store
 from goclaw_py.core.containers import Histogram, HistogramView
@@ -22,12 +25,12 @@ from goclaw_py.core.ids import AgentName, LaneName, NodeId, RunId, SessionKey
 from goclaw_py.core.messages import InboundMessage, OutboundMessage, PeerKind, Sender, Target
 from goclaw_py.core.outcomes import Outcome, Reason, Trigger
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.core.run_events import Usage
+from goclaw_py.core.run_events import ToolEnded, ToolStarted, Usage
+from goclaw_py.core.run_steps import ResponseStep
 from goclaw_py.operations.control import (
     NodesView,
     QueueView,
     Resized,
-    RunRecord,
     SessionFork,
     Submitted,
 )
@@ -40,9 +43,9 @@ from goclaw_py.operations.explanation import (
 )
 from goclaw_py.operations.heartbeat import HeartbeatService
 from goclaw_py.operations.jobs import JobService
+from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.runs.events import live
-from goclaw_py.runs.step_views import StepKind, StepView
 from goclaw_py.scheduler import views
 from goclaw_py.scheduler.models import QueuePolicy
 from tests.unit.web.fake_guests import FakeGuests
@@ -153,11 +156,12 @@ HISTORY = [
     ),
 ]
 FORK = SessionKey("agent:main:console:direct:fork-1")
-STEPS = (
-    StepView(1, StepKind.RESPONSE, text="calls pay \x1b[2J", usage=Usage(1, 10, 5)),
-    StepView(2, StepKind.CALL, "pay", '{"to": "ann"}'),
-    StepView(3, StepKind.RESULT, "pay", "no money", ok=False),
-)
+_SAYS = orjson.dumps([{"parts": [{"part_kind": "text", "content": "calls pay \x1b[2J"}]}])
+STEPS = [
+    store.StoredStep(RUN_ID, 1, ResponseStep(_SAYS, Usage(1, 10, 5))),
+    store.StoredStep(RUN_ID, 2, ToolStarted("c1", "pay", '{"to": "ann"}')),
+    store.StoredStep(RUN_ID, 3, ToolEnded("c1", "pay", ok=False, result="no money")),
+]
 DEAD = store.OutboxRow(
     id=2**40, message=OutboundMessage(LOCAL, "hello", None, RUN_ID), session=SESSION,
     state=store.OutboxState.DEAD, attempts=3, possible_duplicate=True, fence=1, created_at=NOW,
@@ -184,6 +188,65 @@ FOLLOWED: list[live.LiveEvent] = [
 EVE = store.Person("console", "default", Sender("local", "Eve"), store.Standing.GUEST, NOW)
 
 
+class FakeRunStore:
+    """The runs of ``FakeControl``. ``called`` notes what is asked of it."""
+
+    def __init__(self, called: Callable[..., None]) -> None:
+        self._called = called
+
+    async def runs(self, query: store.RunQuery) -> list[store.StoredRun]:
+        self._called("runs", query)
+        found = [ACTIVE] if query.active else [ACTIVE, ENDED]
+        return behind(found, query.before)[: query.limit]
+
+    async def run_counts(self, query: store.RunQuery) -> dict[Outcome | None, int]:
+        self._called("run_counts", query)
+        return {None: 1, Outcome.COMPLETED: 40, Outcome.FAILED: 2}
+
+    async def run_density(
+        self, since: datetime, until: datetime, *, parts: int, only: store.RunFilter
+    ) -> list[store.RunDensity]:
+        self._called("run_density", since, until, parts, *chosen(only))
+        lane, last = LaneName("main"), parts - 1
+        return [
+            store.RunDensity(lane, 0, Outcome.COMPLETED, 300),
+            store.RunDensity(lane, last, Outcome.COMPLETED, 900),
+            store.RunDensity(lane, last, Outcome.FAILED, 100),
+            store.RunDensity(lane, last, None, 1),
+        ]
+
+    async def runs_between(
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        limit: int,
+        only: store.RunFilter,
+        after: Cursor | None,
+    ) -> list[store.RunSpan]:
+        self._called("runs_between", since, until, limit, *chosen(only))
+        found = [span for span in (SPAN, ACTIVE_SPAN) if after is None or span.cursor > after]
+        return [span for span in found if span.started_at < until][:limit]
+
+    async def find_run(self, prefix: str) -> list[store.StoredRun]:
+        self._called("find_run", prefix)
+        return [one for one in (ACTIVE, ENDED) if one.id.startswith(prefix)]
+
+    async def run_history(self, _run: RunId) -> list[store.StoredEntry]:
+        return HISTORY
+
+    async def outbox(self, **_how: object) -> list[store.OutboxRow]:
+        return [DEAD]
+
+    async def run_steps(self, _run: RunId) -> list[store.StoredStep]:
+        return STEPS
+
+
+class _Clock:
+    def now(self) -> datetime:
+        return NOW
+
+
 class FakeControl(FakeGuests):
     """Implements ``Control``. Set ``failure`` to make every method raise it."""
 
@@ -195,6 +258,7 @@ class FakeControl(FakeGuests):
         self.gateway = True
         self.following = 0
         self.made = Jobs()
+        self.stored_runs = FakeRunStore(self._called)
         self.hearts = FakeHeartbeats()
         self.cluster = FakeNodes(self._called)
         self.settings = FakeSettings()
@@ -206,6 +270,15 @@ class FakeControl(FakeGuests):
         self._called(*call)
         if not self.gateway:
             raise NoGateway("no gateway is running here")
+
+    @property
+    def runs(self) -> Runs:
+        unfinished = self._unfinished if self.gateway else None
+        return Runs(cast("store.Store", self.stored_runs), _Clock(), unfinished)
+
+    def _unfinished(self) -> tuple[views.RunView, ...]:
+        self._called("active")
+        return ACTIVE_RUNS.runs
 
     async def status(self) -> views.GatewayStatus:
         self._here("status")
@@ -228,12 +301,6 @@ class FakeControl(FakeGuests):
 
     async def drain(self, node: str) -> store.Node:
         return self.cluster.drain(node)
-
-    async def active(self) -> views.ActiveRuns:
-        self._called("active")
-        if not self.gateway:
-            return replace(ACTIVE_RUNS, live=False, runs=(RUNNING,))
-        return ACTIVE_RUNS
 
     async def queue(self, key: str) -> QueueView:
         self._called("queue", key)
@@ -266,29 +333,6 @@ class FakeControl(FakeGuests):
         self._called("sessions", limit, *([search] if search else []), *chosen(only))
         found = [one for one in (FULL, BARE) if search in one.key]
         return behind(found, before)[:limit]
-
-    async def run_density(
-        self,
-        since: datetime,
-        until: datetime,
-        *,
-        parts: int = 100,
-        only: store.RunFilter = store.ALL_RUNS,
-    ) -> list[store.RunDensity]:
-        self._called("run_density", since, until, parts, *chosen(only))
-        lane, last = LaneName("main"), parts - 1
-        return [
-            store.RunDensity(lane, 0, Outcome.COMPLETED, 300),
-            store.RunDensity(lane, last, Outcome.COMPLETED, 900),
-            store.RunDensity(lane, last, Outcome.FAILED, 100),
-            store.RunDensity(lane, last, None, 1),
-        ]
-
-    async def run_counts(
-        self, only: store.RunFilter = store.ALL_RUNS, *, session: SessionKey | None = None
-    ) -> dict[str, int]:
-        self._called("run_counts", only, session)
-        return {"running": 1, "completed": 40, "failed": 2}
 
     async def session(self, key: str) -> store.Session:
         self._called("session", key)
@@ -341,41 +385,6 @@ class FakeControl(FakeGuests):
         if at == "0190-zzzz":
             raise NotRewindable("run 0190-zzzz added nothing")
         return SessionFork(FORK, key, 2, None if at else "fork-1")
-
-    async def runs(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        active: bool = False,
-        only: store.RunFilter = store.ALL_RUNS,
-        before: Cursor | None = None,
-    ) -> list[store.StoredRun]:
-        self._called("runs", limit, session, active, only)
-        return [ACTIVE] if active else behind([ACTIVE, ENDED], before)[:limit]
-
-    async def runs_between(
-        self,
-        since: datetime,
-        until: datetime,
-        *,
-        limit: int = 2000,
-        only: store.RunFilter = store.ALL_RUNS,
-        after: Cursor | None = None,
-    ) -> list[store.RunSpan]:
-        self._called("runs_between", since, until, limit, *chosen(only))
-        found = [span for span in (SPAN, ACTIVE_SPAN) if after is None or span.cursor > after]
-        return [span for span in found if span.started_at < until][:limit]
-
-    async def run_record(self, prefix: str) -> RunRecord:
-        return RunRecord(await self.run(prefix), tuple(HISTORY), (DEAD,), STEPS)
-
-    async def run(self, prefix: str) -> store.StoredRun:
-        self._called("run", prefix)
-        found = [one for one in (ACTIVE, ENDED) if one.id.startswith(prefix)]
-        if len(found) != 1:
-            raise NotFound(f"no run, or several, with {prefix!r}")
-        return found[0]
 
     async def follow(
         self, session: str | None = None, *, after: str | None = None

@@ -18,10 +18,9 @@ from goclaw_py.core.errors import (
     NotRewindable,
     StoreUnavailable,
 )
-from goclaw_py.core.ids import AgentName, LaneName, SessionKey
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.ids import LaneName, SessionKey
 from goclaw_py.operations.control import NodesView, SessionFork
-from goclaw_py.records import ALL_RUNS, OutboxState, RunFilter
+from goclaw_py.records import OutboxState
 from goclaw_py.scheduler.views import StopReport
 from goclaw_py.web.api import wire
 from goclaw_py.web.api.error_json import NotAccepted, Refused
@@ -36,16 +35,10 @@ JSON = {"content-type": "application/json"}
 async def test_everything_that_can_be_asked_comes_back_as_it_was(
     made: Gateway, remote: RemoteControl
 ) -> None:
-    few = RunFilter(AgentName("a b&c"), Trigger.CRON, Outcome.TIMED_OUT)
     assert await remote.status() == fakes.STATUS
     assert await remote.lanes() == fakes.LANES
-    assert await remote.active() == fakes.ACTIVE_RUNS
     assert await remote.queue("console") == fakes.QUEUE
     assert await remote.sessions(limit=7) == [fakes.FULL, fakes.BARE]
-    assert await remote.runs() == [fakes.ACTIVE, fakes.ENDED]
-    assert await remote.runs(limit=3, session=fakes.SESSION, active=True) == [fakes.ACTIVE]
-    assert await remote.runs(only=few) == [fakes.ACTIVE, fakes.ENDED]
-    assert await remote.run("0190-a") == fakes.ENDED
     assert await remote.outbox(state=OutboxState.DEAD) == [fakes.DEAD]
     assert await remote.outbox(limit=2) == [fakes.DEAD]
     assert await remote.outbox_row(fakes.DEAD.id) == fakes.DEAD
@@ -55,12 +48,7 @@ async def test_everything_that_can_be_asked_comes_back_as_it_was(
     nodes = (fake_nodes.HERE, fake_nodes.DRAINING, fake_nodes.DEAD)
     assert await remote.nodes() == NodesView(fake_nodes.AT, fake_nodes.HERE.id, nodes)
     # One more than was asked for tells whether there is another page.
-    for call in (
-        *(("sessions", 8), ("outbox", 3, None), ("dead_letters", False, 10)),
-        ("runs", 4, fakes.SESSION, True, ALL_RUNS),
-        ("runs", 51, None, False, ALL_RUNS),
-        ("runs", 51, None, False, few),
-    ):
+    for call in (*(("sessions", 8), ("outbox", 3, None), ("dead_letters", False, 10)),):
         assert call in made.control.calls
 
 

@@ -12,7 +12,7 @@ import pytest
 from goclaw_py.cli.client.control import RemoteControl
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.pagination import Cursor
-from goclaw_py.records import OutboxState
+from goclaw_py.records import OutboxState, RunQuery
 from tests.unit.web import fake_people, fake_post, fakes
 from tests.unit.web.fakes import FakeControl
 from tests.unit.web.harness import Api, Gateway
@@ -95,16 +95,16 @@ async def test_the_client_of_the_socket_reads_on_too(
     made: Gateway, remote: RemoteControl, control: FakeControl
 ) -> None:
     made.control.rows = control.rows
-    assert await remote.runs(before=fakes.ACTIVE.cursor) == [fakes.ENDED]
+    assert await remote.runs.list(RunQuery(before=fakes.ACTIVE.cursor)) == [fakes.ENDED]
     assert await remote.sessions(before=fakes.FULL.cursor) == [fakes.BARE]
     assert [row.id for row in await remote.outbox(before=7)] == [4]
     assert await remote.outbox(run=RunId("other")) == []
     assert len(await remote.outbox(state=OutboxState.DEAD, run=fakes.RUN_ID)) == 3
     assert [one.row.id for one in await remote.dead_letters(before=9)] == [8]
     since, until = fakes.NOW, fakes.NOW + timedelta(hours=1)
-    spans = await remote.runs_between(since, until)
+    spans = await remote.runs.between(since, until)
     assert spans == [fakes.SPAN, fakes.ACTIVE_SPAN]
-    assert await remote.runs_between(since, until, after=spans[0].cursor) == spans[1:]
-    record = await remote.run_record("0190-a")
+    assert await remote.runs.between(since, until, after=spans[0].cursor) == spans[1:]
+    record = await remote.runs.record("0190-a")
     assert (record.run, record.entries) == (fakes.ENDED, tuple(fakes.HISTORY))
     assert record.said == (fakes.DEAD,)

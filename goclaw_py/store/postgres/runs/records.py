@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import datetime
 
 import orjson
@@ -14,9 +15,11 @@ from goclaw_py.records import (
     ALL_RUNS,
     ALL_SESSIONS,
     MOST_RUNS_COUNTED,
+    NEWEST_RUNS,
     InterruptedSubagent,
     RunDensity,
     RunFilter,
+    RunQuery,
     RunSpan,
     Session,
     SessionFilter,
@@ -37,23 +40,12 @@ _SQL = queries("records")
 class PostgresRunRecords(PostgresPart):
     """Implements the reading methods of ``RunStore``."""
 
-    async def runs(
-        self,
-        *,
-        limit: int = 50,
-        session: SessionKey | None = None,
-        active: bool = False,
-        only: RunFilter = ALL_RUNS,
-        before: Cursor | None = None,
-    ) -> list[StoredRun]:
+    async def runs(self, query: RunQuery = NEWEST_RUNS) -> list[StoredRun]:
         """Each combination of conditions has its own index."""
-        if active and only.outcome is not None:
+        if query.active and query.only.outcome is not None:
             return []
-        query = _SQL["active"] if active else _query(session, only)
-        arguments: tuple[object, ...] = (only.since,)
-        if query != _SQL["newest"]:
-            arguments = (session, only.agent, only.trigger, only.outcome, only.sender, only.since)
-        found = await self._pool.fetch(query, limit, *place(before), *arguments)
+        arguments = (query.limit, *place(query.before), query.session, query.since)
+        found = await self._pool.fetch(_statement(query), *arguments, *_conditions(query.only))
         return [rows.run(row) for row in found]
 
     async def runs_between(
@@ -67,7 +59,7 @@ class PostgresRunRecords(PostgresPart):
     ) -> list[RunSpan]:
         """The cost depends on the number of runs returned, not on their age."""
         found = await self._pool.fetch(
-            _SQL["between"], since, until, limit, *place(after or OLDEST), *_columns(only)
+            _SQL["between"], since, until, limit, *place(after or OLDEST), *_conditions(only)
         )
         return [rows.from_row(RunSpan, row) for row in found]
 
@@ -84,18 +76,14 @@ class PostgresRunRecords(PostgresPart):
     ) -> list[RunDensity]:
         """Read only an index, but for runs in progress."""
         bounds = [since + (until - since) * number / parts for number in range(parts + 1)]
-        found = await self._pool.fetch(_SQL["density"], bounds, *_columns(only))
+        found = await self._pool.fetch(_SQL["density"], bounds, *_conditions(only))
         return [rows.from_row(RunDensity, row) for row in found]
 
     async def run_counts(
-        self,
-        only: RunFilter = ALL_RUNS,
-        *,
-        session: SessionKey | None = None,
-        most: int = MOST_RUNS_COUNTED,
+        self, query: RunQuery = NEWEST_RUNS, *, most: int = MOST_RUNS_COUNTED
     ) -> dict[Outcome | None, int]:
         """Read only an index, but for the runs of one session or sender."""
-        arguments = (only.since, session, most, only.agent, only.trigger, only.sender)
+        arguments = (query.since, query.session, most, *_conditions(query.only, "outcome"))
         found = await self._pool.fetch(_SQL["counts"], *arguments)
         counted = {row["outcome"]: row["runs"] for row in found if row["runs"]}
         return {None if one is None else Outcome(one): runs for one, runs in counted.items()}
@@ -161,13 +149,17 @@ def _task(text: str) -> SubagentTask:
     return SubagentTask(given["prompt"], given["label"], given["sender"])
 
 
-def _columns(only: RunFilter) -> tuple[object, ...]:
-    return only.agent, only.trigger, only.outcome, only.sender
+def _conditions(only: RunFilter, without: str = "") -> tuple[object, ...]:
+    """Return the values of a filter, in the order of its fields: the last arguments of a query."""
+    return tuple(getattr(only, one.name) for one in fields(only) if one.name != without)
 
 
-def _query(session: SessionKey | None, only: RunFilter) -> str:
-    """Return the query whose index skips the fewest runs."""
-    if session is not None:
+def _statement(query: RunQuery) -> str:
+    """Return the statement whose index skips the fewest runs."""
+    only = query.only
+    if query.active:
+        return _SQL["active"]
+    if query.session is not None:
         return _SQL["newest_of_session"]
     if only.sender is not None:
         return _SQL["newest_of_sender"]

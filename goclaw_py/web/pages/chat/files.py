@@ -19,7 +19,7 @@ from goclaw_py.chat.rasters import HEAD_BYTES, raster_type
 from goclaw_py.core.errors import BadUpload, NotFound, UploadTooLarge
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.workspace.files import Workspace, WorkspaceError
-from goclaw_py.operations.control import RunRecord
+from goclaw_py.operations.runs.operations import RunRecord
 from goclaw_py.web.pages.chat.conversations import Conversations
 from goclaw_py.web.pages.services import PageServices
 
@@ -75,7 +75,7 @@ def routes(service: PageServices, conversations: Conversations) -> list[Route]:
         run, wanted = query.get("run", "")[:64], query.get("path", "")
         guest = bool(conversations.guest)
         try:
-            record = await service.control.run_record(run)
+            record = await service.control.runs.record(run)
         except NotFound as error:
             # Its text may name runs of others.
             raise NotFound("there is no such file in this run") if guest else error from None

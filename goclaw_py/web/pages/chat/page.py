@@ -21,7 +21,7 @@ from goclaw_py.core.messages import Attachment
 from goclaw_py.core.session_keys import MAX_TITLE_CHARS
 from goclaw_py.operations.approvals.page import LABELS
 from goclaw_py.operations.control import QueueView
-from goclaw_py.records import ApprovalQuery, StoredEntry, Unanswered
+from goclaw_py.records import ApprovalQuery, RunQuery, StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.pages.chat.conversations import Conversations, StoredConversation
 from goclaw_py.web.pages.chat.files import file_address, is_picture
@@ -112,7 +112,7 @@ class _ChatPages:
             return []
         history, runs, queue = await asyncio.gather(
             self._control.history(session.key, limit=SHOWN),
-            self._control.runs(limit=SHOWN, session=session.key),
+            self._control.runs.list(RunQuery(limit=SHOWN, session=session.key)),
             self._control.queue(session.key),
         )
         if self._conversations.guest:

@@ -15,6 +15,7 @@ from goclaw_py.core.messages import Attachment, FileKind, InboundMessage, OutFil
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.session_keys import DirectPolicy
 from goclaw_py.gateway.store_control import StoreControl
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import AgentResult
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Return, ScriptedAgent
@@ -53,12 +54,12 @@ async def test_only_on_a_trusted_channel_a_message_chooses_its_agent(
     gateway: GatewayProcess,
 ) -> None:
     await ask(gateway, said("hi", agent=CODER), said("hi"))
-    (first, second) = sorted(await gateway.control.runs(), key=lambda run: run.agent)
+    (first, second) = sorted(await gateway.control.runs.list(), key=lambda run: run.agent)
     assert first.session == "agent:coder:console:direct:browser"
     assert second.session == KEY
     stranger = replace(message("hi"), agent=CODER)
     await ask(gateway, stranger)
-    (third,) = await gateway.control.runs(session=session_of())
+    (third,) = await gateway.control.runs.list(RunQuery(session=session_of()))
     assert third.agent == "main"
 
 

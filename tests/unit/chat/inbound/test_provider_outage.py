@@ -15,6 +15,7 @@ from goclaw_py.core.messages import Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import TextDelta, ToolEnded, ToolStarted, Usage
 from goclaw_py.core.run_steps import ResponseStep
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Emit, ModelStep, RunRequest
 from goclaw_py.schedule.jobs.models import Prompt
 from goclaw_py.scheduler.models import Mode, QueuePolicy
@@ -251,7 +252,11 @@ async def test_three_such_messages_among_many_chats_keep_nobody_waiting() -> Non
         assert len(answers) == 60
         for text in bad:
             assert gateway.channel.texts(text) == [texts.KEPT, DOWN.friendly]
-        runs = [run for run in await gateway.store.runs(limit=200) if run.reason is Reason.OUTAGE]
+        runs = [
+            run
+            for run in await gateway.store.runs(RunQuery(limit=200))
+            if run.reason is Reason.OUTAGE
+        ]
         assert len(runs) <= 3 * len(bad)
 
 

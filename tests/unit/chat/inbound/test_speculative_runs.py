@@ -12,6 +12,7 @@ from goclaw_py.core.messages import PeerKind
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import NO_USAGE, TextDelta, ToolStarted, Usage
 from goclaw_py.core.run_steps import ResponseStep, ValueStep
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import LoopEvent, ModelStep, RequestSent
 from goclaw_py.runs.turn import Turn
 from goclaw_py.scheduler.models import Debounce, Mode, QueuePolicy
@@ -25,7 +26,9 @@ RESPONSE = ModelStep(NO_USAGE, response=ResponseStep(b"{}", NO_USAGE))
 
 
 async def ends(gateway: GatewayProcess) -> list[tuple[Outcome | None, Reason | None]]:
-    return [(run.outcome, run.reason) for run in reversed(await gateway.store.runs(limit=9))]
+    return [
+        (run.outcome, run.reason) for run in reversed(await gateway.store.runs(RunQuery(limit=9)))
+    ]
 
 
 async def test_a_message_starts_its_run_at_once_and_a_further_one_lets_it_begin_again() -> None:
@@ -66,7 +69,7 @@ async def test_the_request_of_a_run_that_begins_again_counts() -> None:
     async with a_process(agent, WAYS) as gateway:
         await gateway.say("one", "two", apart_s=0.1)
         await gateway.channel.until_sent(1)
-        _, merged = await gateway.store.runs(limit=2)
+        _, merged = await gateway.store.runs(RunQuery(limit=2))
         assert merged.usage == Usage(requests=1)
 
 

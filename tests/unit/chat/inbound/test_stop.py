@@ -19,7 +19,7 @@ from goclaw_py.core.errors import (
 from goclaw_py.core.messages import OutboundMessage, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_events import RunEnded, RunStarted, RunWaits, TextDelta
-from goclaw_py.records import OutboxState
+from goclaw_py.records import OutboxState, RunQuery
 from goclaw_py.runs.agent_loop import AgentResult, Emit, RunRequest
 from goclaw_py.scheduler.models import QueuePolicy
 from goclaw_py.testing.agents import Block, Emitting, Ignore, Say, ScriptedAgent
@@ -201,7 +201,7 @@ async def test_a_run_that_is_stopped_while_its_start_is_being_stored_ends(side: 
         await asyncio.sleep(60)
         gateway.store.slow_before_s.clear()
         assert gateway.scripted.requests == []
-        assert await gateway.store.runs(active=True) == []
+        assert await gateway.store.runs(RunQuery(active=True)) == []
         assert await gateway.outcomes() == [Outcome.CANCELLED]
         assert gateway.pending == []
 

@@ -16,6 +16,7 @@ from goclaw_py.core.messages import OutboundMessage, PeerKind, Target
 from goclaw_py.core.outcomes import Outcome, Reason
 from goclaw_py.core.run_steps import DecisionStep
 from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Emit, RunRequest
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState, TargetKind
@@ -349,5 +350,5 @@ async def test_a_retry_after_the_answer_counts_only_failures() -> None:
         row = await only_row(gateway, job)
         assert (row.status, row.attempts) == (OccurrenceStatus.FAILED, 2)
         assert len(calls) == 3
-        outcomes = [run.outcome for run in await gateway.store.runs(limit=9)]
+        outcomes = [run.outcome for run in await gateway.store.runs(RunQuery(limit=9))]
         assert outcomes == [Outcome.FAILED, Outcome.FAILED, Outcome.INTERRUPTED]

@@ -11,6 +11,7 @@ from datetime import datetime
 import pytest
 
 from goclaw_py.operations.jobs import JobChange, StartedNow
+from goclaw_py.records import RunQuery
 from goclaw_py.schedule.jobs.execution_models import LoggedOccurrence, OccurrenceStatus, Why
 from goclaw_py.schedule.jobs.models import Job, JobState
 from goclaw_py.testing.agents import Block, ScriptedAgent
@@ -275,6 +276,6 @@ async def test_the_log_tells_what_it_waits_for() -> None:
         told = await owner.control.why(f"job:{job.spec.slug}")
         assert told.answer.startswith(f"The job job waits for session {session_of()} (run ")
         (row,) = await service(other).log(job.id, OPERATOR)
-        (run,) = await owner.store.runs(limit=1, session=session_of(), active=True)
+        (run,) = await owner.store.runs(RunQuery(limit=1, session=session_of(), active=True))
         assert (row.waits_for, row.blocking_run) == (session_of(), run.id)
         assert row.blocking_node == owner.node()

@@ -16,6 +16,7 @@ from goclaw_py.core.ids import AgentName
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import ToolEnded, ToolStarted
 from goclaw_py.operations.jobs import JobChange, RunNow, StartedNow
+from goclaw_py.records import RunQuery
 from goclaw_py.runs.agent_loop import Role
 from goclaw_py.runs.instructions import Instructions
 from goclaw_py.schedule.jobs.execution_models import OccurrenceStatus, Why
@@ -314,7 +315,7 @@ async def test_a_crowd_is_claimed_before_its_time_and_runs_at_it() -> None:
         await crowd(gateway, [at(60)] * CROWD)
         await until_claimed(gateway)
         assert after(59) < gateway.clock.now() < after(60)
-        assert len(await gateway.store.runs(limit=1000)) == CROWD
+        assert len(await gateway.store.runs(RunQuery(limit=1000))) == CROWD
         assert gateway.scripted.requests == []
         await until(lambda: bool(gateway.scripted.requests))
         assert gateway.clock.now() >= after(60)

@@ -14,7 +14,6 @@ from goclaw_py.core.approvals import Decision
 from goclaw_py.core.ids import AgentName, RunId
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome, Reason
-from goclaw_py.operations.control import RunRecord
 from goclaw_py.records import StoredEntry, Unanswered
 from goclaw_py.runs.agent_loop import HistoryEntry, Role
 from goclaw_py.web.front import WebAccess
@@ -302,12 +301,12 @@ async def test_only_files_of_a_run_that_are_in_the_workspace_are_given(
 def give(patch: pytest.MonkeyPatch, control: FakeControl, *files: OutFile) -> None:
     """Let the run of the fakes have sent files."""
 
-    async def run_record(prefix: str) -> RunRecord:
-        assert prefix == RUN_ID
+    async def run_history(run: RunId) -> list[StoredEntry]:
+        assert run == RUN_ID
         said = HistoryEntry(Role.ASSISTANT, "here", files=files)
-        return RunRecord(ENDED, (StoredEntry(said, NOW, RUN_ID),), ())
+        return [StoredEntry(said, NOW, RUN_ID)]
 
-    patch.setattr(control, "run_record", run_record)
+    patch.setattr(control.stored_runs, "run_history", run_history)
 
 
 def test_an_answer_says_what_it_answers_where_other_messages_stand_between() -> None:

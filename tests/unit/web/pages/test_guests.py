@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from html import unescape
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import httpx
 import pytest
@@ -19,20 +19,23 @@ from starlette.routing import Route
 
 from goclaw_py.core.approvals import Approval
 from goclaw_py.core.errors import StoreUnavailable
-from goclaw_py.core.ids import AgentName, SessionKey
+from goclaw_py.core.ids import AgentName, RunId, SessionKey
 from goclaw_py.core.messages import FileKind, OutFile
 from goclaw_py.core.outcomes import Outcome
 from goclaw_py.core.pagination import Cursor
 from goclaw_py.core.web_links import LINK_LASTS, SIGN_IN_LASTS, secret_hash
 from goclaw_py.operations.approvals.operations import Approvals
-from goclaw_py.operations.control import QueueView, RunRecord
+from goclaw_py.operations.control import QueueView
+from goclaw_py.operations.runs.operations import Runs
 from goclaw_py.operations.terminals import TerminalMessage
 from goclaw_py.records import (
     ALL_SESSIONS,
     ApprovalQuery,
     ApprovalStore,
+    RunQuery,
     Session,
     SessionFilter,
+    Store,
     StoredEntry,
     StoredRun,
 )
@@ -49,7 +52,16 @@ from goclaw_py.web.signin import GUEST_COOKIE
 from tests.support.memory_store import MemoryStore
 from tests.unit.web.fake_approvals import PAY, FakeApprovalStore, FixedClock
 from tests.unit.web.fake_terminals import FakeTerminals, FakeUploads
-from tests.unit.web.fakes import ENDED, FULL, NOW, QUEUE, RUN_ID, SESSION, FakeControl
+from tests.unit.web.fakes import (
+    ENDED,
+    FULL,
+    NOW,
+    QUEUE,
+    RUN_ID,
+    SESSION,
+    FakeControl,
+    FakeRunStore,
+)
 from tests.unit.web.pages.conftest import ORIGIN, TOKEN, Browser
 
 OWN_PATHS = {
@@ -85,6 +97,26 @@ class AskingStore(FakeApprovalStore):
         return [PAY]
 
 
+class GuestRuns(FakeRunStore):
+    """One run, which has ended; ``GuestControl`` says how, and what it has said."""
+
+    def __init__(self, control: GuestControl) -> None:
+        super().__init__(control._called)
+        self._control = control
+
+    async def find_run(self, prefix: str) -> list[StoredRun]:
+        found = await super().find_run(prefix)
+        return [replace(run, session=self._control.session_of_run) for run in found]
+
+    async def run_history(self, _run: RunId) -> list[StoredEntry]:
+        return await self._control.history(SESSION)
+
+    async def runs(self, _query: RunQuery) -> list[StoredRun]:
+        error = "cannot open /srv/operator/secret"
+        failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error=error)
+        return [failed] if self._control.failed else [ENDED]
+
+
 class GuestControl(FakeControl):
     """Knows conversations of several people; what was said in one names it."""
 
@@ -96,6 +128,10 @@ class GuestControl(FakeControl):
         asking = cast("ApprovalStore", AskingStore(self._called))
         self.approvals = Approvals(asking, FixedClock())
         self.known = [session(chat) for chat in ("ann", "ann.trip", "bob", "anna", "bob.ann")]
+
+    @property
+    def runs(self) -> Runs:
+        return Runs(cast("Store", GuestRuns(self)), FixedClock())
 
     async def sessions(
         self,
@@ -115,16 +151,6 @@ class GuestControl(FakeControl):
         self._called("history", key, limit)
         entry = HistoryEntry(Role.ASSISTANT, f"said in {key}.", files=self.files)
         return [StoredEntry(entry, NOW, RUN_ID)]
-
-    async def run_record(self, prefix: str) -> RunRecord:
-        made = await super().run_record(prefix)
-        run = replace(made.run, session=self.session_of_run)
-        return replace(made, run=run, entries=tuple(await self.history(SESSION)))
-
-    async def runs(self, **_asked: Any) -> list[StoredRun]:
-        error = "cannot open /srv/operator/secret"
-        failed = replace(ENDED, outcome=Outcome.FAILED, reason=None, error=error)
-        return [failed] if self.failed else [ENDED]
 
     async def queue(self, key: str) -> QueueView:
         self._called("queue", key)

@@ -168,13 +168,13 @@ async def test_too_many_runs_are_counted_in_parts_that_lead_closer(
     """None is left out, and the part that is pressed is shown with a bar for each run."""
 
     async def runs_between(
-        since: datetime, until: datetime, *, limit: int, only: RunFilter
+        since: datetime, until: datetime, *, limit: int, only: RunFilter, after: None
     ) -> list[RunSpan]:
         assert only == RunFilter(AgentName("main"))
         many = until - since > timedelta(minutes=10)
         return [replace(fakes.SPAN, started_at=since)] * (limit if many else 1)
 
-    monkeypatch.setattr(control, "runs_between", runs_between)
+    monkeypatch.setattr(control.stored_runs, "runs_between", runs_between)
     text = (await browser.get("/timeline?span=6h&agent=main")).text
     assert "1,001 runs: 100 failed, 1 running, 900 completed" in text
     assert fakes.SPAN.id not in text

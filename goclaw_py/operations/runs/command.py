@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 import typer
@@ -35,15 +35,17 @@ from goclaw_py.cli.output import (
     since,
 )
 from goclaw_py.core.display_names import address
-from goclaw_py.core.ids import AgentName
+from goclaw_py.core.ids import SessionKey
 from goclaw_py.core.outcomes import Outcome, Trigger
-from goclaw_py.operations.control import Control, RunRecord
-from goclaw_py.records import OutboxRow, RunFilter, StoredRun, ToolCall
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.runs import HELP
+from goclaw_py.operations.runs.operations import RunRecord
+from goclaw_py.records import OutboxRow, RunFilter, RunQuery, StoredRun, ToolCall
 from goclaw_py.runs.step_views import StepView
 from goclaw_py.scheduler.texts import waits_for
 from goclaw_py.scheduler.views import ActiveRuns
 
-app = typer.Typer(no_args_is_help=True, invoke_without_command=True)
+app = typer.Typer(help=HELP, no_args_is_help=True, invoke_without_command=True)
 
 
 _ACTIVE = (
@@ -79,7 +81,7 @@ def runs(
         raise typer.BadParameter("give a subcommand (list, show or follow) or --active")
 
     async def ask(control: Control) -> ActiveRuns:
-        return await control.active()
+        return await control.runs.active()
 
     def keys(found: ActiveRuns) -> Iterator[str]:
         return (run.session for run in found.runs)
@@ -138,11 +140,10 @@ class Listed:
     watch: Watch = None
     as_json: AsJson = False
 
-    @property
-    def is_picked(self) -> bool:
-        """Return whether a filter is set."""
-        picked = (self.session, self.agent, self.trigger, self.outcome)
-        return self.active or any(one is not None for one in picked)
+    def query(self, session: SessionKey | None) -> RunQuery:
+        """Return the query: options that are called as fields of ``RunFilter`` select by them."""
+        only = RunFilter(**{one.name: getattr(self, one.name, None) for one in fields(RunFilter)})
+        return RunQuery(only=only, session=session, active=self.active, limit=self.limit)
 
 
 @app.command("list")
@@ -155,16 +156,14 @@ def list_(ctx: typer.Context, wanted: Listed) -> None:
 
     async def ask(control: Control) -> list[StoredRun]:
         key = None if wanted.session is None else (await control.session(wanted.session)).key
-        agent = None if wanted.agent is None else AgentName(wanted.agent)
-        only = RunFilter(agent, wanted.trigger, wanted.outcome)
-        return await control.runs(limit=wanted.limit, session=key, active=wanted.active, only=only)
+        return await control.runs.list(wanted.query(key))
 
     def keys(found: list[StoredRun]) -> Iterator[str]:
         return (run.session for run in found)
 
     def show_all(found: list[StoredRun], names: DisplayNames) -> None:
-        none = "no matching runs; to list all: goclaw runs list"
-        none = none if wanted.is_picked else "no runs yet"
+        is_picked = wanted.session or wanted.query(None) != RunQuery(limit=wanted.limit)
+        none = "no matching runs; to list all: goclaw runs list" if is_picked else "no runs yet"
         show_table(_COLUMNS, [_row(one, names) for one in found], empty=none)
 
     question, output = with_names(ask, keys, list[StoredRun], show_all, wanted.as_json)
@@ -200,7 +199,7 @@ def show(ctx: typer.Context, run: RunName, *, as_json: AsJson = False) -> None:
     """Show a run: messages, steps, tool calls, cost, delivery."""
 
     async def ask(control: Control) -> RunRecord:
-        return await control.run_record(run)
+        return await control.runs.record(run)
 
     answer(ctx, *with_names(ask, _keys, RunRecord, show_record, as_json))
 

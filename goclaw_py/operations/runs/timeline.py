@@ -1,4 +1,4 @@
-"""The timeline: runs as bars on a time axis, one swim lane for each lane.
+"""The picture of the timeline: runs as bars on a time axis, one swim lane for each lane.
 
 Where there are too many runs for a bar each, it shows how many started in each part of the time.
 """
@@ -6,36 +6,16 @@ Where there are too many runs for a bar each, it shows how many started in each 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
-from starlette.exceptions import HTTPException
-from starlette.routing import Route
-
 from goclaw_py.core.ids import LaneName
-from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.core.outcomes import Outcome
 from goclaw_py.records import RunDensity, RunSpan
-from goclaw_py.web.pages.filters import Field, ListFilters, Tab, one_of, params_of
-from goclaw_py.web.pages.rendering import seconds
-from goclaw_py.web.pages.runs import run_filter
-from goclaw_py.web.pages.services import Facts, Page, PageServices, Query
 
-SPANS: Final = {
-    "10m": timedelta(minutes=10),
-    "1h": timedelta(hours=1),
-    "6h": timedelta(hours=6),
-    "24h": timedelta(days=1),
-}
-_STATES: Final = ("1h", *(name for name in SPANS if name != "1h"))
 WIDTH: Final = 1000
 """The width in units; a unit is about a pixel of a wide screen."""
-
-MOST: Final = 800
-"""The number of runs that are drawn: each is a fifth of a kilobyte."""
-
-SHORTEST: Final = timedelta(seconds=1)
-"""The shortest time span. One with too many runs is drawn in parts, however short it is."""
 
 PARTS: Final = 100
 """The number of parts into which a time with too many runs is divided."""
@@ -92,63 +72,7 @@ class Swim:
     heaps: tuple[Heap, ...] = ()
 
 
-def routes(service: PageServices) -> list[Route]:
-    """Return the page; ``span`` selects its time span, or ``from`` and ``to`` do."""
-
-    async def look(query: Query) -> Facts:
-        fields = (
-            one_of("agent", "Agent", service.control.heartbeats.agents),
-            one_of("trigger", "Trigger", Trigger),
-            one_of("outcome", "Outcome", Outcome),
-            Field("from", "From", hidden=True),
-            Field("to", "To", hidden=True),
-        )
-        tabs = tuple(map(Tab, SPANS))
-        filters = ListFilters("/timeline", "runs", query, fields, _STATES, "span", tabs=tabs)
-        outcome = filters.values["outcome"]
-        only = replace(run_filter(filters.values), outcome=Outcome(outcome) if outcome else None)
-        name = filters.show
-        span = SPANS[name]
-        # In steps, so that a small movement of the picture does not send everything again.
-        step = span.total_seconds() / 200
-        until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
-        since, until = _chosen(query) or (until - span, until)
-        runs = await service.control.runs_between(since, until, limit=MOST + 1, only=only)
-        facts: Facts = {}
-        if len(runs) > MOST:
-            runs = []
-            counts = await service.control.run_density(since, until, parts=PARTS, only=only)
-            facts = pile(counts, since, until)
-        return {
-            "filters": filters,
-            "span": "" if "from" in query else name,
-            "runs": runs,
-            "named": [run.session for run in runs],
-            **(facts or draw(runs, since, until)),
-            "piled": bool(facts),
-            "since": since,
-            "until": until,
-        }
-
-    params = params_of("span", "from", "to", "agent", "trigger", "outcome")
-    return service.routes(Page("/timeline", "timeline", "Timeline", look, params, 2.0, keeps=True))
-
-
-def _chosen(query: Query) -> tuple[datetime, datetime] | None:
-    """Return the time in the address, at least ``SHORTEST``. Raises ``HTTPException`` (422)."""
-    if "from" not in query:
-        return None
-    try:
-        since, until = (datetime.fromisoformat(query.get(name, "")) for name in ("from", "to"))
-        since, until = since.astimezone(UTC), until.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise HTTPException(422, "from and to: times such as 2026-01-31T08:00:00Z") from error
-    if not timedelta(0) < until - since <= timedelta(days=366):
-        raise HTTPException(422, "to: must be after from, at most by a year")
-    return since, max(until, since + SHORTEST)
-
-
-def pile(counts: Iterable[RunDensity], since: datetime, until: datetime) -> Facts:
+def pile(counts: Iterable[RunDensity], since: datetime, until: datetime) -> Mapping[str, object]:
     """Lay out how many runs of each lane started in each part, in units of the picture."""
     lanes: dict[LaneName, dict[int, dict[str, int]]] = {}
     for one in counts:
@@ -190,7 +114,7 @@ def _ticks(since: datetime, until: datetime) -> list[tuple[float, datetime]]:
     return [(WIDTH * n / _TICKS, since + n * step) for n in range(_TICKS + 1)]
 
 
-def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Facts:
+def draw(runs: Iterable[RunSpan], since: datetime, until: datetime) -> Mapping[str, object]:
     """Lay out runs in units of the picture.
 
     Concurrent runs of a lane are below each other.
@@ -232,7 +156,7 @@ def _lay_out(
                 round(top) + row * _ROW,
                 round(width, 1),
                 _meaning(run.outcome),
-                _words(run),
+                "works" if run.outcome is None else run.outcome.value.replace("_", " "),
             )
         )
     return strokes, max(1, len(free))
@@ -244,10 +168,3 @@ def _meaning(outcome: Outcome | None) -> str:
     if outcome is Outcome.COMPLETED:
         return "good"
     return "bad" if outcome in _BAD else "idle"
-
-
-def _words(run: RunSpan) -> str:
-    became = "works" if run.outcome is None else run.outcome.value.replace("_", " ")
-    if run.finished_at is None:
-        return became
-    return f"{became} after {seconds((run.finished_at - run.started_at).total_seconds())}"

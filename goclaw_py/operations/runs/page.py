@@ -1,0 +1,204 @@
+"""The pages of runs: the list, one run, and the timeline (SPEC OPS-3).
+
+The address has the filters. Fields of the forms that are called as those of ``RunFilter`` select by
+them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Final
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from goclaw_py.core.display_names import address, sender_words
+from goclaw_py.core.ids import SessionKey
+from goclaw_py.core.outcomes import Outcome, Trigger
+from goclaw_py.operations.control import Control
+from goclaw_py.operations.runs.operations import RUNNING
+from goclaw_py.operations.runs.timeline import PARTS, draw, pile
+from goclaw_py.records import MOST_RUNS_COUNTED, RunFilter, RunQuery
+from goclaw_py.web.pages.filters import (
+    Field,
+    ListFilters,
+    Tab,
+    given,
+    one_of,
+    params_of,
+    selected,
+    time_range,
+)
+from goclaw_py.web.pages.services import Facts, Page, PageServices, Query, place
+
+SHOWN: Final = 50
+_ALWAYS: Final = (RUNNING, Outcome.COMPLETED.value, Outcome.FAILED.value)
+_STATES: Final = ("", *_ALWAYS, *(one.value for one in Outcome if one.value not in _ALWAYS))
+
+_SHOWN_TOOLS: Final = 200
+_SHOWN_STEPS: Final = 500
+
+SPANS: Final = {
+    "10m": timedelta(minutes=10),
+    "1h": timedelta(hours=1),
+    "6h": timedelta(hours=6),
+    "24h": timedelta(days=1),
+}
+_SPANS_IN_ORDER: Final = ("1h", *(name for name in SPANS if name != "1h"))
+
+MOST: Final = 800
+"""The number of runs that are drawn: each is a fifth of a kilobyte."""
+
+SHORTEST: Final = timedelta(seconds=1)
+"""The shortest time span. One with too many runs is drawn in parts, however short it is."""
+
+
+def routes(service: PageServices) -> list[Route]:
+    """Return the list, the timeline, and the page of a run."""
+    params = params_of("range", "agent", "trigger", "sender", "session")
+    listed = Page(
+        *("/runs", "runs", "Runs", partial(_list, service), params, 2.0),
+        keeps=True,
+        part="runs/page.html",
+        frame="filtered.html",
+    )
+    params = params_of("span", "from", "to", "agent", "trigger", "outcome")
+    timeline = Page(
+        *("/timeline", "timeline", "Timeline", partial(_timeline, service), params, 2.0),
+        keeps=True,
+        part="runs/timeline.html",
+        frame="filtered.html",
+    )
+    look = partial(_run, service.control)
+    one = Page("/runs/view", "run", "Run", look, ("id",), every_s=2.0, part="runs/run.html")
+
+    async def show(request: Request) -> Response:
+        """Show a run by its id or the beginning of it."""
+        prefix = request.path_params["prefix"]
+        if len(prefix) > 64:
+            raise HTTPException(404)
+        return service.answer(request, one.template, await service.facts(one, {"id": prefix}))
+
+    return [
+        *(route for page in (listed, timeline, one) for route in service.routes(page)),
+        Route("/runs/{prefix}", show),
+    ]
+
+
+async def _list(service: PageServices, query: Query) -> Facts:
+    control = service.control
+    fields = (
+        time_range("Started"),
+        one_of("agent", "Agent", control.heartbeats.agents),
+        one_of("trigger", "Trigger", Trigger),
+        *given(query, "sender", "Sender", sender_words(query.get("sender", ""))),
+        *given(query, "session", "Session"),
+    )
+    filters = ListFilters("/runs", "runs", query, fields, _STATES)
+    values, show = filters.values, filters.show
+    outcome = next((one for one in Outcome if one == show), None)
+    wanted = RunQuery(
+        only=replace(selected(RunFilter, values), outcome=outcome),
+        session=SessionKey(values["session"]) if "session" in values else None,
+        since=filters.since(service.now()),
+        active=show == RUNNING,
+        limit=SHOWN + 1,
+        before=place(query.get("before")),
+    )
+    counts, found = await asyncio.gather(control.runs.counts(wanted), control.runs.list(wanted))
+    runs = found[:SHOWN]
+    return {
+        "runs": runs,
+        "next": runs[-1].cursor if len(found) > SHOWN else None,
+        "filters": replace(filters, tabs=_tabs(counts)),
+        "most": MOST_RUNS_COUNTED,
+        "named": {
+            *(run.session for run in runs),
+            *(run.sender for run in runs if run.sender),
+            *(values[name] for name in ("sender", "session") if name in values),
+        },
+    }
+
+
+def _tabs(counts: Mapping[str, int]) -> tuple[Tab, ...]:
+    """Return the states with their counts: all, running, completed, and others that occur."""
+    ended = sum(counts.values()) - counts.get(RUNNING, 0)
+    more = ended >= MOST_RUNS_COUNTED
+    listed = [one for one in _STATES if one in ("", *_ALWAYS) or counts.get(one)]
+    return tuple(
+        Tab(one, counts.get(one, 0) if one else sum(counts.values()), more and one != RUNNING)
+        for one in listed
+    )
+
+
+async def _timeline(service: PageServices, query: Query) -> Facts:
+    """``span`` selects the time, or ``from`` and ``to`` do."""
+    fields = (
+        one_of("agent", "Agent", service.control.heartbeats.agents),
+        one_of("trigger", "Trigger", Trigger),
+        one_of("outcome", "Outcome", Outcome),
+        Field("from", "From", hidden=True),
+        Field("to", "To", hidden=True),
+    )
+    tabs = tuple(map(Tab, SPANS))
+    filters = ListFilters("/timeline", "runs", query, fields, _SPANS_IN_ORDER, "span", tabs=tabs)
+    only = selected(RunFilter, filters.values)
+    name = filters.show
+    span = SPANS[name]
+    # In steps, so that a small movement of the picture does not send everything again.
+    step = span.total_seconds() / 200
+    until = datetime.fromtimestamp((service.now().timestamp() // step + 1) * step, UTC)
+    since, until = _chosen(query) or (until - span, until)
+    control = service.control
+    runs = await control.runs.between(since, until, limit=MOST + 1, only=only)
+    facts: Facts = {}
+    if len(runs) > MOST:
+        runs = []
+        counts = await control.runs.density(since, until, parts=PARTS, only=only)
+        facts = pile(counts, since, until)
+    return {
+        "filters": filters,
+        "span": "" if "from" in query else name,
+        "runs": runs,
+        "named": [run.session for run in runs],
+        **(facts or draw(runs, since, until)),
+        "piled": bool(facts),
+        "since": since,
+        "until": until,
+    }
+
+
+def _chosen(query: Query) -> tuple[datetime, datetime] | None:
+    """Return the time in the address, at least ``SHORTEST``. Raises ``HTTPException`` (422)."""
+    if "from" not in query:
+        return None
+    try:
+        since, until = (datetime.fromisoformat(query.get(name, "")) for name in ("from", "to"))
+        since, until = since.astimezone(UTC), until.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise HTTPException(422, "from and to: times such as 2026-01-31T08:00:00Z") from error
+    if not timedelta(0) < until - since <= timedelta(days=366):
+        raise HTTPException(422, "to: must be after from, at most by a year")
+    return since, max(until, since + SHORTEST)
+
+
+async def _run(control: Control, query: Query) -> Facts:
+    """Prompt, tools, replies and cost of a run."""
+    record = await control.runs.record(query.get("id", ""))
+    run = record.run
+    return {
+        "path": "/runs",
+        "run": run,
+        "named": [run.session, *(address(one.message.target) for one in record.said)],
+        "record": record,
+        "tools": run.tools[:_SHOWN_TOOLS],
+        "steps": record.steps[-_SHOWN_STEPS:],
+        "waited": run.started_at - run.submitted_at,
+        "lasted": None if run.finished_at is None else run.finished_at - run.started_at,
+    }

@@ -1,0 +1,44 @@
+"""The page of all sessions (SPEC OPS-3)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from goclaw_py.core.ids import AgentName
+from goclaw_py.records import ALL_SESSIONS, SessionFilter, SessionState
+from tests.unit.web import fakes
+from tests.unit.web.fakes import FakeControl
+from tests.unit.web.pages.conftest import Browser
+
+DAY = fakes.NOW.replace(microsecond=0) - timedelta(days=1)
+
+
+@pytest.mark.parametrize("path", ["/runs?before=x", "/sessions?before=x", "/approvals?before=x"])
+async def test_a_wrong_place_is_refused(browser: Browser, path: str) -> None:
+    assert (await browser.get(path)).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "only"),
+    [
+        ("show=running&agent=main&channel=telegram",
+         SessionFilter(AgentName("main"), "telegram", SessionState.RUNNING)),
+        ("channel=gone-one", SessionFilter(channel="gone-one")),
+        ("show=x&agent=%00&channel=<b>", ALL_SESSIONS),
+    ],
+)  # fmt: skip
+async def test_the_address_selects_sessions(
+    browser: Browser, control: FakeControl, query: str, only: SessionFilter
+) -> None:
+    assert (await browser.get(f"/sessions?{query}")).status_code == 200
+    asked = next(call for call in control.calls if call[0] == "sessions")
+    assert asked[2:] == (() if only == ALL_SESSIONS else (only,))
+
+
+async def test_sessions_are_searched(browser: Browser, control: FakeControl) -> None:
+    text = (await browser.get("/sessions?search=no%20such%22")).text
+    assert "No session matches." in text
+    assert 'value="no such&#34;"' in text
+    assert ("sessions", 51, 'no such"') in control.calls
