@@ -2,7 +2,7 @@
 
 Both name methods, parameters and objects as the Bot API does. What differs (opening a bot, its
 transport, files) is in ``via_ptb`` and ``via_aiogram``. Why polling passes by the libraries says
-docs/adr/0047.
+docs/adr/0048.
 """
 
 from __future__ import annotations

@@ -142,7 +142,7 @@ class PtbClient(LibraryClient):
         return _uncarried(call)  # type: ignore[return-value]  # awaited, it gives the same
 
     # The two calls of each answer are made unparsed: by ``Bot.send_message`` they take seven times
-    # as long, most of it for a ``Message`` of which only the number is used (docs/adr/0047).
+    # as long, most of it for a ``Message`` of which only the number is used (docs/adr/0048).
 
     @guarded(repeatable=False)
     async def send_message(
