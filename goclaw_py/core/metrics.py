@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Protocol
 
 from goclaw_py.core.ids import AgentName, LaneName
 from goclaw_py.core.outcomes import Outcome, Trigger
@@ -22,8 +21,11 @@ class Delivery(StrEnum):
     """An attempt failed, and another one follows."""
 
 
-class MetricsRecorder(Protocol):
-    """Counts events. Never blocks or raises, and keeps no texts and ids."""
+class MetricsRecorder:
+    """Counts events. Never blocks or raises, and stores no texts and ids.
+
+    This one counts nothing; subclasses count what they are interested in.
+    """
 
     def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
         """A requested run has ended; it may not have started."""
@@ -44,27 +46,5 @@ class MetricsRecorder(Protocol):
         """The end of a heartbeat run was stored."""
 
 
-class NoMetrics:
-    """Counts nothing."""
-
-    def run_ended(self, lane: LaneName, trigger: Trigger, outcome: Outcome) -> None:
-        """Do nothing."""
-
-    def used(self, agent: AgentName, usage: Usage) -> None:
-        """Do nothing."""
-
-    def received(self, channel: str) -> None:
-        """Do nothing."""
-
-    def delivered(self, channel: str, result: Delivery, delay_s: float | None = None) -> None:
-        """Do nothing."""
-
-    def occurrence_ended(self, status: StrEnum, lag_s: float | None = None) -> None:
-        """Do nothing."""
-
-    def heartbeat_ended(self, agent: AgentName, status: StrEnum) -> None:
-        """Do nothing."""
-
-
-NO_METER = NoMetrics()
-"""See ``NoMetrics``."""
+NO_METER = MetricsRecorder()
+"""Counts nothing."""

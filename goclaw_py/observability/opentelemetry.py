@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import (
     NonRecordingSpan,
@@ -24,7 +25,6 @@ from opentelemetry.trace import (
     SpanKind,
     Status,
     StatusCode,
-    Tracer,
     format_trace_id,
     set_span_in_context,
     use_span,
@@ -37,6 +37,7 @@ from goclaw_py.core.run_events import NO_USAGE, ToolEnded, ToolStarted, Usage
 from goclaw_py.records import NewRun
 from goclaw_py.runs.agent_loop import LoopEvent, ModelStep
 from goclaw_py.runs.run_recorder import RunRecorder
+from goclaw_py.runs.tracing_port import Tracer
 
 MOST_REMEMBERED = 10_000
 """The newest runs, below which others can be placed; each takes some 500 bytes."""
@@ -57,10 +58,10 @@ class _Open:
     """The calls that have not returned, by their ids."""
 
 
-class Tracing:
-    """Implements ``Tracer`` with OpenTelemetry."""
+class Tracing(Tracer):
+    """Traces with OpenTelemetry."""
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: trace.Tracer) -> None:
         self._tracer = tracer
         self._open: dict[RunId, _Open] = {}
         self._contexts: dict[RunId, SpanContext] = {}

@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 
 from goclaw_py.core.containers import BOUNDS_S, HistogramView
 from goclaw_py.core.ids import AgentName, LaneName
-from goclaw_py.core.metrics import Delivery
+from goclaw_py.core.metrics import Delivery, MetricsRecorder
 from goclaw_py.core.outcomes import Outcome, Trigger
 from goclaw_py.core.run_events import Usage
 from goclaw_py.operations.health import Exposition
@@ -53,8 +53,8 @@ _BACKLOG = (
 """Name, description and field of ``Backlog``."""
 
 
-class Metrics:
-    """Implements ``MetricsRecorder`` for Prometheus.
+class Metrics(MetricsRecorder):
+    """Counts for Prometheus.
 
     Args:
         channels: The names of the channels.

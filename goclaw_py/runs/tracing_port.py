@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
 
 from goclaw_py.core.ids import RunId
 from goclaw_py.core.outcomes import Ending
@@ -12,11 +11,16 @@ from goclaw_py.runs.agent_loop import LoopEvent
 from goclaw_py.runs.run_recorder import RunRecorder
 
 
-class Tracer(Protocol):
-    """Receives the events of runs. Never blocks, never raises."""
+class Tracer:
+    """Receives the events of runs. Never blocks, never raises.
+
+    This one traces nothing; OpenTelemetry's is ``observability.opentelemetry.Tracing``.
+    """
 
     def work(self, run: NewRun) -> AbstractContextManager[None]:
         """Trace a run in the current task, while the context manager is open."""
+        del run
+        return nullcontext()
 
     def hear(self, run_id: RunId, event: LoopEvent) -> None:
         """Record an event of a run's agent loop."""
@@ -25,20 +29,5 @@ class Tracer(Protocol):
         """Record the end of a run, which may not have started, or may still be running."""
 
 
-class NoTracer:
-    """Tracing is disabled."""
-
-    def work(self, run: NewRun) -> AbstractContextManager[None]:
-        """Do nothing."""
-        del run
-        return nullcontext()
-
-    def hear(self, run_id: RunId, event: LoopEvent) -> None:
-        """Do nothing."""
-
-    def ended(self, ended: Ending, progress: RunRecorder, error: BaseException | None) -> None:
-        """Do nothing."""
-
-
-NO_SPANS = NoTracer()
-"""See ``NoTracer``."""
+NO_SPANS = Tracer()
+"""Traces nothing."""
