@@ -79,7 +79,7 @@ def test_a_name_ends_in_a_unit_or_tells_what_is_counted(family: Metric) -> None:
 
 @parametrized
 def test_every_figure_has_a_sentence_of_help_and_few_bounded_labels(family: Metric) -> None:
-    assert re.fullmatch(r"[A-Z].{10,}\.", family.documentation)
+    assert re.fullmatch(r"[A-Z1].{10,}\.", family.documentation)
     assert labels_of(family) <= LABELS
     assert len(labels_of(family) - {"le"}) <= 3
 
