@@ -1,4 +1,23 @@
-"""Retention: deletes what has been kept long enough (SPEC DB-5)."""
+"""Retention: deletes what has been kept long enough (SPEC DB-5).
+
+The rules of SPEC DB-5:
+
+`goclaw backup|restore`. `restore --check` lists the folders, files, programs and MCP servers that
+the settings of the backup use. If there is no settings file, a restore uses those of the backup;
+paths in them that are outside of the home, or hidden in it, need a yes (a question, or `--yes`),
+before anything is written. A member whose headers are above 1 MiB, a sparse file, links, devices
+and names that lead elsewhere are refused before anything is changed. Kept: finished inbox/outbox 7
+d (what tells of a job or heartbeat run as long as its log row; dead messages and messages without
+an answer that nobody has dismissed 30 d), runs, with their steps, and heartbeat runs 90 d (a run
+as long as a log row or draft names it), numbers of messages 90 d, sessions, with the steps of
+their runs, of fresh, heartbeat, subagent and delegate runs and of deleted jobs 30 d after the last
+run in them, edits of settings that are not in effect 90 d, expired requests for access, with what
+their senders wrote, and group messages without a mention 1 d, expired links and sign-ins of the
+web chat (CHAN-13) 30 d, sign-ins to the dashboard (SEC-6) until they expire, tokens (SEC-8) until
+they are revoked, the audit log (SEC-9) `audit.retention` (365 d), names (OPS-9) 90 d after they
+were seen last, titles (CHAN-9) until their conversation is deleted, chats for ever. Unfinished
+rows are never deleted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,25 @@
-"""The agent loop, as the runtime sees it (SPEC AGENT-1)."""
+"""The agent loop, as the runtime sees it (SPEC AGENT-1).
+
+The rules of SPEC AGENT-1:
+
+The loop is an interface: a request (session key, message parts, trigger, system additions, tools,
+budget) → events (text delta, tool start/end, steps with the usage so far, compaction) → result
+(text, files, usage, cost, tokens of the context). A loop may ask for messages that came meanwhile
+(QUEUE-4). Tools in use are shown in the chat, below the growing reply. Only the composition root
+imports a concrete loop. Text that comes in (from models with thoughts and arguments, tools,
+programs, people) is well formed from then on: the halves of a UTF-16 pair that come one after the
+other are joined, also over pieces of a stream; one alone becomes U+FFFD. Values of agents, tools
+and programs that JSON cannot hold (integers beyond 64 bits, NaN, other keys than texts, nesting
+without end) are written as the nearest thing that it can: no run, step or result is lost for them.
+Thoughts that a model writes into its text (`<think>…</think>`; also `thinking`, `thought`,
+`thoughts`, `reasoning`, `reflection`, `scratchpad`, `antthinking`, with a prefix such as `seed:`
+or `redacted_`, with attributes, `<|begin_of_thought|>`, `[THINK]`, `◁think▷`) are separated in
+whichever pieces the tags come, for every kind of agent: they are not shown, sent or judged (HB-6),
+and the history of a `models` agent has them as thoughts. Tags in code are text. A block that
+begins a line and does not end is a thought, and no answer of a heartbeat run; one within a line is
+text. Text before a closing tag without an opening one is a thought; it is seen in a draft until
+that tag comes.
+"""
 
 from __future__ import annotations
 

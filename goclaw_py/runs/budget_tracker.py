@@ -3,6 +3,24 @@
 A run has three budgets: its own, that of its session on this day, and that of its agent on this
 day. The usage of its child runs counts for its own and its session's budget. The agent loop
 observes what is left when the run starts; usage by other runs meanwhile is checked here.
+
+The rules of SPEC AGENT-5:
+
+Budgets: turns (model requests), tokens, USD, wall clock; per run (scheduled runs: 10 turns, 0.50
+USD), per session and day, per agent and day (days in UTC). Children use the run's and the
+session's budget of their parent too. Reached → the run ends `failed` with reason `budget`, and the
+chat gets what it had said so far and which budget it was; a reply that is complete counts. Runs in
+progress at the same time may each exceed it by one request; what other nodes use is seen when a
+run begins. Operator-only: no tool schema can change them. Enforced in the loop. With a model of
+unknown price a token budget applies, and `doctor` says so. An agent with a provider's model for
+which no limit of the day is set has 20 USD a day (`budget.day.usd = 0`: none); `doctor` shows it.
+What other nodes use of this default is seen within a minute, so that a message costs no query for
+it. Counts of tokens are checked where a response is read: what a provider does not report, or
+reports as zero, negative, no whole number or above a billion, is estimated from the length (3
+characters a token), counts like any other (also where there is no usage, or something else in its
+place: no answer is lost for it), and is noted in the run's record (`usage_estimated`); `status`
+warns of the agent until a run has all its counts, and `doctor` (newest 1,000 runs) says that its
+limits are estimates. Impossible numbers of other agents (programs, Python code) count as zero.
 """
 
 from __future__ import annotations

@@ -2,6 +2,28 @@
 
 Deadlines are lazy: another message only moves the end of its burst. The burst is checked again when
 its timer, set for an earlier end, fires. So extending a burst costs no timer.
+
+The rules of SPEC QUEUE-6:
+
+Debounce 800 ms: rapid messages of one sender in one session (thread included) become ONE turn —
+texts joined by newline, media in order, all message ids kept. Only the first turn of a burst is
+delayed; a steady typist is served after at most 4 times the window; 0 is off. While the session has
+a run, a message that follows its sender's last waiting one within the window joins it without any
+timer, else queues at once; but what continues a full turn, or one that began within the window, is
+a new burst: how many turns there are depends neither on the length of runs nor on how messages are
+delivered (polling, webhook). Pieces of a text that the channel cut, and of an album, always join,
+without any window too. That is `debounce = "fixed"`, the default for offline, command and Python
+agents. `speculative`, the default for language models: a message does not wait, except for pieces
+and after a full turn. A further message of the same sender within the window cancels that run if
+it has had no effect (no tool or named step started, no child, no text shown in the chat; text
+counts as shown where there are no drafts), in every mode but `interrupt`: the run ends
+`interrupted`, reason `merged`, no attempt counted, its messages first in the new turn, which is
+collected with a fixed window (4 times from the start of that run) and is not cancelled again; it
+starts when that end is stored, and replays none of its steps. The cancelled request counts for
+budgets. At most one in 20 turns of a sender in a session is cancelled in the long run, three in
+quick succession (a token bucket in memory): without a token the turns of the sender wait for the
+window. `/stop` and `/stopall` meanwhile end all of these messages. A run that has had an effect,
+or has ended, is not cancelled: the message follows the mode.
 """
 
 from __future__ import annotations

@@ -3,6 +3,18 @@
 Anybody can connect, and say for as long as they like nothing, half of a request, or that they do
 not read the answer. Whoever waits like that makes room for new ones, the oldest first, so that no
 number of them keeps out the operator, a hook or a probe (SPEC SEC-5).
+
+The rules of SPEC SEC-5:
+
+No number of connections keeps out who may come in. Of the 512 connections of a server (fewer if
+the process may not open 1,088 files) a quarter is only for *known* ones, over which a request with
+the token, a sign-in or a hook that accepted it has come; an address (of IPv6: its /64) has 64
+others. A new connection beyond that ends the one that waits longest: it has sent no request, half
+of a head or body, or does not read its answer; first one of the same address, then others, known
+ones last. A request in progress is never ended for another one; if all are in progress, a new one
+gets 503. A head has 10 s, the body of an unknown peer and an answer that is not read on 30 s; an
+idle connection is kept for 130 s if it is known, else for 5 s. Event streams: half as many as
+connections, half of these for one address, else 503.
 """
 
 from __future__ import annotations

@@ -3,6 +3,35 @@
 ``Guard`` asks it before an app sees the request. A request may match several paths, such as
 ``/api/jobs/{job}`` and ``/api/jobs/{job}/log``; the strictest of them counts, so that it does not
 matter which of them a router takes first. What is not in the table is for admins.
+
+The rules of SPEC SEC-8:
+
+**Roles.** Whoever is let in over TCP has a role: a *viewer* reads, an *operator* acts as well, an
+*admin* also decides about people, settings, tokens and nodes, and reads the audit log (SEC-9). The
+token of the settings, and without one everybody on this machine, is an admin, as is the local
+socket. Guests of the web chat (CHAN-13) have none and reach only their own pages.
+
+- **Tokens** besides that of the settings have a name (1 to 64 printable characters, unique), a
+  role, perhaps an end, and the time of the last use (at most one write a minute). Page Tokens,
+  `/api/tokens`, `goclaw web tokens`. A token is `goclaw_` and 256 random bits; it is shown once,
+  and only its hash is stored, in no backup. Revoking deletes it. A revoked or expired one opens
+  nothing: where it was revoked at once, on other nodes within 5 s, event streams and the browsers
+  that it signed in included; a sign-in has its role and ends with it at the latest. A node looks
+  one up once in 5 s at most; while the database is away, what was valid stays so. The token of the
+  settings costs no statement. Wrong ones are limited as in SEC-6; beyond the limit only tokens
+  that were valid lately are looked up, and only those of admins lift the limit for their address.
+- **Routes.** One table has the least role of each route of the API and the dashboard; the
+  strictest of all that match a request counts, and one that is not in it is for admins. A test
+  compares it with the apps. Who may not gets 403 with the role that is needed, as JSON or as a
+  page, and `web_request_refused` is logged. Admins cost no look at the table. Menu and forms show
+  what the role may do. A job that runs a program needs an admin.
+- **Text.** A viewer reads the text of messages only if the token says so (`reads_text`). Otherwise
+  runs step by step, histories, logs, approvals, explanations, checklists and events are refused,
+  and in all other records a string is replaced by `(hidden)`, except ids, states and the like:
+  those whose type or a table says so; a test demands that each string of each record is declared.
+  Titles, names of jobs and their slugs are text: sessions are called by their ids. Searches in
+  texts and names are refused, jobs are found by their whole ids only, and errors quote nothing
+  that is stored.
 """
 
 from __future__ import annotations

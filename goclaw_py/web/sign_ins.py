@@ -1,4 +1,25 @@
-"""Tokens, and browsers that are signed in to the dashboard (SPEC SEC-6, SEC-8)."""
+"""Tokens, and browsers that are signed in to the dashboard (SPEC SEC-6, SEC-8).
+
+The rules of SPEC SEC-6:
+
+Signing in to the dashboard. A sign-in is a row of the database: a hash of the cookie's 256 random
+bits, begin, last use (at most one write a minute), end (30 d), address, name of the browser. It is
+over when it is ended: by *Sign out*, the page Sign-ins, `goclaw web sign-out ID|--all`, `DELETE
+/api/web/sign-ins[/ID]`, or its time. Another token ends all. A node looks a sign-in up once in 5 s
+at most, so that is how long an end takes on all nodes; event streams of the browser end with it.
+While the database is away, whoever was in stays in until the end of the sign-in, and others get
+503. Backups contain no sign-ins.
+
+- **Wrong tokens**, by form or `Authorization`, are counted by address (of IPv6: its /64): 10, then
+  one more each 30 s; of all addresses together 100, then one each 3 s. Beyond that 429 without
+  regard to the token, except that an address from which the right token came within a day is let
+  in with it: behind a reverse proxy strangers have the operator's address. `X-Forwarded-For` is
+  read from trusted proxies only (SEC-10), `Forwarded` and its like never. Counts are of a process.
+- **Log**: `sign_in_accepted`, `sign_in_ended`, `sign_in_refused` (each counted one, and the first
+  that was not), and `web_request_refused` for requests without a token, of another site or for
+  another name (10 of an address, then one each 30 s), with address and reason, never with a token
+  or cookie.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,30 @@
-"""Texts for people when a model does not answer (SPEC AGENT-8). Heavy imports."""
+"""Texts for people when a model does not answer (SPEC AGENT-8). Heavy imports.
+
+The rules of SPEC AGENT-8:
+
+One model request is retried on transient errors (429, 5xx, connection; `tenacity`, `Retry-After`,
+3 tries, 5 in runs of jobs and heartbeats, ≤ 60 s); authentication and invalid requests are not. If
+a run has failed with such an error, its message is kept (one sentence once) and tried again, 5 s
+to 60 s apart, for `outage_hold` (30 min), then failed; later messages of its session wait behind
+it. Some providers always answer such an error to one message: if a run of another session that
+began after its first failure has succeeded, its next failure is its end, with a retry button.
+Provider down: runs of two sessions have failed and none has succeeded since; runs of jobs,
+heartbeats and subagents with the agent's own model count. Meanwhile one message at a time tries,
+each conversation in turn, those that have not failed yet first and 5 s apart; the others wait
+outside of the queue, without a lane, in their order and as many as the queue's capacity allows,
+and `/stop` takes the oldest one back and quotes it. A run that has used a tool with side effects
+is tried again only if it can be continued (AGENT-10). The user reads one friendly sentence, the
+log the cause; no secret in either. An answer that ends because the model reached its limit of
+length, or because the provider's content filter stopped it, ends with a note that says so, and is
+no silence of a heartbeat. Words for the end that only nearly compatible servers use (`eos`,
+`end_turn`, `max_tokens`, in any case) are read; with any other word, as without one, the answer is
+incomplete. An error that a server sends with status 200, as a body or as the first event of its
+stream, is an error of the status that it names, else 502. The words of a refusal are the answer.
+Arguments of tool calls that are JSON instead of text are read. A paused answer (`pause_turn`) goes
+on. Whatever `Retry-After` says that is no time to come is ignored. A response of any other shape
+than its protocol's is a failure of the model, which is not tried again; it is never part of the
+history, and the next message is answered.
+"""
 
 from __future__ import annotations
 

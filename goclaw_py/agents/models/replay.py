@@ -2,6 +2,49 @@
 
 The run begins again with its prompt, but what it had finished is not repeated: stored responses
 take the place of requests, and stored results that of tool calls.
+
+The rules of SPEC AGENT-10:
+
+A run of a `models` agent continues after its last finished step when a crash, a shutdown, a
+takeover or an outage of its provider interrupted it.
+
+- A *step* is a complete model response, the start of a tool call, its whole result, or messages
+  that joined the run. It is stored before the next step begins.
+- The next run for the same message, occurrence or heartbeat run replays the steps: no finished
+  response is requested (or paid) again and no finished call is repeated; the text goes on in the
+  same draft. A call without a result is repeated only if its tool has no side effects or is
+  idempotent (MCP, of servers with `trusted`: `readOnlyHint`, when it started and now;
+  `idempotentHint`); of any other, and of one whose tool is not available now, the model is told
+  that the outcome is unknown, and the record marks it `uncertain`. That a call "was not made" is
+  said only of one whose start is not recorded. A continued run waits up to 60 s for MCP servers
+  that it had used; after 3 s the chat says for which. Setting `on_uncertain` of an agent:
+  `tell_model` (default), `ask_user` (AGENT-11: *It happened*, *Run it again*, *Skip*) or `retry`.
+  *Run it again* holds for one attempt.
+- Each call has an idempotency key, `<run>-<step>` of its first start: in `_meta` of a call of an
+  MCP server (`goclaw-py/idempotency-key`), and in `ToolContext.key`.
+- A child run that its parent waits for belongs to the key of the call: the parent's repeated call
+  continues it, however it ended.
+- A background subagent, whose result comes into the chat later, continues without its parent, on
+  any node that has the chat's account, within 31 days: with the same parent, payer and session,
+  its result once. After three crashes the chat gets the message that it did not finish, with what
+  was done. The parent's repeated call starts no second one.
+- Stored responses and results are used as they are. System prompt, tools, model and history are
+  read again for what comes after them. A budget of a run counts all attempts, also those that are
+  not continued (their wall clock and their children do not count); if it ends such a run, the
+  message says what was done, as in IO-2.
+- An agent in Python code stores the results of steps that it names (`await request.step("pay",
+  pay)`, JSON); a stored step is not done again.
+- Stored is what was said, unmasked (errors: as the model gets them, with secrets masked), and no
+  setting. Of a tool's result the first million characters are stored, with a note; of a larger
+  result of a Python step only that it is done: the run goes on with the whole one, and a later run
+  sees the stored part, or fails. Steps are deleted with the record of their run or the history of
+  their session (DB-5).
+- An agent that is a program (`command`) is started with `resume_args` if it had told the id of its
+  conversation, else `on_interrupted` decides: `retry` (default) starts it again; `end` ends the
+  run `lost` (reason `not_continued`), with one message that says what was done, once and with a
+  retry button; a job tells its target or, if it tells no failures, its owner.
+- A run after a failure starts from the beginning. Steps that cannot be read (another release, a
+  damaged row, another kind of agent) are told in words, as in AGENT-9.
 """
 
 from __future__ import annotations

@@ -2,6 +2,29 @@
 
 The result of a background subagent begins a turn, and that turn may start further subagents; a run
 of a job may schedule others. Each has a budget of its own, so that only this limit ends the chain.
+
+The rules of SPEC AGENT-14:
+
+Nothing goes on by itself without end. Conversations: at most 10 turns in a row (`[runs]
+max_chained_turns`, 0: no limit) answer only results of background subagents; turns of several
+results at once count once, attempts at the same messages too, and whatever a person writes or a
+program sends in between begins to count again. They are counted in the database, so a restart or
+another node changes nothing; turns of people cost no statement for it. A further turn requests no
+model and ends `failed` with reason `chain_limit` (`why`: `ended.chain_limit`); its result is in
+the history for the next turn. The first one says so in the chat, and warns the owners in their
+other direct chats, once for each conversation and day (UTC); later ones are silent. Jobs: a run
+counts one more than the turn or run that scheduled its job last, by creating it, by an edit after
+which it runs at other times, or by resuming it; a turn counts the turns in a row of its
+conversation, 0 if a person or program began it. So a mixed chain is counted through, and each run
+of a recurring job that a person scheduled counts 1. A run by hand counts 0, and any edit by a
+person or program lets the job count as theirs. A run or turn that counts 10 or more schedules
+nothing: its tool call fails with a sentence, nothing is stored, and the owners are told in all
+their direct chats, once for each owner of jobs and day (UTC). It may still pause, rename and
+delete jobs and change their goals. The number is stored with the definition of the job (none: 0).
+Heartbeat runs and subagents cannot schedule; results of subagents of jobs begin no turns. When a
+run is refused because the budget of its agent for the day is used up, the owners are told in their
+direct chats, once for each agent and day. All these warnings are incidents that are kept for a
+week.
 """
 
 from __future__ import annotations

@@ -1,4 +1,34 @@
-"""Finding what an attempt without an answer has left in a chat (SPEC IO-5)."""
+"""Finding what an attempt without an answer has left in a chat (SPEC IO-5).
+
+The rules of SPEC IO-5:
+
+A text can appear twice only in one window: from the moment its request leaves until its answer is
+committed; lost answers are in it.
+
+- A request that certainly did not leave, or that a server before the Bot API refused (a page with
+  3xx or 4xx; a 5xx may come after its effect), is retried freely. In the window an edit is
+  repeated, which is harmless. A new message is sent again, recorded as `possible_duplicate`, and
+  its last line says so: "(sent again, because Telegram did not confirm the first attempt)", with
+  the name of its channel. Of an answer in several parts only the repeated part has the line.
+  Alerts are compared without it.
+- When such a message is stored as sent, a channel that can looks for its first copy; if there
+  certainly is none, line and record are taken back. In Telegram it tries up to 16 unknown ids
+  between the newest message that was known when it was written and the message itself; more, or an
+  answer that says something else than "no message of ours", keeps the line. A file has it in its
+  caption; an album, whose files come together, below its first file. A first attempt that takes
+  effect even after this look comes without one.
+- A reply that people see grow is a draft: its id is stored, and an edit finishes it. A reply that
+  is complete within 0.8 s of its first word is a new message instead.
+- A draft whose first post got no answer, also because of a crash, is searched for: by its run,
+  which continues in it, or else when its reply is sent, which then finishes it. In Telegram it is
+  found by its stop button, among the 8 unknown ids after the question and the 8 before the reply;
+  ids of stored messages do not count, in direct chats and small groups, whose ids run on over all
+  of them, also those of other chats. The search changes nothing else in the chat.
+- If the run has nothing to say, or the reply came before the draft, the draft is removed. A draft
+  that is not found keeps its beginning, and its reply has the line and the record of a repeated
+  message, until a look shows that the draft never came; its stop button goes away when it is
+  pressed.
+"""
 
 from __future__ import annotations
 

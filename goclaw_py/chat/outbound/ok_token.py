@@ -6,6 +6,22 @@ characters, so that a token found in it can be removed from the text.
 
 Letters of the token may have any width, style and accents. Similar letters of other alphabets do
 not count. All patterns take time linear in the length of the text.
+
+The rules of SPEC HB-6:
+
+**HEARTBEAT_OK detection.** The token counts as a word of its own (not `HEARTBEAT_OKAY`,
+`NOT_HEARTBEAT_OK`; letters of scripts without blanks between words are no part of it), in the
+forms `HEARTBEAT_OK`, `**…**`, `__…__`, `*…*`, `_…_`, `` `…` ``, fenced, quoted, `<b>…</b>` and
+other inline tags in any nesting, backslash-escaped, with punctuation. The reply is OK when what
+remains after removing token and markup has ≤ `ack_max_chars` (300) **characters**; default
+`ack_position = "anywhere"`, `"edges"` demands start or end. Lower case does not count. An empty
+reply is OK, and so is one that is only `NO_REPLY` (also in Markdown or quotes). A longer rest is
+delivered **without** the token, and so is a reply that the model could not complete
+(`finish_reason = length`), whatever its length: no output of a heartbeat run or job run ever shows
+it, streaming included. The log row keeps the reply, and of a short one with the token `heartbeat
+why` shows what else it said. A model that can call tools has `heartbeat_done(notify, text)` in a
+heartbeat run, which overrides the reply. A reply in a conversation, and its draft, loses the token
+where it stands apart at its begin or end; a sentence about it stays whole.
 """
 
 from __future__ import annotations

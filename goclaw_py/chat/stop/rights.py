@@ -1,4 +1,23 @@
-"""Who may stop what in a group: members their own, owners and administrators all (CMD-6)."""
+"""Who may stop what in a group: members their own, owners and administrators all (CMD-6).
+
+The rules of SPEC CMD-6:
+
+Who may stop what in a group.
+
+- `/stop`, `/stopall`, the button and bare stop words of a member affect only what is their own:
+  turns that answer a message of theirs (each sender of a turn may stop it) with all child runs,
+  the answers to subagents of these, their waiting messages, the unsent rest of answers to them,
+  runs of jobs that they have asked for. `cancel_one` is then the oldest of these. With nothing of
+  their own to stop they are told whose it is and who may stop it; so are they with `/new` while
+  others' messages run or wait.
+- Owners stop everything, and so do admins of the group. Who writes in the name of the group is an
+  admin; who writes as a channel is not. Admins (`getChatAdministrators`) are asked for when people
+  write there, and known for 5 minutes; if that is refused or takes over 5 s, there are none. While
+  they are not known, a stop cancels at once what is its sender's own, and the rest of what was
+  there then as soon as the sender is known to be an admin.
+- `stop = "own" | "anyone"` per account, chat and thread. Direct chats, the console and stops from
+  outside are not limited.
+"""
 
 from __future__ import annotations
 

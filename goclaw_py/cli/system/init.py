@@ -1,4 +1,24 @@
-"""``goclaw init``: the first run (SPEC OPS-10)."""
+"""``goclaw init``: the first run (SPEC OPS-10).
+
+The rules of SPEC OPS-10:
+
+First run.
+
+- `goclaw init` asks for bot token, model with key, time zone (default: the machine's) and who may
+  talk (default: pairing; else only the given ids), then whether to install the service. Each
+  answer is also an option; without a terminal nothing is asked. Enter accepts a default; secrets
+  are read without echo. Token (`getMe`) and model (one request) are tested unless `--no-test`;
+  what fails is explained and asked again, and from an option ends the command. Nothing is written
+  before the last question. Secrets go into files of mode 0600 beside the settings; the settings
+  are the commented example with the answers, written at once or not at all. An existing file is
+  kept; `--force` replaces it and keeps a copy. It ends with a link and, in a terminal, a QR code
+  to the bot.
+- `goclaw service install | status | uninstall`: a user unit of systemd (as in `deploy/`, without
+  what needs root) or a launch agent of launchd. `--dry-run` shows files and commands. Variables
+  that the service does not get are named. Without a service manager, and where another
+  `goclaw.service` of this user exists, nothing is written, exit code 1. `status` exits with 1 if
+  the service does not run.
+"""
 
 from __future__ import annotations
 

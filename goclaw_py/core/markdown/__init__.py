@@ -4,6 +4,40 @@ CommonMark with tables and strikethrough, with rules of its own for chats: signs
 themselves stay (``literals``, ``emphasis``, ``blocks``), and a few HTML tags are markup
 (``html_tags``). markdown-it is linear in the length of a text, but each level of nesting multiplies
 its work and text below its limit is lost, so deeply nested texts are not parsed.
+
+The rules of SPEC CHAN-3:
+
+Markdown → Telegram HTML; on a parse error the same text plain. One reader serves all channels.
+
+- **Signs.** A sign is markup only where it can mean nothing else; in doubt it is shown. Addresses,
+  paths, globs, patterns, formulas, cron expressions, names with underscores and calls (`a[i](x)`)
+  stay as written, in lists, tables, quotes and emphasis too. A backslash escapes only a sign that
+  would be markup there. A run of marks is markup as a whole or not at all (`**kwargs` and `2*` are
+  no pair). Emphasis opens where a word may begin and closes where one may end, also beside
+  full-width signs, in scripts without blanks, and behind a label (`**Hinweis:**Text`). A sign at
+  the beginning of a line means itself if it can: `>=5`, `>>> f()`, a bullet, `>` or `#` directly
+  behind the mark of an item (`- + adds`), a plus that is not in a list of an item, the next line
+  of a sum; `---` below a line separates. At most eight signs alone are shown as they are. The
+  definition of a link is shown unless the text uses it. Outside of markup the visible text is the
+  written text. The work is proportional to the length.
+- **Fences.** One behind words (`` Run:```sh ``) begins code if the next fence closes it. Of an
+  empty block the line of its fence is shown.
+- **Images** are links with their words; a link without words shows its address.
+- **Tables.** A row loses no cell: bars in code and in `||` separate nothing if the row has too
+  many, and what is still too much stands in the last column. A line without a bar ends the table.
+- **Lists.** Numbers stay as written, with their zeros and brackets; one number that all items have
+  counts on.
+- **HTML.** `<br>` is a line break; `b strong i em u s del code kbd a sub sup h1` to `h6 summary`
+  and their like are what Markdown has for them, if they are closed in their paragraph, not empty
+  and not crossed, and stand around words without blanks or on lines of their own; `details`,
+  `span` and `p` show only what is in them. What a sentence names (`the <br> tag`, `use <b> and
+  </b>`), what is between other tags, as in XML, and all other HTML is text.
+- **Length.** A text over 32,000 characters is read in pieces, which end between blocks; a list
+  goes on over them; over 200,000, or if a block is too long, it is shown as it is. A text of
+  invisible signs only (U+2800 and U+3164 too) is an empty answer.
+- **Parts.** Split at 4032 UTF-16 units (Telegram's limit of 4096 less the line of IO-5) without
+  breaking a surrogate pair, entity, code fence or table; what Telegram finds too long all the same
+  goes in smaller pieces, without markup. Only the first part is a reply.
 """
 
 from __future__ import annotations

@@ -1,4 +1,26 @@
-"""Messages of jobs to chats: results, failures and their targets (SPEC CRON-13, AGENT-7)."""
+"""Messages of jobs to chats: results, failures and their targets (SPEC CRON-13, AGENT-7).
+
+The rules of SPEC CRON-13:
+
+What a job tells, and whom.
+
+- `notify = always` (default) | `conditional` (the reply starts with `[NOTIFY]`, blanks before it
+  allowed, the marker is removed; explained in the system prompt) | `never`. A reply that is only
+  `NO_REPLY`, also with markup or punctuation, is silent. Target: where the job was made, `last`
+  (for a chat's job: that chat), `none`, or an explicit one. Deliveries carry the job's id and
+  name.
+- A run that finally failed is told. For `always` and every `at` its target gets one line (job,
+  time, reason, and what the job does then: its next run, paused, disabled, or no more); a manual
+  run is no failure in a row; for others the third failure in a row goes to the owner: the chat
+  that owns the job, for an operator's job the last one.
+- A result without a target ends as `no_route`, one that its chat refuses permanently as
+  `undelivered`. It is sent, with a line about that, as soon as possible to the chat that it waited
+  for or the owner's next one, else to the owners of the bot (what a chat's job says without its
+  text, SEC-3). Until then `status` warns; of each job only the newest counts. Creating such a job
+  warns at once.
+- Reminders have buttons (done, snooze, run again): they act once and go away then; a press is
+  answered with a toast.
+"""
 
 from __future__ import annotations
 

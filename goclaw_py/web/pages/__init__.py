@@ -4,6 +4,32 @@
 part once for everyone who watches it, ``rendering`` is the only door to the template engine. A
 page is a module with its routes here, and its templates have its name; or it is ``page`` in the
 folder of a noun in ``operations``.
+
+The rules of SPEC OPS-3:
+
+Dashboard: now (of each run what it does: first words of the prompt, tool, model, tokens), runs,
+sessions, timeline, jobs, heartbeats, deliveries, approvals, chat, people (with invitations to the
+web chat), usage (runs, failures, messages received and sent, waiting times, tokens and cost over
+days, by agent, person, model, job; messages by agent alone), logs, settings, health. Plots where a
+picture is quicker, with a table beside. Times are ages (*in* for future ones), with the exact time
+in the zone of the browser on hover, at a press and, for all, by a button; UTC without JavaScript.
+Each warning links to the page of its cause or cure. Light or dark as the system is, or as chosen
+in the browser. Works on a phone (from 360 px), tested in a real browser.
+
+- **Lists.** The address has filter, search and tab, also after an action. Runs: outcome, time,
+  agent, trigger, person, session. Timeline: agent, trigger, outcome. Sessions: unfinished run or
+  message, agent, channel, text in key or name. Jobs: state, agent, kind of schedule, owner, text
+  in the name. Heartbeats: state, agent; their log: outcome, time. Deliveries: state, time,
+  channel, chat, text. Now: agent, text in session or prompt. Unknown values select all; no
+  character of a text is a wildcard. Runs, jobs, heartbeats and deliveries count the rows of each
+  state. With scripts, heads sort the rows that are shown, not those of other pages, in the tables
+  of now, runs, timeline, sessions, deliveries, approvals, people and usage, and in the list of
+  jobs. The address has the order (`sort`) until a filter, tab or page is chosen.
+- **Together.** Failed messages are retried or dropped alone, as selected, or all that match. A
+  selected message that has changed meanwhile is named with its state.
+- **Large installs.** With 10,000 sessions, 1,000,000 runs and 100,000 jobs a page appears within
+  300 ms, a search within 200 ms. Where figures take longer than 200 ms, the page says so at once,
+  without scripts too, and they are shown for 20 times as long as they took.
 """
 
 from goclaw_py.web.pages.chat.conversations import SiteParts

@@ -1,1 +1,38 @@
-"""The web chat: conversations with their lines and files, and Markdown as HTML (SPEC CHAN-9)."""
+"""The web chat: conversations with their lines and files, and Markdown as HTML (SPEC CHAN-9).
+
+The rules of SPEC CHAN-9:
+
+Console (`goclaw chat`: streaming, Ctrl-C = `/stop`, again within 2 s or Ctrl-D leaves). On a
+terminal the input line stays below all output and keeps what is typed; editing, history (the last
+1,000 inputs, mode 0600, in the state folder), completion of commands, several lines (Alt-Enter,
+backslash Enter); answers as Markdown (CHAN-3). In a pipe or with `TERM=dumb` plain lines and text;
+of a sent file name and path. `--agent`: the agent of a new chat.
+
+- **Dashboard.** The same channel, each conversation in a chat of its own. Answers are formatted
+  from Markdown by the server (CHAN-3): other HTML in them is text, links have http, https or
+  mailto, code is highlighted (common languages, up to 6,000 characters of code in a message) and
+  has a button that copies it. Each tool call of a run is a card (name, result, link to the run),
+  while it runs and later; a message without an answer keeps its reason; an answer that other
+  messages separate from its question quotes it. Waiting messages are shown in order. What is typed
+  outlives a reload and an expired sign-in; a message that is refused comes back to the input line.
+- **Conversations.** A new one gets a name of its own. The message may choose the agent (on
+  channels whose people are all operators), which is part of the session key: a conversation keeps
+  its agent. The first words of its first message (60 characters, no command) are its title, unless
+  a person has named the chat, until a person gives it one (80 characters, no invisible ones; ""
+  removes it). A title is a name (OPS-9) that is kept until its conversation is deleted. Deleting
+  asks first and offers the export. What runs is stopped; history, messages, grants, questions,
+  title and, of its runs, prompts, steps and tool calls are deleted in one transaction. The usage
+  stays, and so do messages that the log of a job or a heartbeat names, and files in the workspace.
+  A run that has not ended after 15 s: refused.
+- **Files.** Text and files, by button, drop or paste, are one message. At most `web.upload_mb`
+  (20) each and `web.upload_files` (10) in a message, 200 of a person that wait; an empty file is
+  refused. They lie in the state folder (mode 0700) under random names until the run takes them
+  into the workspace (CHAN-6), 7 days at most. Only the content makes a file a picture (PNG, JPEG,
+  GIF, WebP). The history keeps which files of the workspace came and went with an entry. The page
+  gives only these, of the run in question; pictures are shown, all else is saved, under a policy
+  (`sandbox`) that lets nothing in a file run.
+- **Buttons.** Messages have the buttons that they have in Telegram: retry, reminders (CRON-13);
+  they go away on all terminals when used, and come back after a reload until the gateway restarts.
+  Questions about tool calls (AGENT-11) of the conversation stand above the input line until they
+  are answered.
+"""
